@@ -34,7 +34,7 @@ SEARCH_OBSTACLES = {
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a device can be used here; `reason` names it or says why not, in half a sentence."""
+    """Whether a device can be used here; `reason`: its name, or a phrase for why it cannot."""
 
     name: str
     available: bool
@@ -42,7 +42,7 @@ class Availability:
 
 
 def availability() -> list[Availability]:
-    """What torch can use here, the processor first. Imports torch."""
+    """Return the devices that torch can use here, the processor first. Imports torch."""
     import torch
 
     version = f"torch {torch.__version__}"
@@ -86,7 +86,7 @@ def _tried(name: str, title: str) -> Availability:
 
 @functools.cache
 def probe() -> tuple[Availability, ...]:
-    """The same without importing torch here: asked of a process, once in this one's life."""
+    """The same without importing torch here: a child process probes, once in the life of this process."""
     try:
         done = subprocess.run(
             children.python("-m", "pipelines.availability", "--json"),
@@ -108,24 +108,24 @@ def probe() -> tuple[Availability, ...]:
         return _without_torch(f"torch does not start: {reason}")
 
 
-def obstacles(key: str, found: tuple[Availability, ...] | None = None) -> dict[str, str]:
-    """The choices of the setting `key` (one of `KEYS`) that cannot be made here, with reasons.
+def unavailable_choices(key: str, devices: tuple[Availability, ...] | None = None) -> dict[str, str]:
+    """Return the choices of setting `key` that are unavailable on this machine, with reasons; {} if not in `KEYS`.
 
-    `found`: what `probe` said, where it is at hand; settings of other names have no such choices.
+    `devices`: the result of `probe`, if there already is one.
     """
     if key == "dnn.product":
-        missing = compiler_obstacle()
+        missing = compiler_unavailable_reason()
         return {"compiled": missing} if missing else {}
     if key not in KEYS:
         return {}
-    reasons = {f.name: f.reason for f in found or probe() if not f.available}
+    reasons = {f.name: f.reason for f in devices or probe() if not f.available}
     if key == "search.device":
         reasons = SEARCH_OBSTACLES | reasons
     return reasons
 
 
-def compiler_obstacle() -> str | None:
-    """Why torch.compile cannot work on this machine, in half a sentence; None where it can. Imports no torch."""
+def compiler_unavailable_reason() -> str | None:
+    """Return why torch.compile cannot work on this machine, as a phrase; None if it can. Imports no torch."""
     # As torch chooses it.
     usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
     compiler = os.environ.get("CXX", usual)
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     if as_json:
         told = {
             "devices": [asdict(each) for each in found],
-            "obstacles": {key: obstacles(key, found) for key in KEYS},
+            "obstacles": {key: unavailable_choices(key, found) for key in KEYS},
         }
         sys.stdout.write(json.dumps(told) + "\n")
     else:

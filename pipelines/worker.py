@@ -44,7 +44,7 @@ class Worker:
         self._busy = threading.Event()
 
     def say(self, event: str, **values: Any) -> None:
-        """Tell the window something."""
+        """Send a message to the window."""
         line = json.dumps({"event": event, **values})
         # A window that is gone hears nothing, and the session is to be closed properly all the same.
         with self._answering, contextlib.suppress(OSError, ValueError):
@@ -126,7 +126,7 @@ class Worker:
             self.say("finished", session=session, state=state)
 
     def progress(self, stage: str, fraction: float | None) -> None:
-        """Tell the window what is being done, and how much of it is."""
+        """Report to the window the current step and its share done."""
         self.say("progress", stage=stage, fraction=fraction)
 
     def execute(
@@ -153,7 +153,7 @@ class Worker:
 
 
 def main(kind: type[Worker] = Worker) -> int:
-    """Be a worker on stdin and stdout until told to quit, or a signal says so; returns the exit status."""
+    """Run a worker on stdin and stdout until a quit command or a signal; returns the exit status."""
     if not faulthandler.is_enabled():
         faulthandler.enable()
     answers = sys.stdout

@@ -172,7 +172,7 @@ def search_with_alternatives(walls: Walls) -> None:
     alternative, delta = space.arrays.lattice.alternative, space.arrays.lattice.delta
     ends, above = np.arange(-1, used), np.zeros(used + 1)
     lattice = alternatives.Lattice(history[:used], alternative[:kept], delta[:kept], ends, above, 0.0)
-    ways = _lattice.Ways(*(walls(column) for column in lattice.ways()))
+    ways = _lattice.Ways(*(walls(column) for column in lattice.kernel_lattice()))
     _lattice.posteriors(ways, walls(ends), walls(above), 1e4)
     scratch = walls(np.full(used, np.inf))
     arcs = made.graph.arcs

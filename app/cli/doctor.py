@@ -146,9 +146,9 @@ def _model() -> list[Check]:
 
 
 def _compiler() -> list[Check]:
-    from pipelines.availability import compiler_obstacle
+    from pipelines.availability import compiler_unavailable_reason
 
-    missing = compiler_obstacle()
+    missing = compiler_unavailable_reason()
     detail = missing or "a compiler is available: dnn.product=compiled can be used"
     return [Check("torch.compile", missing is None, detail, needed=False)]
 

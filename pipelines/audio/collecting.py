@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from pipelines.audio.loading import AudioError, shown
+from pipelines.audio.loading import AudioError, printable
 from pipelines.audio.suffixes import SUFFIXES
 from profiler.files import inputs
 
@@ -30,28 +30,28 @@ def collected(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) 
     for given in paths:
         path = Path(os.path.expanduser(given))
         if "\0" in str(path):
-            raise AudioError(f"{shown(path)}: no file has a name with a NUL character in it.")
+            raise AudioError(f"{printable(path)}: no file has a name with a NUL character in it.")
         if os.path.isdir(path):
             try:
                 inside = [p for p in path.iterdir() if _is_sound(p, matched)]
             except OSError as error:
-                raise AudioError(f"The folder {shown(path)} cannot be read: {error.strerror or error}.") from None
+                raise AudioError(f"The folder {printable(path)} cannot be read: {error.strerror or error}.") from None
             if not inside:
                 raise AudioError(
-                    f"The folder {shown(path)} has no sound files directly in it ({', '.join(sorted(matched))})."
+                    f"The folder {printable(path)} has no sound files directly in it ({', '.join(sorted(matched))})."
                 )
         elif inputs.regular(path):
             inside = [path]
         elif os.path.exists(path):
             raise AudioError(
-                f"{shown(path)} is a pipe or a device; a sound file is needed, or `--audio -` for standard input."
+                f"{printable(path)} is a pipe or a device; a sound file is needed, or `--audio -` for standard input."
             )
         elif glob.has_magic(str(path)):
             inside = [p for p in _matching(path) if _is_sound(p, matched)]
             if not inside:
-                raise AudioError(f"No sound file matches {shown(path)}.")
+                raise AudioError(f"No sound file matches {printable(path)}.")
         else:
-            raise AudioError(f"{shown(path)} does not exist.")
+            raise AudioError(f"{printable(path)} does not exist.")
         found |= dict.fromkeys(sorted(inside))
     if not found:
         raise AudioError("No sound files were given.")
@@ -68,7 +68,9 @@ def _matching(pattern: Path) -> list[Path]:
     parts = list(pattern.parts)
     parts = [p for p, before in zip(parts, ["", *parts], strict=False) if p != "**" or before != p]
     if len(parts) > MAX_PARTS:
-        raise AudioError(f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for.")
+        raise AudioError(
+            f"{printable(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for."
+        )
     first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     wild = [part if part == "**" else part.replace("**", "*") for part in parts[first:]]
     base = Path(*parts[:first])

@@ -78,31 +78,31 @@ def contents(file: BinaryIO) -> Contents:
     Formats that are not known here, and structures that make no sense, are left to the decoder.
     """
     data = Content(file)
-    found = Contents()
+    result = Contents()
     at = mpeg.behind_tags(data, 0)
     while at < data.size:
-        read = _reader(data, at, first=not found.links)
+        read = _reader(data, at, first=not result.links)
         if read is None:
             break
-        begin, at = at, mpeg.behind_tags(data, read(data, at, found))
+        begin, at = at, mpeg.behind_tags(data, read(data, at, result))
         if at <= begin:  # lengths that make no sense
             break
-        if len(found.links) > MAX_LINKS:
+        if len(result.links) > MAX_LINKS:
             raise Fault(f"has more than {MAX_LINKS:,} recordings joined in it")
-    if not found.links:
+    if not result.links:
         if what := foreign.format_of(data):
             raise Fault(what)
         return Contents([Link(((0, data.size),), mpeg=True)])
-    if len(found.links) > 1:
-        found.notes.insert(0, f"{len(found.links)} recordings joined in one file")
+    if len(result.links) > 1:
+        result.notes.insert(0, f"{len(result.links)} recordings joined in one file")
     unread = data.size - at
     if unread >= LEAST_UNREAD:
-        found.notes.append(_not_read(unread, found.bytes_per_s))
-    return found
+        result.notes.append(_not_read(unread, result.bytes_per_s))
+    return result
 
 
-def whole(file: BinaryIO) -> Contents:
-    """A file without a header: one recording."""
+def read_headerless(file: BinaryIO) -> Contents:
+    """Read a file without a header as one recording."""
     return Contents([Link(((0, Content(file).size),))])
 
 
@@ -116,8 +116,8 @@ Reader = Callable[[Content, int, Contents], int]
 
 
 def _reader(data: Content, at: int, *, first: bool) -> Reader | None:
-    """What walks the recording that begins at a place of the file."""
-    head = data.at(at, 16)
+    """Return the function that reads the recording at this offset of the file."""
+    head = data.read_at(at, 16)
     kind, inner = head[:4], head[8:12]
     if kind in (b"RIFF", b"RF64", b"BW64", b"RIFX"):
         return _chunks if inner == b"WAVE" else None
@@ -143,30 +143,30 @@ def _not_read(n: int, bytes_per_s: int) -> str:
     return f"{n:,} bytes{how_long} behind its sound are not read"
 
 
-def _chunks(data: Content, at: int, found: Contents) -> int:
-    form = _FORMS[data.at(at, 4)]
-    first, start = not found.links, at
+def _chunks(data: Content, at: int, result: Contents) -> int:
+    form = _FORMS[data.read_at(at, 4)]
+    first, start = not result.links, at
     size_of_long_data = None
     heads: dict[bytes, bytes] = {}  # `fmt ` and `fact`, to write the header again
     unpadded = False
     at += form.head
     for _ in range(MAX_CHUNKS):
-        head = data.at(at, max(24, form.chunk_head))
+        head = data.read_at(at, max(24, form.chunk_head))
         if len(head) < form.chunk_head:
-            return _as_it_is(data, start, found)
+            return _as_it_is(data, start, result)
         kind = head[:4]
         size: int = form.size.unpack_from(head, form.size_at)[0]
         if form.counts_head:
             size -= form.chunk_head
         if size < 0:
-            return _as_it_is(data, start, found)
+            return _as_it_is(data, start, result)
         if kind == b"ds64" and len(head) == 24:
             size_of_long_data = struct.unpack_from("<Q", head, 16)[0]
         begin = at + form.chunk_head
         if kind == form.sound:
             break
         if form.name == "WAV" and kind in (b"fmt ", b"fact") and size <= 4096:
-            heads[kind] = data.at(begin, size)
+            heads[kind] = data.read_at(begin, size)
         at = begin + -(-size // form.align) * form.align
         if form.name == "WAV" and size & 1 and _unpadded(data, at):
             unpadded, at = True, at - 1
@@ -174,78 +174,78 @@ def _chunks(data: Content, at: int, found: Contents) -> int:
         raise Fault(f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {form.name} recording has")
     is_mpeg = False
     if form.name == "WAV":
-        found.bytes_per_s, is_mpeg = _codec(heads.get(b"fmt ", b""), form)
+        result.bytes_per_s, is_mpeg = _codec(heads.get(b"fmt ", b""), form)
     there = data.size - begin
     promised = size
     if size == 0xFFFF_FFFF and size_of_long_data is not None:
         promised = size_of_long_data
     elif UNKNOWN_SIZE <= size <= 0xFFFF_FFFF or size >= 1 << 62:
-        return _as_it_is(data, start, found, is_mpeg)
+        return _as_it_is(data, start, result, is_mpeg)
     if promised == 0 and there and not _is_chunk(data, begin, form):
-        _zero(form.name, there, found)
+        _zero(form.name, there, result)
         if form.name == "WAV":
-            found.links.append(_rewritten(data, begin, there, form, heads))
+            result.links.append(_rewritten(data, begin, there, form, heads))
         else:
-            before = data.at(start, at - start + form.size_at)
+            before = data.read_at(start, at - start + form.size_at)
             said = there + form.chunk_head * form.counts_head
-            found.links.append(Link(((begin, data.size),), before + form.size.pack(said)))
+            result.links.append(Link(((begin, data.size),), before + form.size.pack(said)))
         return data.size
-    _check_length(form.name, promised, there, found)
+    _check_length(form.name, promised, there, result)
     sound = min(promised, there)
     end = begin + -(-sound // form.align) * form.align
     for _ in range(MAX_CHUNKS):
         if not _is_chunk(data, end, form):
             break
-        size = form.size.unpack_from(data.at(end, form.chunk_head), form.size_at)[0]
+        size = form.size.unpack_from(data.read_at(end, form.chunk_head), form.size_at)[0]
         size += 0 if form.counts_head else form.chunk_head
         end += -(-size // form.align) * form.align
     end = min(end, data.size)
     inner = data.up_to(begin + sound)
     if is_mpeg and mpeg.begins(inner, begin, least=1):
-        mpeg.recordings(inner, begin, found)
+        mpeg.recordings(inner, begin, result)
     elif unpadded:
-        found.links.append(_rewritten(data, begin, sound, form, heads))
+        result.links.append(_rewritten(data, begin, sound, form, heads))
     elif first and end >= data.size - LEAST_UNREAD:
-        return _as_it_is(data, start, found, is_mpeg)
+        return _as_it_is(data, start, result, is_mpeg)
     else:
-        found.links.append(Link(((start, end),), mpeg=is_mpeg))
+        result.links.append(Link(((start, end),), mpeg=is_mpeg))
     return end
 
 
-def _as_it_is(data: Content, start: int, found: Contents, is_mpeg: bool = False) -> int:
-    """Leave everything from `start` on to the decoder."""
-    found.links.append(Link(((start, data.size),), mpeg=is_mpeg))
+def _as_it_is(data: Content, start: int, result: Contents, is_mpeg: bool = False) -> int:
+    """Pass everything from `start` on to the decoder."""
+    result.links.append(Link(((start, data.size),), mpeg=is_mpeg))
     return data.size
 
 
-def _zero(name: str, there: int, found: Contents) -> None:
-    """Tell of a header that says 0; Fault for those that say the number of samples elsewhere besides."""
+def _zero(name: str, there: int, result: Contents) -> None:
+    """Add a note on a header that says 0; raise Fault for those that also state the number of samples elsewhere."""
     if name in ("AIFF", "NIST"):
         raise Fault(
             f"has an {name} header that says 0 bytes of sound, though {there:,} bytes lie behind it; repair the header"
         )
-    found.notes.append(f"its header says 0 bytes of sound; the {there:,} bytes behind it are read")
+    result.notes.append(f"its header says 0 bytes of sound; the {there:,} bytes behind it are read")
 
 
 def _unpadded(data: Content, at: int) -> bool:
     """Whether the chunk behind one of odd length begins a byte before `at`, where it should."""
-    near = data.at(at - 1, 5)
+    near = data.read_at(at - 1, 5)
     return near[:4] in _WAV_CHUNKS and near[1:] not in _WAV_CHUNKS
 
 
 def _is_chunk(data: Content, at: int, form: _Form) -> bool:
     """Whether a chunk lies at a place, as far as its name and length tell."""
-    head = data.at(at, form.chunk_head)
+    head = data.read_at(at, form.chunk_head)
     if len(head) < form.chunk_head or head[:4] in _FORMS:
         return False
     size = form.size.unpack_from(head, form.size_at)[0]
-    whole = at + size + (0 if form.counts_head else form.chunk_head)
+    read_headerless = at + size + (0 if form.counts_head else form.chunk_head)
     name = head[:4]
-    return all(0x20 <= c < 0x7F for c in name) and at < whole <= data.size + 1
+    return all(0x20 <= c < 0x7F for c in name) and at < read_headerless <= data.size + 1
 
 
-def _check_length(name: str, promised: int, there: int, found: Contents) -> None:
-    """Fault when more sound is promised than there is; a note where that is hardly any."""
+def _check_length(name: str, promised: int, there: int, result: Contents) -> None:
+    """Raise Fault if the header promises more sound than there is; add a note if that is hardly any."""
     missing = promised - there
     if missing <= 0:
         return
@@ -253,9 +253,9 @@ def _check_length(name: str, promised: int, there: int, found: Contents) -> None
         raise Fault(
             f"is cut short: its {name} header promises {promised} bytes of sound, but only {max(there, 0)} are there"
         )
-    per_s = found.bytes_per_s
+    per_s = result.bytes_per_s
     how_long = f" ({1000 * missing / per_s:.1f} ms)" if per_s else ""
-    found.notes.append(f"its header promises {missing} bytes{how_long} more sound than there are")
+    result.notes.append(f"its header promises {missing} bytes{how_long} more sound than there are")
 
 
 def _codec(fmt: bytes, form: _Form) -> tuple[int, bool]:
@@ -286,32 +286,32 @@ def _rewritten(data: Content, begin: int, n: int, form: _Form, heads: dict[bytes
     return Link(((begin, begin + n),), head)
 
 
-def _au(data: Content, at: int, found: Contents) -> int:
-    head = data.at(at, 24)
+def _au(data: Content, at: int, result: Contents) -> int:
+    head = data.read_at(at, 24)
     if len(head) < 24:
-        return _as_it_is(data, at, found)
+        return _as_it_is(data, at, result)
     order = ">" if head[:4] == b".snd" else "<"
     begin, size = struct.unpack_from(f"{order}II", head, 4)
     if size >= UNKNOWN_SIZE:
-        return _as_it_is(data, at, found)
+        return _as_it_is(data, at, result)
     there = data.size - at - begin
     if size == 0 and there > 0:
-        _zero("AU", there, found)
+        _zero("AU", there, result)
         unknown = head[:8] + b"\xff" * 4 + head[12:]
-        found.links.append(Link(((at + 24, data.size),), unknown))
+        result.links.append(Link(((at + 24, data.size),), unknown))
         return data.size
-    _check_length("AU", size, there, found)
-    return _up_to(data, at, at + begin + size, found)
+    _check_length("AU", size, there, result)
+    return _up_to(data, at, at + begin + size, result)
 
 
-def _up_to(data: Content, at: int, end: int, found: Contents) -> int:
+def _up_to(data: Content, at: int, end: int, result: Contents) -> int:
     end = min(end, data.size)
-    found.links.append(Link(((at, end),)))
+    result.links.append(Link(((at, end),)))
     return end
 
 
-def _nist(data: Content, at: int, found: Contents) -> int:
-    head = data.at(at, 1 << 14)
+def _nist(data: Content, at: int, result: Contents) -> int:
+    head = data.read_at(at, 1 << 14)
     if what := foreign.codec_of_nist(head):
         raise Fault(what)
     fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head.partition(b"end_head")[0]))
@@ -320,19 +320,19 @@ def _nist(data: Content, at: int, found: Contents) -> int:
         size = int(fields[b"sample_count"]) * int(fields[b"sample_n_bytes"])
         size *= int(fields[b"channel_count"])
     except (ValueError, KeyError):
-        return _as_it_is(data, at, found)
+        return _as_it_is(data, at, result)
     there = data.size - at - begin
     if size == 0 and there > 0:
-        _zero("NIST", there, found)
-    _check_length("NIST", size, there, found)
-    return _up_to(data, at, at + begin + size, found)
+        _zero("NIST", there, result)
+    _check_length("NIST", size, there, result)
+    return _up_to(data, at, at + begin + size, result)
 
 
-def _ogg(data: Content, at: int, found: Contents) -> int:
+def _ogg(data: Content, at: int, result: Contents) -> int:
     start, begun = at, False
     open_streams: set[bytes] = set()
     while True:
-        head = data.at(at, 27 + 255)
+        head = data.read_at(at, 27 + 255)
         if len(head) < 27 or head[:4] != b"OggS":
             if open_streams:
                 raise Fault("is cut short: it stops before the Ogg page that marks its end")
@@ -351,37 +351,37 @@ def _ogg(data: Content, at: int, found: Contents) -> int:
         if flags & 4:  # end of stream
             open_streams.discard(stream)
         at = end
-        found.steps += 1
-        if found.steps > MAX_PAGES:
+        result.steps += 1
+        if result.steps > MAX_PAGES:
             raise Fault(f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded")
     if at == start:
-        return _as_it_is(data, start, found)
-    found.links.append(Link(((start, at),)))
+        return _as_it_is(data, start, result)
+    result.links.append(Link(((start, at),)))
     if open_streams:
-        found.notes.append(f"recording {len(found.links)} in it stops before its end")
+        result.notes.append(f"recording {len(result.links)} in it stops before its end")
     return at
 
 
-def _flac(data: Content, at: int, found: Contents) -> int:
-    """A FLAC stream does not tell its length in bytes: it ends where another begins, if any does."""
+def _flac(data: Content, at: int, result: Contents) -> int:
+    """Add a FLAC stream, which does not state its length in bytes: it ends where another begins, if any does."""
     start, last = at, False
     at += 4
     for _ in range(MAX_CHUNKS):
-        block = data.at(at, 4)
+        block = data.read_at(at, 4)
         if last or len(block) < 4:
             break
         last = bool(block[0] & 0x80)
         at += 4 + int.from_bytes(block[1:4], "big")
     end = data.size
     mark = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")  # with the head of its first block
-    furthest = min(end, at + _most_of_flac(data.at(start + 18, 8)))
+    furthest = min(end, at + _most_of_flac(data.read_at(start + 18, 8)))
     while at < furthest:
-        piece = data.at(at, SCAN + 7)
+        piece = data.read_at(at, SCAN + 7)
         if other := mark.search(piece):
             end = at + other.start()
             break
         at += SCAN
-    found.links.append(Link(((start, end),)))
+    result.links.append(Link(((start, end),)))
     return end
 
 

@@ -75,8 +75,8 @@ _IN_WAV: Final = {
 
 
 def format_of(data: Content) -> str | None:
-    """What a file is that is not read, as the rest of a sentence; None for what is not known."""
-    head = data.at(0, 512)
+    """Name the unsupported format of a file, as the rest of a sentence; None if it is unknown."""
+    head = data.read_at(0, 512)
     for at, mark, name in _FORMATS:
         if head[at : at + len(mark)] == mark:
             return f"is {name}, {_CONVERT}"
@@ -88,7 +88,7 @@ def format_of(data: Content) -> str | None:
 
 
 def codec_of_wav(tag: int) -> str | None:
-    """What is wrong with a WAV of this codec, as the rest of a sentence; None if it is read."""
+    """Return why a WAV of this codec cannot be read, as the rest of a sentence; None if it can."""
     if tag in _READ_IN_WAV:
         return None
     name = _IN_WAV.get(tag, f"sound of the codec 0x{tag:04X}")
@@ -96,7 +96,7 @@ def codec_of_wav(tag: int) -> str | None:
 
 
 def codec_of_nist(head: bytes) -> str | None:
-    """What is wrong with a NIST file of this head, as the rest of a sentence; None if it is read."""
+    """Return why a NIST file of this head cannot be read, as the rest of a sentence; None if it can."""
     text = head.partition(b"end_head")[0].lower()
     if b"shorten" in text:
         return "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"

@@ -79,7 +79,7 @@ class Level:
         return int(np.argmax(self._variances[:-1]))
 
     def notes(self) -> list[str]:
-        """What is to be said of the level."""
+        """Return the notes on the level."""
         notes = []
         share = self._full / max(self._counted, 1)
         if share >= CLIPPED_SHARE:

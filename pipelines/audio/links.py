@@ -21,8 +21,8 @@ class Content:
         self._file = file
         self.size = os.fstat(file.fileno()).st_size if size is None else size
 
-    def at(self, place: int, n: int) -> bytes:
-        """`n` bytes from offset `place`, fewer at the end of the file and none behind it."""
+    def read_at(self, place: int, n: int) -> bytes:
+        """Read `n` bytes from offset `place`: fewer at the end of the file and none behind it."""
         if place >= self.size:
             return b""
         self._file.seek(place)
@@ -77,7 +77,7 @@ class LinkFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where it is read next."""
+        """Return the read position."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -100,14 +100,14 @@ class LinkFile(io.RawIOBase):
 
     def _next(self, n: int) -> bytes:
         """At most `n` bytes from where it is."""
-        at = self._at
-        if at < len(self._head):
-            return self._head[at : at + n]
-        if at >= self._size:
+        read_at = self._at
+        if read_at < len(self._head):
+            return self._head[read_at : read_at + n]
+        if read_at >= self._size:
             return b""
-        piece = bisect_right(self._places, at) - 1
+        piece = bisect_right(self._places, read_at) - 1
         begin, end = self._pieces[piece]
-        place = begin + at - self._places[piece]
+        place = begin + read_at - self._places[piece]
         try:
             self._file.seek(place)
             return self._file.read(min(n, end - place))

@@ -109,13 +109,13 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
 
 
 def look(path: str | Path, part: Part = WHOLE) -> int:
-    """How many channels a sound file has, as its header says; AudioError as from `load`. Nothing is decoded."""
+    """Return the number of channels in a sound file's header, without decoding; raises AudioError as `load` does."""
     with _opened(Path(path), part) as source, source.open(0) as file:
         return int(file.channels)
 
 
-def shown(path: str | Path) -> str:
-    """The path as sentences show it: names may hold control characters, or bytes that are no UTF-8."""
+def printable(path: str | Path) -> str:
+    """Return the path as text for messages: names may hold control characters, or bytes that are no UTF-8."""
     return one_line(str(path))
 
 
@@ -131,7 +131,7 @@ class _Source:
 
     @contextmanager
     def open(self, number: int) -> Iterator[soundfile.SoundFile]:
-        """One of its recordings; AudioError, LibsndfileError or OSError for what cannot be used."""
+        """Open one of its recordings; raises AudioError, LibsndfileError or OSError if it cannot be used."""
         link = self.found.links[number]
         bare = LinkFile(self.content, link)
         with _quiet(link):
@@ -159,7 +159,7 @@ def _sound_file(file: io.BufferedReader, raw: Format | None) -> soundfile.SoundF
 @contextmanager
 def _opened(path: Path, part: Part) -> Iterator[_Source]:
     """The sound file, ready to be read; AudioError for what cannot be used, while it is read as well."""
-    name = shown(path)
+    name = printable(path)
     if os.path.isdir(path):
         raise AudioError(f"{name} is a folder; a sound file is needed.")
     if not os.path.exists(path):
@@ -171,7 +171,7 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
-            found = containers.whole(content) if format else containers.contents(content)
+            found = containers.read_headerless(content) if format else containers.contents(content)
             if format and containers.has_header(content):
                 format, found = None, containers.contents(content)
                 found.notes.append("read by its header, not as audio.raw says")
@@ -240,7 +240,7 @@ def _clock(seconds: float) -> str:
 
 @dataclass
 class _Sound:
-    """What was read of a file, and what there is to say of it."""
+    """The samples read from a file, and notes on them."""
 
     samples: F32
     rates: list[int]

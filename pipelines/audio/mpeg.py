@@ -37,11 +37,11 @@ _SIDE_INFORMATION = {(True, False): 32, (True, True): 17, (False, False): 17, (F
 def behind_tags(data: Content, at: int) -> int:
     """The place behind the tags (ID3v2, ID3v1, APEv2) that begin at a place."""
     for _ in range(MAX_TAGS):
-        head = data.at(at, 32)
+        head = data.read_at(at, 32)
         if head[:3] == b"ID3" and len(head) > 10:
             size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
             at += 10 + size + (10 if head[5] & 0x10 else 0)
-        elif head[:3] == b"TAG" and len(data.at(at, 128)) == 128:
+        elif head[:3] == b"TAG" and len(data.read_at(at, 128)) == 128:
             at += 128
         elif head[:8] == b"APETAGEX" and len(head) == 32:
             at += 32 + (int.from_bytes(head[12:16], "little") if head[23] & 0x20 else 0)
@@ -54,7 +54,7 @@ def begins(data: Content, at: int, least: int) -> bool:
     """Whether at least this number of frames of one kind follow each other from a place on (fewer at the end)."""
     kind = None
     for n in range(least):
-        header = data.at(at, 4)
+        header = data.read_at(at, 4)
         if n and not header:
             break
         length = _frame_bytes(header)
@@ -98,37 +98,37 @@ class _Recording:
         return Link(tuple(pieces), _note(first, frames), mpeg=True)
 
 
-def recordings(data: Content, at: int, found: Contents) -> int:
+def recordings(data: Content, at: int, result: Contents) -> int:
     """Add the recordings that the frames from a place on are, and return where they end."""
     one, tagged, skipped = _Recording(), False, 0
     while True:
-        head = data.at(at, 64)
+        head = data.read_at(at, 64)
         length = _frame_bytes(head)
         if length is None:
             if 0 < len(head) < 4 and head[0] == 0xFF:  # a header that was cut itself
                 raise _incomplete(one)
             behind = behind_tags(data, at)
             if behind == at:
-                behind = _next_frames(data, at, found)
+                behind = _next_frames(data, at, result)
                 skipped += behind - at
             if behind >= data.size or behind == at:
                 break
             at, tagged = behind, True
             continue
         if one.frames and _new(one.first, head, tagged=tagged):
-            found.links.append(one.link())
+            result.links.append(one.link())
             one = _Recording()
         one.add(at, length, head)
         at, tagged = at + length, False
-        found.steps += 1
-        if found.steps > MAX_FRAMES:
+        result.steps += 1
+        if result.steps > MAX_FRAMES:
             raise Fault(f"has more than {MAX_FRAMES:,} MPEG frames, as no recording has that can be decoded")
         if at > data.size:
             raise _incomplete(one)
     if one.frames:
-        found.links.append(one.link())
+        result.links.append(one.link())
     if skipped >= LEAST_SKIPPED:
-        found.notes.append(f"{skipped:,} bytes between its MPEG frames are not read")
+        result.notes.append(f"{skipped:,} bytes between its MPEG frames are not read")
     return at
 
 
@@ -147,12 +147,12 @@ def _new(first: bytes, head: bytes, *, tagged: bool) -> bool:
     return tagged and not (layer3 and _bits_from_before(head))
 
 
-def _next_frames(data: Content, at: int, found: Contents) -> int:
+def _next_frames(data: Content, at: int, result: Contents) -> int:
     """The next place with frames; `at` itself if there is none near."""
     begin = 0
     for end in (1 << 12, 1 << 16, GAP):  # mostly it is near
-        for sync in re.finditer(rb"\xff[\xe2-\xff]", data.at(at + begin, end - begin + 1)):
-            found.steps += 1
+        for sync in re.finditer(rb"\xff[\xe2-\xff]", data.read_at(at + begin, end - begin + 1)):
+            result.steps += 1
             place = at + begin + sync.start()
             if begins(data, place, least=3):
                 return place
@@ -161,12 +161,12 @@ def _next_frames(data: Content, at: int, found: Contents) -> int:
 
 
 def _kind(header: bytes) -> tuple[int, int, bool]:
-    """What is the same in all frames of a recording: version and layer, sample rate, and whether it is mono."""
+    """Return what all frames of a recording share: version and layer, sample rate, and whether it is mono."""
     return header[1] & 0x1E, header[2] & 0x0C, header[3] >> 6 == 3
 
 
 def _side_information_end(head: bytes) -> int:
-    """Where the side information of a layer III frame without a CRC ends."""
+    """Return where the side information of a layer III frame without a CRC ends."""
     return 4 + _SIDE_INFORMATION[head[1] >> 3 & 3 == 3, head[3] >> 6 == 3]
 
 

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.audio.loading import WHOLE, AudioError, Part, shown
+from pipelines.audio.loading import WHOLE, AudioError, Part, printable
 from profiler.files import inputs
 from profiler.plain import counted, one_line
 
@@ -34,7 +34,7 @@ LOOKED_AT = 20
 """Lines by which a format is known."""
 
 WAV_SCP, SEGMENTS = "wav.scp", "segments"
-"""Kaldi's list of sound files and of their parts, beside its `text`."""
+"""Kaldi's list of sound files and of their parts, in the folder of its `text`."""
 NOT_SCORED = "ignore_time_segment_in_scoring"  # what an STM has in place of words
 CHANNELS = {"a": 0, "b": 1}
 
@@ -81,9 +81,9 @@ class _Text:
         self.places = _Places(self.path)
 
     def error(self, line: int, what: str) -> AudioError:
-        return AudioError(f"The transcripts {shown(self.path)}, line {line}: {what}")
+        return AudioError(f"The transcripts {printable(self.path)}, line {line}: {what}")
 
-    def beside(self, name: str) -> _Text | None:
+    def sibling(self, name: str) -> _Text | None:
         """The file of that name in the same folder, if there is one."""
         path = self.path.parent / name
         return _text(path, self.plain) if inputs.regular(path) else None
@@ -96,7 +96,7 @@ class _Text:
 
 
 class _Places:
-    """Where the files that a table names are: each folder's real path is found out once."""
+    """Finds the files that a table names; each folder's real path is resolved once."""
 
     def __init__(self, table: str | Path) -> None:
         self._folder = os.path.dirname(os.path.abspath(table))
@@ -118,7 +118,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
     `plain`: the sound files are those that are named here, so each must be a file and no command.
     """
     text = _text(Path(path), plain)
-    name = shown(path)
+    name = printable(path)
     if not any(text.numbered()):
         raise AudioError(f"The transcripts {name} are an empty file, or hold comments alone.")
     if text.path.name in (WAV_SCP, SEGMENTS):
@@ -132,7 +132,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
                 f"a transcript of {len(row.text):,} characters; one file says at most {MAX_TRANSCRIPT:,}.",
             )
         if rows.setdefault((row.place or row.file, row.part, row.name), row).text != row.text:
-            raise text.error(row.line, f"{shown(row.name or row.file)} has two different transcripts.")
+            raise text.error(row.line, f"{printable(row.name or row.file)} has two different transcripts.")
     if not rows:
         raise AudioError(f"The transcripts {name}, {form.title}, name no file.")
     return Transcripts(list(rows.values()), form.title)
@@ -147,7 +147,7 @@ def read_transcripts(table: str | Path) -> dict[Path, str]:
     said = {Path(row.place): row.text for row in read(table).rows if row.place is not None}
     if not any(os.path.exists(path) for path in said):
         raise AudioError(
-            f"The transcripts {shown(table)} name {len(said)} file(s) of which none exists; "
+            f"The transcripts {printable(table)} name {len(said)} file(s) of which none exists; "
             "paths are relative to the table."
         )
     return said
@@ -161,7 +161,7 @@ def _text(path: Path, plain: bool) -> _Text:
     found = _Text(path, inputs.lines_of(text), plain)
     if len(found.lines) > MAX_TABLE_LINES:
         raise AudioError(
-            f"The transcripts {shown(path)} have {len(found.lines):,} lines; more than {MAX_TABLE_LINES:,} "
+            f"The transcripts {printable(path)} have {len(found.lines):,} lines; more than {MAX_TABLE_LINES:,} "
             "are not read."
         )
     if (at := text.find("\0")) >= 0:
@@ -203,7 +203,7 @@ def _table(text: _Text) -> Iterator[Row]:
     header = _header(text.lines[0])
     if header is None:
         raise AudioError(
-            f"The transcripts {shown(text.path)} must begin with a line that names their columns, such as "
+            f"The transcripts {printable(text.path)} must begin with a line that names their columns, such as "
             f"file<TAB>transcript, found {text.lines[0][:60]!r}."
         )
     records = _separated_by_tabs if header.delimiter == "\t" else _quoted
@@ -219,7 +219,7 @@ def _table(text: _Text) -> Iterator[Row]:
 
 
 def _separated_by_tabs(text: _Text, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Quotation marks are what somebody said, unless they are around a whole field, as a spreadsheet writes it."""
+    """Quotation marks are part of the text, unless they are around a whole field, as a spreadsheet writes it."""
     for number, line in islice(enumerate(text.lines, start=1), 1, None):
         if line.strip():
             yield number, [_unquoted(each) for each in line.split(delimiter)]
@@ -268,9 +268,9 @@ def _named_behind(text: _Text) -> Iterator[Row]:
 _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 
 
-def _first_of_each(said: str) -> str:
-    """The first of alternatives as NIST writes them: `{ it is / it's / @ }`, where @ is nothing."""
-    return _ALTERNATIVES.sub(lambda found: found[1].partition("/")[0].replace("@", "").strip(), said)
+def _first_of_each(text: str) -> str:
+    """Choose the first of alternatives as NIST writes them: `{ it is / it's / @ }`, where @ is nothing."""
+    return _ALTERNATIVES.sub(lambda match: match[1].partition("/")[0].replace("@", "").strip(), text)
 
 
 # -- NIST's tables of times -------------------------------------------------------------------------
@@ -361,12 +361,12 @@ def _ctm(text: _Text) -> Iterator[Row]:
 
 
 def _kaldi(text: _Text) -> Iterator[Row]:
-    """`text`: the name of the utterance and its words; `wav.scp` and `segments` beside it say where it is."""
+    """`text`: an utterance's name and its words; `wav.scp` and `segments` in its folder give file and times."""
     said: dict[str, tuple[str, int]] = {}
     for number, (name, words) in _pairs(text):
         if said.setdefault(name, (words, number))[0] != words:
-            raise text.error(number, f"{shown(name)} has two different transcripts.")
-    scp, segments = text.beside(WAV_SCP), text.beside(SEGMENTS)
+            raise text.error(number, f"{printable(name)} has two different transcripts.")
+    scp, segments = text.sibling(WAV_SCP), text.sibling(SEGMENTS)
     places = {} if scp is None else _wav_scp(scp)
     if segments is not None:
         for number, line in segments.numbered():

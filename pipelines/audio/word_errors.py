@@ -30,7 +30,7 @@ _INVISIBLE = re.compile(
 )
 """Default_Ignorable_Code_Point of Unicode, less the two joiners and the zero width space, which parts words."""
 _JOINERS = "\u200c\u200d"
-"""They choose the form of the letters beside them (Indic, Arabic); at the edge of a word there are none."""
+"""They choose the form of neighbouring letters (Indic, Arabic); at the edge of a word they are removed."""
 
 
 class _Gaps(dict[int, int]):
@@ -103,14 +103,14 @@ def words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
-def parts(given: str) -> tuple[str, ...]:
-    """The words that one given word is compared as: mostly one, none for a filler, two for well-known."""
-    return tuple(words(given))
+def parts(word: str) -> tuple[str, ...]:
+    """Return the words that `word` is compared as: mostly one, none for a filler, two for well-known."""
+    return tuple(words(word))
 
 
-def spelled(given: str) -> str:
-    """A word of the dictionary without the mark of its pronunciation: `the(2)` is `the`."""
-    return _VARIANT.sub("", given)
+def spelled(entry: str) -> str:
+    """Return the word of a dictionary entry without its pronunciation number: `the` for `the(2)`."""
+    return _VARIANT.sub("", entry)
 
 
 def align(reference: Sequence[str], hypothesis: Sequence[str], partial: bool = False) -> list[Aligned]:
@@ -235,10 +235,10 @@ class Transcribed(NamedTuple):
 
 
 def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
-    """How many utterances have a transcript; one that is decoded again counts once."""
+    """Count the utterances with a transcript; one that is decoded again counts once."""
     known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
 
 
-def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:
-    return [(word, i) for i, each in enumerate(given) for word in parts(each)]
+def _indexed(texts: Sequence[str]) -> list[tuple[str, int]]:
+    return [(word, i) for i, each in enumerate(texts) for word in parts(each)]

@@ -26,7 +26,7 @@ def fitting(target: Option, value: object) -> Value | None:
 
 
 def wanted(target: Option) -> str:
-    """What the setting accepts, in words."""
+    """Describe what the setting accepts."""
     if target.type == "bool":
         return "true or false"
     if target.type == "choice":

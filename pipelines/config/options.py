@@ -96,7 +96,7 @@ def setting(
     (see :func:`obstacle`). `names_in` is the folder of assets whose files a text may name, without the first of
     `suffixes`; any other text is the path of a file with one of these suffixes (an empty one: whatever its name).
     `like` is an example of a text that is no path. `reasons`: why a choice needs the values of `choices_when`, by the
-    setting that has another one. `main`: whether the form shows it without being asked for more. `words` says values
+    setting that has another one. `main`: whether the form shows it without "more". `words` says values
     that a number does not explain. `steps`: values that the arrow keys go through, where a number is not counted up.
     """
     return msgspec.Meta(title=title, description=help, ge=ge, le=le, extra=dict(traits))
@@ -205,17 +205,17 @@ def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     raise ConfigError(f"There is no setting called '{shown}'{hint} `asrscope options` lists them all.")
 
 
-def _nearest(given: str, keys: list[str]) -> str:
-    """The key that `given` shortens (`graph.lm`, `graph.dict`), else the one most like it; empty if none is."""
+def _nearest(wanted: str, keys: list[str]) -> str:
+    """Return the key that `wanted` abbreviates (`graph.lm`, `graph.dict`), else the most similar one, or ""."""
     import difflib
 
-    group, _, name = given.rpartition(".")
+    group, _, name = wanted.rpartition(".")
     for key in keys:
         inside, _, full = key.rpartition(".")
         initials = "".join(word[0] for word in full.split("_"))
         if group in ("", inside) and name and (name == initials != full or full.startswith(name)):
             return key
-    return next(iter(difflib.get_close_matches(given, keys, n=1, cutoff=0.4)), "")
+    return next(iter(difflib.get_close_matches(wanted, keys, n=1, cutoff=0.4)), "")
 
 
 def get(config: msgspec.Struct, key: str) -> Value:
@@ -260,7 +260,7 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
 
 
 def value_text(value: object) -> str:
-    """A value as it is written after ``--set``, and as short as it is still the same."""
+    """Format a value for ``--set``, as short as possible without changing it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and float(short := f"{value:g}") == value:

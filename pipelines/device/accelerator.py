@@ -60,7 +60,7 @@ class _Torch:
         return free + max(held, 0)
 
     def _translated(self, problem: RuntimeError) -> Exception:
-        """The device's own failure in one sentence; any other as it is."""
+        """Return a failure of the device as one sentence, and any other unchanged."""
         if not is_lost(problem):
             return problem
         lost = DeviceLost(
@@ -145,7 +145,7 @@ class TorchDevice(_Torch):
         return self._base_ns + round(since * 1e6)
 
     def rebase(self, event: Event) -> None:
-        """Count from `event` on, if the base is long ago; nobody asks for the time of an earlier one any more."""
+        """Count times from `event` on if the base is long ago; times of earlier events are no longer needed."""
         at = self.time_ns(event)
         if at - self._base_ns > REBASE_NS:
             if self._base_is_spare:
@@ -153,7 +153,7 @@ class TorchDevice(_Torch):
             self._base, self._base_ns, self._base_is_spare = event, at, False
 
     def recycle(self, event: Event) -> None:
-        """Take a timed event back that nobody will ask for any more."""
+        """Take back a timed event that is no longer needed."""
         if event is self._base:
             self._base_is_spare = True
         else:
@@ -167,11 +167,11 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def follow(self, stream: int, event: Event) -> None:
-        """What is given to `stream` from now on waits for `event`."""
+        """Make later work on `stream` wait for `event`."""
         self._streams[stream].wait_event(event)
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor in the host's memory, page-locked where asked for."""
+        """An uninitialised tensor in the host's memory, page-locked if `pinned`."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
     @_translating_losses
@@ -258,7 +258,7 @@ class QueueDevice(_Torch):
         return _QueueEvent(self._clock())
 
     def mark(self, stream: int) -> _QueueEvent:
-        """A moment that is known when somebody waits for it."""
+        """An event whose time is known once something waits for it."""
         return _QueueEvent()
 
     def is_complete(self, event: _QueueEvent) -> bool:

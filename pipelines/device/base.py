@@ -1,4 +1,4 @@
-"""What a device is to a recogniser: numbered streams, events, copies; and how its failures are told."""
+"""Interface of a device for a recogniser: numbered streams, events and copies; and how failures are classified."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUT_OF_MEMORY = (
     "cublas_status_alloc_failed",
     "cudnn_status_alloc_failed",
 )
-"""What torch's allocators and the libraries beside them say where torch has no exception for it."""
+"""Messages of torch's allocators and of vendor libraries for which torch has no exception type."""
 
 LOST = (
     "device-side assert",
@@ -77,10 +77,10 @@ class Device(DeviceClock, Protocol):
         """Give what `work` asks of torch to `stream`; returns before it is done."""
 
     def follow(self, stream: int, event: Event) -> None:
-        """What is given to `stream` from now on waits for `event`; the host does not."""
+        """Make later work on `stream` wait for `event`; the host does not wait."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor in the host's memory, page-locked where that is asked for and possible."""
+        """An uninitialised tensor in the host's memory, page-locked if `pinned` and where that is possible."""
 
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """An uninitialised tensor on the device, in memory of `stream`: that stream may use it at once.
@@ -112,5 +112,5 @@ def is_lost(problem: BaseException) -> bool:
 
 
 def first_line(problem: BaseException) -> str:
-    """What a library said, without its further lines and full stop."""
+    """Return the first line of a library's message, without its full stop."""
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")

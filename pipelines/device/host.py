@@ -38,7 +38,7 @@ class _HostEvent:
 
 
 class _HostStream:
-    """Work that one thread does in order. After a failure it only lets events happen, until asked why."""
+    """A queue of work for one thread. After a failure it only completes events until the error is read."""
 
     def __init__(self, name: str, threads: int) -> None:
         self.queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from profiler.costs import Cost, Linear
 
 FREE = frozenset(f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view"))
-"""What torch dispatches without any kernel, beside views."""
+"""Operations, apart from views, that torch dispatches without a kernel."""
 
 
 class _Alias(Protocol):
@@ -39,7 +39,7 @@ class _Operation(Protocol):
 
 
 class Dispatched(NamedTuple):
-    """What a piece of work asks of torch: kernels, and what is none (views, new tensors)."""
+    """Operations that a piece of work dispatches in torch: kernels, and others (views, new tensors)."""
 
     kernels: float = 0.0
     others: float = 0.0
@@ -52,7 +52,7 @@ class Launches:
         self._found: dict[int, tuple[int, int, Dispatched]] = {}
 
     def counted(self, stage: int, frames: int, work: Callable[[], object]) -> Callable[[], object]:
-        """`work` on so many frames, whose kernels are counted for `stage` when it runs, in whichever thread."""
+        """Wrap `work` on `frames` frames: when it runs, in any thread, its kernels are counted for `stage`."""
 
         def run() -> None:
             more = dispatched_by(work)
@@ -63,12 +63,12 @@ class Launches:
         return run
 
     def each(self, stage: int) -> Dispatched:
-        """Of a piece of work of `stage`; nothing where none was counted."""
+        """Operations of a piece of work of `stage`; none if none were counted."""
         pieces, _, work = self._found.get(stage, (0, 0, Dispatched()))
         return Dispatched(*(count / pieces for count in work)) if pieces else Dispatched()
 
     def a_frame(self, stage: int) -> Dispatched:
-        """Of a frame of `stage`; nothing where none was counted."""
+        """Operations per frame of `stage`; none if none were counted."""
         _, frames, work = self._found.get(stage, (0, 0, Dispatched()))
         return Dispatched(*(count / frames for count in work)) if frames else Dispatched()
 
@@ -116,16 +116,16 @@ def _is_free(operation: _Operation) -> bool:
     return views or str(operation.overloadpacket) in FREE
 
 
-def launched(cost: Cost, asked: Dispatched, held: bool, of: Callable[[float], Linear]) -> Cost:
-    """`cost` with what the host gives to the device for it; a processor is given nothing.
+def launched(cost: Cost, dispatched: Dispatched, held: bool, of: Callable[[float], Linear]) -> Cost:
+    """Return `cost` with the launches that the host makes for it; on a processor there are none.
 
-    `held`: all kernels are one graph, given at once, and each waits for the one before it. `of`: so many of each piece,
-    or of each frame. Every piece begins and ends with an event on its stream.
+    `held`: all kernels are one graph, launched at once, and each waits for the one before it. `of`: the law of a number
+    per piece or per frame. Every piece begins and ends with an event on its stream.
     """
-    if not cost.device or not asked.kernels:
+    if not cost.device or not dispatched.kernels:
         return cost
-    counts = {"launch": asked.kernels, "view": asked.others}
+    counts = {"launch": dispatched.kernels, "view": dispatched.others}
     if held:
-        counts = {"launch": 1.0, "held": asked.kernels}
+        counts = {"launch": 1.0, "held": dispatched.kernels}
     calls = {f"{name}@{cost.device}": of(count) for name, count in counts.items() if count}
     return replace(cost, calls={**calls, f"piece@{cost.device}": Linear(fixed=1.0)})

@@ -49,7 +49,7 @@ class DeviceWork:
 
     @contextmanager
     def warming(self, launches: Launches) -> Iterator[None]:
-        """Nothing of the context is recorded; the kernels of its work are counted by stage, in `launches`."""
+        """Make a context in which nothing is recorded, and kernels are counted by stage in `launches`."""
         self._counting = launches
         try:
             with self.timer.silent():
@@ -59,7 +59,7 @@ class DeviceWork:
 
     @contextmanager
     def launching(self, stage: int, first_frame: int, frames: int) -> Iterator[None]:
-        """What the host does in the context is `stage` (of the decode lane), but for its waits."""
+        """Record the host's time in the context, without its waits, as `stage` of the decode lane."""
         self._launch, self._since = (stage, first_frame, frames), self.now()
         try:
             yield
@@ -108,11 +108,11 @@ class DeviceWork:
         return self.device.mark(stream)
 
     def follow(self, stream: int, event: Event) -> None:
-        """What is given to `stream` from now on waits for `event`; call it before `work` or a copy."""
+        """Make later work on `stream` wait for `event`; call it before `work` or a copy."""
         self.device.follow(stream, event)
 
     def then(self, first: int, second: int) -> None:
-        """What is given to stream `second` from now on waits for all that was given to `first`."""
+        """Make later work on stream `second` wait for all earlier work on `first`."""
         self.device.follow(second, self.device.mark(first))
 
     def wait_for(self, event: Event, stream: int) -> None:
@@ -137,7 +137,7 @@ class DeviceWork:
         self._since = self.now()
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know of the device, each sentence once."""
+        """Return new messages on the device for the user, each once."""
         told = self.device.notices
         notices = list(dict.fromkeys(told))
         told.clear()

@@ -29,7 +29,7 @@ NAMES = ("A", "B")
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the two configurations, and what was asked for to make it."""
+    """One of the two configurations, and the settings that make it."""
 
     config: Config
     assignments: Mapping[str, Value]

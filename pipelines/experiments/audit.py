@@ -56,7 +56,7 @@ SHARES: Final = ("gaussians", "senones", "components", "exponentials")
 
 @dataclass
 class Difference:
-    """How far scores lie from the exact ones: a sum of |Δ| (nat), of how many, and the largest."""
+    """Differences of scores from the exact ones: sum of |Δ| (nat), their number, and the largest."""
 
     total: float = 0.0
     scores: int = 0
@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class AuditedUtterance:
-    """One utterance by both; counts are None where nobody knows what was said.
+    """One utterance by both; counts are None without a reference text.
 
     `same_best`: frames whose best senone is the exact one's.
     """
@@ -98,7 +98,7 @@ class Audit:
     """What a configuration changes.
 
     `near`: senones within NEAR_NAT of the frame's best exact score; in a lazy configuration those of them
-    that it was asked for, for it computes no others. `asked`: senones that the search looked up.
+    that were requested, for it computes no others. `asked`: senones that the search looked up.
     `same_best`: frames whose best senone is the exact one's (of those compared). `work`, `exact_work`:
     counts by name. `refused`: a sentence for each file that could not be read.
     """
@@ -166,7 +166,7 @@ def _change(rows: Array) -> float:
 
 
 def exact_of(config: Config) -> Config:
-    """`config` with scoring made exact, everything else as it is."""
+    """Return `config` with exact scoring, otherwise unchanged."""
     for key, value in EXACT.items():
         config = settings.replace(config, key, value)
     return config
@@ -265,7 +265,7 @@ class _Exact:
         return self._features[first : last + self._beyond]
 
     def scores(self, first: int, last: int) -> Array:
-        """Of the frames first … last − 1 (at most MAX_FRAMES), f32 [frames, senones]."""
+        """Return the scores of the frames first … last − 1 (at most MAX_FRAMES), f32 [frames, senones]."""
         if self._kept is None:
             scores = self._score(first, last)
             if first == 0:
@@ -287,7 +287,7 @@ def _compare(
     result: Audit,
     cancelled: Callable[[], bool],
 ) -> str:
-    """Decode by the configuration frame by frame, beside the exact scores; returns the words."""
+    """Decode with the configuration frame by frame and compare with the exact scores; returns the words."""
     search, scorer = recogniser.search, ours.scorer
     scorer.reset()
     search.start(0)

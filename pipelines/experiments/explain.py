@@ -41,7 +41,7 @@ MOST_ROUNDS: Final = 15
 LEAST_OWN: Final = 0.25
 """Part of its time that a block must have had the processor: what remains after taking more off is mostly error."""
 
-TOLD_FRAMES: Final = 100
+UNIT_FRAMES: Final = 100
 """Frames by which a time per frame is multiplied, because times are whole nanoseconds."""
 
 MOST_BLOCKS: Final = 48
@@ -77,7 +77,7 @@ class Explanation:
 
     @property
     def conclusion(self) -> str:
-        """What the replays say, and whether the counts of the cost law fit them, in one sentence."""
+        """Summarise the replays, and whether the cost law's counts fit them, in one sentence."""
         low, likely, high = self.waiting
         text = f"Replayed hot, it takes {1 - likely:.0%} of its time ({1 - high:.0%} to {1 - low:.0%})"
         parts = self.row.parts
@@ -122,10 +122,10 @@ def explain(
 
 
 def _roofs(config: Config, progress: Progress, cancelled: Callable[[], bool]) -> RoofTable:
-    def told(what: str, share: float) -> None:
+    def report(what: str, share: float) -> None:
         progress(f"measuring the machine: {what}", share)
 
-    return calibration.load_or_measure(config.threads, told, cancelled, kernels=peaks.of(config))
+    return calibration.load_or_measure(config.threads, report, cancelled, kernels=peaks.of(config))
 
 
 def _middle(values: Sequence[float]) -> tuple[float, float, float]:
@@ -227,7 +227,7 @@ class _Again:
                 self._note(way, ns / frames[way])
 
     def explanation(self, table: RoofTable) -> Explanation:
-        """What the rounds gave."""
+        """Build the explanation from the rounds."""
         if not self.rounds:
             raise BadInput(
                 "Other programs had the processor for most of the time, so that nothing can be said of the "
@@ -246,7 +246,7 @@ class _Again:
             raise BadInput(f"The stage {self._stage_name} did not run with these settings.")
         ways = tuple(
             Variant(name, *_middle(ns), shown)
-            for name, shown in self._replays.ways.items()
+            for name, shown in self._replays.variants.items()
             if (ns := self._ns.get(name))
         )
         ratios = [max(1.0 - h / r, 0.0) for h, r in zip(hot, run, strict=True) if r]
@@ -255,11 +255,11 @@ class _Again:
         return Explanation(row, ways, waiting, len(ratios), len(self._chosen))
 
     def _replayed(self, number: int) -> Array:
-        """A round as a replay of TOLD_FRAMES frames, dtype SPAN [rounds]."""
+        """Spans of a round, measured by replay of UNIT_FRAMES frames: dtype SPAN [rounds]."""
         found = np.zeros(self.rounds, SPAN)
         found["stage"], found["lane"] = number, self._lane.id
         for column, way in (("duration_ns", replays.HOT), ("work0", replays.RUN)):
-            found[column] = np.rint(TOLD_FRAMES * np.array(self._ns.get(way, [0.0] * self.rounds)))
+            found[column] = np.rint(UNIT_FRAMES * np.array(self._ns.get(way, [0.0] * self.rounds)))
         return found
 
     def _decoded(self, block: Array, first: int, lane: Lane | NullLane) -> Scores:
@@ -297,5 +297,5 @@ class _Again:
             length = self._lengths[utterance]
             self._pieces.append(Piece(self._pieces_end, length, length * FRAME_S))
 
-    def _note(self, way: str, ns: float) -> None:
-        self._ns.setdefault(way, []).append(ns)
+    def _note(self, variant: str, ns: float) -> None:
+        self._ns.setdefault(variant, []).append(ns)

@@ -70,7 +70,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What came of the changes; `unchanged` is the stage as the rerun measured it without any."""
+    """Results of the changes; `unchanged`: the stage as the rerun measured it without any."""
 
     unchanged: StageRow | None
     perturbations: list[Perturbation]
@@ -136,7 +136,7 @@ def _shorter(config: Config, group: str) -> Change:
 
 
 def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | None, str]:
-    """`config` with choice `wanted` in place of the usual one and what that says; or None and why not."""
+    """Return `config` with choice `wanted` in place of the usual one, and a text on it; or None and the reason."""
     now = settings.get(config, key)
     if now != usual:
         return None, f"{key} is {now} already"

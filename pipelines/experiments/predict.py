@@ -50,7 +50,7 @@ class Tried:
 
 
 class Predictor:
-    """What `after` would cost, from sessions that ran with `before`; both are tried once, when first asked."""
+    """Predict the cost of `after` from sessions that ran with `before`; both are tried once, at first use."""
 
     def __init__(
         self,
@@ -147,4 +147,4 @@ def _assumed(prediction: Prediction, *sentences: str) -> Prediction:
 
 
 def _quietly(what: str, share: float | None) -> None:
-    """Progress that nobody sees."""
+    """Progress callback that does nothing."""

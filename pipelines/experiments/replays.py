@@ -62,11 +62,11 @@ class Replays(Protocol):
     """Ways to do blocks of one kind again."""
 
     @property
-    def ways(self) -> Mapping[str, str]:
-        """Their names, the run's before all others, and what is done in each, in words."""
+    def variants(self) -> Mapping[str, str]:
+        """Description of each variant by its name, the run's first."""
 
     def refuse(self, block: Array) -> None:
-        """BadInput where doing a block again would not be the same work; `block`: one to try it on."""
+        """Raise BadInput if repeating a block would not be the same work; `block`: one to try it on."""
 
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make what is needed besides the recogniser. Raises Cancelled."""
@@ -94,7 +94,7 @@ class _Cold:
 
 
 class _OfBlocks:
-    """What doing blocks again needs, of whichever kind."""
+    """Shared part of all replays of blocks."""
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
         self._recogniser, self._stage = recogniser, stage
@@ -105,7 +105,7 @@ class _OfBlocks:
 class OfScoring(_OfBlocks):
     """Blocks scored again."""
 
-    ways: Mapping[str, str] = MappingProxyType(
+    variants: Mapping[str, str] = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, by scorers whose parameters lie at other addresses",
@@ -119,7 +119,7 @@ class OfScoring(_OfBlocks):
         self._elsewhere: list[LayeredScorer] = []
 
     def refuse(self, block: Array) -> None:
-        """BadInput where scoring a block again would not be the same work."""
+        """Raise BadInput if scoring a block again would not be the same work."""
         scorer = self._scorer
         scorer.score(block, 0, NullLane())
         if not scorer.replayable:
@@ -148,9 +148,9 @@ class OfScoring(_OfBlocks):
         yield HOT, self._hot(scorer), n
         self._cold()
         yield COLD, self._once(scorer), n
-        ways = [(PLACED, other, n) for other in self._elsewhere]
-        ways += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
-        for way, other, frames in ways:
+        variants = [(PLACED, other, n) for other in self._elsewhere]
+        variants += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
+        for way, other, frames in variants:
             if scorer.lazy:
                 # Nobody knows what the search would ask of a frame more.
                 if not 0 < frames <= n:
@@ -182,7 +182,7 @@ class OfScoring(_OfBlocks):
 class OfSearch(_OfBlocks):
     """Blocks searched again, each time from the state before them."""
 
-    ways: Mapping[str, str] = MappingProxyType(
+    variants: Mapping[str, str] = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, on a copy of graph and lists at other addresses",
@@ -196,7 +196,7 @@ class OfSearch(_OfBlocks):
         self._elsewhere: list[SearchReplay] = []
 
     def refuse(self, block: Array) -> None:
-        """BadInput where searching a block again would not be the same work."""
+        """Raise BadInput if searching a block again would not be the same work."""
         config = self._recogniser.config
         if not isinstance(self._recogniser.search, Viterbi):
             raise BadInput("The search on a device cannot be replayed; its stages have times of their own.")

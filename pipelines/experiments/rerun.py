@@ -58,7 +58,7 @@ NO_SETTINGS: Final[Mapping[str, Value]] = {}
 
 @dataclass(frozen=True)
 class Stretch:
-    """What is decoded: files of `audio_s` seconds together, and a sentence that says what they are."""
+    """The audio to decode: files of `audio_s` seconds together, and a sentence that describes them."""
 
     items: tuple[Item, ...]
     audio_s: float
@@ -294,7 +294,7 @@ class Piece:
 
 
 class Taken:
-    """What an arm recorded, decode after decode."""
+    """The recording of an arm, decode after decode."""
 
     def __init__(self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable) -> None:
         stages = {stage.id: stage for stage in recorder.stages}
@@ -308,7 +308,7 @@ class Taken:
         self._pieces.append(piece)
 
     def hand_over(self, arm: Arm, items: int) -> None:
-        """Give the arm the recording and the times of the rounds that count, of so many items each."""
+        """Give the arm the recording and the times of the measured rounds, of `items` items each."""
         warm_up = WARM_UP_ROUNDS * items
         recording = self.recording
         recording.spans = np.concatenate(self._spans[warm_up:])

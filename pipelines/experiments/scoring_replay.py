@@ -21,9 +21,9 @@ _LANE = NullLane()
 
 @dataclass(frozen=True)
 class Replay:
-    """An utterance as a scorer is given it: features with their context, and per frame what is asked of it.
+    """The input of a scorer for an utterance: features with their context, and per frame the active senones.
 
-    `active`: senones i64, or None where a scorer is not told.
+    `active`: senones i64, or None for a scorer that scores all.
     """
 
     features: Array
@@ -31,7 +31,7 @@ class Replay:
 
 
 def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
-    """The first of `items`, up to about so many seconds, with their sound."""
+    """Yield the first of `items` with their sound, up to about `max_s` seconds."""
     left = max_s
     first = True
     for item in items:
@@ -44,7 +44,7 @@ def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
 
 
 def replay(recogniser: Recogniser, features: Array) -> Replay:
-    """What the search asks for when it is given this scorer's scores of `features` f32 [frames, dim]."""
+    """Record which senones the search requests, given this scorer's scores of `features` f32 [frames, dim]."""
     scorer, search = recogniser.scorer, recogniser.search
     padded = with_context(features, scorer.context)
     if not scorer.lazy:
@@ -62,9 +62,9 @@ def replay(recogniser: Recogniser, features: Array) -> Replay:
 
 
 def scoring_s(scorer: Scorer, block: int, speech: Replay, scores: Array | None = None) -> float:
-    """Seconds of scoring alone, in blocks of so many frames.
+    """Return the seconds of scoring alone, in blocks of `block` frames.
 
-    `scores` f32 [frames, senones] takes what was asked for, and is left as it is elsewhere; that takes time too.
+    `scores` f32 [frames, senones] takes the requested scores, and is left as it is elsewhere; that takes time too.
     """
     scorer.reset()
     start = time.perf_counter()

@@ -1,11 +1,12 @@
 """Mel-frequency cepstra with differences, equal to those of pocketsphinx 5.
 
 Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT, lifter; then the mean of
-the utterance is subtracted (batch CMN), if need be variance and gain are normalised, and differences are put beside the
-cepstra (`dynamic`, mostly `1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about 2e-5,
-the rounding of its single-precision sums. Some things differ on purpose: noise is estimated again in every utterance
-(pocketsphinx carries its estimate into the next one, so its features depend on what was decoded before), so is the gain
-of `-agc emax`; and the mean of an utterance without any energy is its plain mean (pocketsphinx divides by zero).
+the utterance is subtracted (batch CMN), if need be variance and gain are normalised, and differences are appended to
+the cepstra (`dynamic`, mostly `1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about
+2e-5, the rounding of its single-precision sums. Some things differ on purpose: noise is estimated again in every
+utterance (pocketsphinx carries its estimate into the next one, so its features depend on what was decoded before), so
+is the gain of `-agc emax`; and the mean of an utterance without any energy is its plain mean (pocketsphinx divides by
+zero).
 
 The work is done in pieces of a few milliseconds, each of them a span, so that no call runs for long even in an hour of
 sound. How it is cut changes no bit of the result.
@@ -93,7 +94,7 @@ class Mfcc:
         self._check()
 
     def _check(self) -> None:
-        """What the kernels take the tables for: every filter lies within the spectrum."""
+        """Check what the kernels assume of the tables: every filter lies within the spectrum."""
         p = self.parameters
         check("starts", self.starts, np.int64, (p.nfilt,))
         check("offsets", self.offsets, np.int64, (p.nfilt + 1,))
@@ -248,7 +249,7 @@ class Utterance:
     def windows(self, first: int, last: int) -> F64:
         """The windows of the frames first … last − 1, BLOCK_FRAMES at most, f64[frames, nfft]: filled up with zeros.
 
-        They are there until the next are asked for on the same thread.
+        They are valid until the next call on the same thread.
         """
         tables, p = self._tables, self._tables.parameters
         hop, length = p.hop_samples, p.window_samples
@@ -308,7 +309,7 @@ class Utterance:
         return mean.astype(np.float32), scale.astype(np.float32)
 
     def _gain(self, energy: F64) -> float:
-        """What automatic gain control subtracts from the normalised c0 of all frames."""
+        """Return what automatic gain control subtracts from the normalised c0 of all frames."""
         p = self._tables.parameters
         if p.agc == "max":
             return float(energy.max())

@@ -208,7 +208,7 @@ def options_of(text: str, source: str = "feat.params") -> dict[str, str]:
 
 
 def notes_of(pairs: Mapping[str, str]) -> list[str]:
-    """What of these options (checked, names without a dash) is read otherwise than it says, or left out."""
+    """Return notes on options (checked, names without a dash) that are left out or interpreted differently."""
     notes = []
     if pairs.get("cmn", "").lower() in ("live", "prior"):
         notes.append(f"-cmn {pairs['cmn']} is computed as batch: the mean of the whole utterance")
@@ -237,7 +237,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     # int() alone would also take thousands of digits.
     value = int(text) if len(text) <= 12 else LARGEST
     if not abs(value) < LARGEST:
@@ -272,14 +272,14 @@ def _choice(**meanings: str) -> Callable[[str], str]:
 _READERS: dict[str, Callable[[str], Any]] = {
     "lowerf": _finite,
     "upperf": _finite,
-    "nfilt": _whole,
-    "nfft": _whole,
-    "ncep": _whole,
+    "nfilt": _integer,
+    "nfft": _integer,
+    "ncep": _integer,
     "alpha": _finite,
     "wlen": _finite,
-    "frate": _whole,
+    "frate": _integer,
     "transform": _choice(legacy="legacy", dct="dct", htk="htk"),
-    "lifter": _whole,
+    "lifter": _integer,
     "unit_area": _boolean,
     "round_filters": _boolean,
     "remove_dc": _boolean,
@@ -289,10 +289,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "agc": _choice(none="none", max="max", emax="emax", noise="noise"),
     "agcthresh": _finite,
     "samprate": _rate,
-    "ceplen": _whole,
+    "ceplen": _integer,
     "feat": str,
     "svspec": str,
-    "ldadim": _whole,
+    "ldadim": _integer,
     "dither": _boolean,
 }
 

@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Lab[Parameters, Measured]:
-    """The lab called `name`; BadInput with the nearest name where there is none."""
+    """Return the lab called `name`; raise BadInput with the nearest name if there is none."""
     known = names()
     if name not in known:
         import difflib

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Start(TypedDict):
-    """What a `start` command says."""
+    """A `start` command."""
 
     preset: str
     config: dict[str, bool | int | float | str]

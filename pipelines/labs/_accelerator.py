@@ -14,7 +14,7 @@ HALF: Final = f"{NONE}, so only the processor's half was run"
 
 
 def opened(desk: Desk) -> tuple[Device, bool]:
-    """The accelerator and True; where there is none, torch on the processor's threads and False."""
+    """Return the accelerator and True; without one, torch on the processor's threads and False."""
     from pipelines.device import HOST, open_device
 
     name = desk.device

@@ -27,7 +27,7 @@ Reader = Callable[[Old], Cells]
 
 @dataclass(frozen=True)
 class Form:
-    """Where an earlier result had its rounds; `changed`: fields that do not go by their type."""
+    """Where an earlier result kept its rounds; `changed`: fields that are not converted by type."""
 
     timings: Reader
     more: Mapping[str, Reader] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def by_name(cell: Callable[[Old, str], tuple[str, int]], name: str = "seconds") 
     return read
 
 
-def at(size: str | int, name: str = "seconds") -> Reader:
+def at_size(size: str | int, name: str = "seconds") -> Reader:
     """Rounds by variant, all of one size: a number, or that of a field."""
     return by_name(lambda old, text: (text, size if isinstance(size, int) else _read(old, size, int)), name)
 
@@ -158,24 +158,24 @@ FORMS: Final[Mapping[str, Form]] = {
     "clocks-cores": Form(_clocks_cores, changed=lambda old: {"device": old["device_name"]}),
     "exp-cost": Form(by_name(_exp_cost)),
     "exp-share": Form(named(r"(?P<variant>.+) (?P<size>\d+)")),
-    "gaussian-selection": Form(at("frames")),
-    "gpu-scoring-search": Form(at("frames")),
+    "gaussian-selection": Form(at_size("frames")),
+    "gpu-scoring-search": Form(at_size("frames")),
     "lazy-outputs": Form(named(r"(?P<variant>.+), blocks of (?P<size>\d+)")),
-    "low-rank": Form(at("frames")),
-    "matrix-200": Form(columns("sizes", "by_size"), {"parts": at("n", "parts"), "cold": _cold}, _matrix_200),
+    "low-rank": Form(at_size("frames")),
+    "matrix-200": Form(columns("sizes", "by_size"), {"parts": at_size("n", "parts"), "cold": _cold}, _matrix_200),
     "matrix-orders": Form(
-        at("n", "at_n"),
+        at_size("n", "at_n"),
         {"sizes": columns("sizes", "by_size"), "blocks": columns("blocks", {"blocks": "by_block"})},
     ),
-    "multi-frame": Form(at("frames")),
+    "multi-frame": Form(at_size("frames")),
     "parameter-bytes": Form(
         named(r"(?P<variant>.+), (?P<size>\d+) senones"),
         changed=lambda old: {"counts": old["sizes"]},
     ),
     "scoring-free": Form(_scoring_free),
-    "simd-int8": Form(at("frames", "rungs"), {"loops": at(1, "loops")}, _simd_int8),
+    "simd-int8": Form(at_size("frames", "rungs"), {"loops": at_size(1, "loops")}, _simd_int8),
     "sparse": Form(by_name(_sparse)),
-    "teacher-student": Form(at("frames")),
-    "vq-lookup": Form(at("frames"), changed=_vq_lookup),
+    "teacher-student": Form(at_size("frames")),
+    "vq-lookup": Form(at_size("frames"), changed=_vq_lookup),
 }
 """By lab."""

@@ -79,7 +79,7 @@ def by_element(a: F32, b: F32, out: F32) -> None:
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def by_column(a: F32, b: F32, out: F32) -> None:
-    """A column of `out` after the other: all of `a` is gone through for each."""
+    """Compute `out` column by column; each reads all of `a`."""
     n = a.shape[0]
     for j in range(n):
         for i in range(n):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of scoring over some utterances: of each its frames, those whose best senone is the reference's, its
-    words as they were said and the errors in them (none where nobody knows what was said)."""
+    """One variant of scoring, by utterance: its frames, those whose best senone is the reference's, its reference
+    words and the errors in them (0 without a reference text)."""
 
     frames: list[int]
     same_best: list[int]
@@ -29,7 +29,7 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetResult(SweepResult, frozen=True, kw_only=True):
-    """What a lab of nets measured: `decoded` has words and best senones by variant; a call's size is its frames."""
+    """Results of a lab of nets: `decoded` has words and best senones by variant; a call's size is its frames."""
 
     decoded: dict[str, Decoded]
 
@@ -40,20 +40,20 @@ class NetResult(SweepResult, frozen=True, kw_only=True):
 
 
 def decoded(
-    base: Mapping[str, Value], ways: Mapping[str, Mapping[str, Value]], speech_s: float, desk: Desk
+    base: Mapping[str, Value], variants: Mapping[str, Mapping[str, Value]], speech_s: float, desk: Desk
 ) -> dict[str, Decoded]:
-    """Decode real speech by every way; "" is the reference, exact scoring by `base`.
+    """Decode real speech by every variant; "" is the reference, exact scoring by `base`.
 
-    Ways change live settings of `base` only. Raises ModelError, ConfigError or Cancelled.
+    Variants change live settings of `base` only. Raises ModelError, ConfigError or Cancelled.
     """
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
 
     first = assign(Config(), base)
     items = [item for item, _ in spoken(desk.speech(), speech_s)]
-    configs = [first, *(assign(first, way) for way in ways.values())]
+    configs = [first, *(assign(first, variant) for variant in variants.values())]
     found = audits(configs, items, desk.progress, desk.stopping)
-    return dict(zip(("", *ways), map(_counts, found), strict=True))
+    return dict(zip(("", *variants), map(_counts, found), strict=True))
 
 
 def _counts(audit: Audit) -> Decoded:
@@ -76,7 +76,7 @@ def compared(
     frames: int,
     seconds: float,
 ) -> NetResult:
-    """Decode speech by `base`, called `whole`, and by others, whose best senones are held against it; then time all.
+    """Decode speech by `base`, called `whole`, and by others, whose best senones are compared with it; then time all.
 
     Raises what `decoded` does.
     """
@@ -91,42 +91,42 @@ def compared(
     return NetResult(timings=timings, decoded={whole: found.pop(""), **found})
 
 
-def word_change(way: Decoded, other: Decoded) -> Ratio | None:
-    """Word error rate of `way` less that of `other`, with its interval by a bootstrap over utterances.
+def word_change(variant: Decoded, other: Decoded) -> Ratio | None:
+    """Word error rate of `variant` less that of `other`, with its interval by a bootstrap over utterances.
 
-    None where nobody knows what was said.
+    Returns None without a reference text.
     """
     if not sum(other.words):
         return None
-    return quotient(np.subtract(way.errors, other.errors).tolist(), other.words)
+    return quotient(np.subtract(variant.errors, other.errors).tolist(), other.words)
 
 
-def best_change(way: Decoded, other: Decoded) -> Ratio:
-    """Share of frames with the reference's best senone, of `way` less of `other`; as `word_change`."""
-    return quotient(np.subtract(way.same_best, other.same_best).tolist(), other.frames)
+def best_change(variant: Decoded, other: Decoded) -> Ratio:
+    """Share of frames with the reference's best senone, of `variant` less of `other`; as `word_change`."""
+    return quotient(np.subtract(variant.same_best, other.same_best).tolist(), other.frames)
 
 
-def points(found: Ratio | None) -> str:
-    """A difference of shares as sentences write it: +1.2 points (−0.3 to +2.5)."""
-    if found is None:
+def points(difference: Ratio | None) -> str:
+    """Format a difference of shares: +1.2 points (−0.3 to +2.5)."""
+    if difference is None:
         return "an unknown number of points"
-    told = f"{100 * found.ratio:+.1f} points"
-    if found.low is not None and found.high is not None:
-        told += f" ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
-    return told.replace("-", "−")
+    text = f"{100 * difference.ratio:+.1f} points"
+    if difference.low is not None and difference.high is not None:
+        text += f" ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+    return text.replace("-", "−")
 
 
-def word_error_rate(way: Decoded) -> float | None:
-    """Errors of the words that were said; None where nobody knows them."""
-    return sum(way.errors) / sum(way.words) if sum(way.words) else None
+def word_error_rate(variant: Decoded) -> float | None:
+    """Errors per reference word; None without a reference text."""
+    return sum(variant.errors) / sum(variant.words) if sum(variant.words) else None
 
 
-def agreement(way: Decoded) -> float:
+def agreement(variant: Decoded) -> float:
     """Share of the frames whose best senone is the reference's."""
-    return sum(way.same_best) / max(1, sum(way.frames))
+    return sum(variant.same_best) / max(1, sum(variant.frames))
 
 
-def percent_wrong(ways: Iterable[Decoded]) -> tuple[float | None, ...]:
+def percent_wrong(variants: Iterable[Decoded]) -> tuple[float | None, ...]:
     """Word error rates in %."""
-    rates = map(word_error_rate, ways)
+    rates = map(word_error_rate, variants)
     return tuple(None if rate is None else 100 * rate for rate in rates)

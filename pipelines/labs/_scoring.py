@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def features_of(model: AcousticModel, desk: Desk, seconds: float) -> list[Array]:
-    """Features f32 [frames, 39] of the first utterances, up to about so many seconds of speech."""
+    """Return features f32 [frames, 39] of the first utterances, up to about `seconds` of speech."""
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.frontend.mfcc import Mfcc
     from profiler.spans import NullLane, Recorder
@@ -45,7 +45,7 @@ class Scoring:
     """
 
     def __init__(self, config: Config, desk: Desk, seconds: float = 0.0, frames: int = 0) -> None:
-        """`config`: of all variants but for live settings. Speech of so many seconds, or `frames` of the first
+        """`config`: that of all variants, but for live settings. Speech: `seconds`, or the first `frames` of the first
         utterance.
 
         Raises ModelError or Cancelled.
@@ -65,7 +65,7 @@ class Scoring:
     def work(self, settings: Mapping[str, Value], frames: int = 0) -> Work:
         """Score all the speech with settings changed.
 
-        `frames`: only so many of the first utterance, so that a turn is short.
+        `frames`: only the first ones of the first utterance, so that a turn is short.
         """
         from pipelines.experiments.scoring_replay import Replay, scoring_s
 
@@ -95,7 +95,7 @@ class Scoring:
         return one_size(variants, frames or self.frames, what, calls=1, share=share)
 
     def scores(self, settings: Mapping[str, Value]) -> Array:
-        """What the settings make of the speech, f32 [frames, senones]."""
+        """Score the speech with these settings, f32 [frames, senones]."""
         from pipelines.experiments.scoring_replay import scoring_s
 
         config, replays = self._ready(settings)

@@ -26,7 +26,7 @@ NO_LOSS: Final = 1.05
 """Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth."""
 
 PROCESS_BYTES: Final = 400 << 20
-"""What a worker takes beside its net: Python, torch, and the labelled frames."""
+"""Memory of a worker apart from its net: Python, torch, and the labelled frames."""
 
 GROUPS: Final = {"send": "transfer", "wait": "idle"}
 """Of a session's stages; what is not here computes."""
@@ -55,7 +55,7 @@ class Workers(Parameters, frozen=True, kw_only=True):
 
 
 class Delayed(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one worker, over all rounds: seconds by kind of work, and updates between copy and use by how often."""
+    """Totals of one worker: `seconds` by kind of work; `delays`: how often each number of updates from copy to use."""
 
     seconds: dict[str, float]
     delays: dict[int, int]
@@ -205,7 +205,7 @@ def loss_text(ratio: Ratio) -> str:
 
 
 def processes_bytes(workers: int, weights: int) -> int:
-    """Memory of so many processes with a net each: weights, gradient, two vectors that travel, and the process."""
+    """Memory of `workers` processes with a net each: weights, gradient, two vectors to send, and the process."""
     return workers * (PROCESS_BYTES + 4 * 4 * weights)
 
 

@@ -141,7 +141,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per access over the size of the data, by way; beside it over the stride."""
+    """Plot time per access over the size of the data, by variant; also over the stride."""
     timings, strides = result.timings, result.more["strides"]
     time = Axis("time of an access", "s", log=True)
     return Chart(

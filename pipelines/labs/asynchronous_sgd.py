@@ -98,9 +98,9 @@ def _workers(curve: shared.Curve) -> list[shared.Delayed]:
 
 
 def modelled(curve: shared.Curve, workers: int) -> float:
-    """The speed-up of so many devices of their own over one that exchanges nothing: n, less the share of exchanges.
+    """The speed-up of `workers` separate devices over one that exchanges nothing: n, less the share of exchanges.
 
-    Until the server is busy all the time: then it is computing time of an exchange over the server's.
+    Once the server is always busy: the computing time between exchanges over the server's time for one.
     """
     computing = sum(each.seconds.get(kind, 0.0) for each in _workers(curve) for kind in COMPUTING)
     served = curve.by_worker[0].seconds
@@ -150,7 +150,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Speed of each way; beside it what workers do, how late gradients are, and the loss."""
+    """Plot the speed of each variant; also what workers do, how late gradients are, and the loss."""
     names = tuple(curve.name for curve in result.curves)
     one = result.curves[ONE]
     speeds = [ratio(one.per_example, curve.per_example) for curve in result.curves]

@@ -52,7 +52,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def rungs(threads: int) -> list[Step]:
-    """The steps of the ladder of reading on so many threads, by size."""
+    """The steps of the ladder of reading on `threads` threads, by size."""
     from profiler.machine.roofs import cpu
     from profiler.machine.roofs.table import BANDWIDTH
 

@@ -106,7 +106,7 @@ def per_frame(result: SweepResult) -> Timings:
 
 
 def waiting_ms(batch: int) -> float:
-    """How long the first frame of a batch waits for the last."""
+    """Return how long the first frame of a batch waits for the last, ms."""
     return FRAME_MS * (batch - 1)
 
 
@@ -133,7 +133,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per frame by batch; beside it how long the first frame waits."""
+    """Plot time per frame by batch; also how long the first frame waits."""
     frame = per_frame(result)
     names = {NET: f"net {result.texts['net']}", MIXTURES: "continuous mixtures"}
     lines = tuple(frame.line(v, names.get(v, v), milliseconds) for v in VARIANTS)

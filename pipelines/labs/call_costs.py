@@ -16,7 +16,7 @@ from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.texts import ci, figure, whole
+from pipelines.labs.texts import ci, figure, format_integer
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
 FLOAT: Final = 4
@@ -122,8 +122,9 @@ def judge(result: SweepResult) -> Finding:
     first = {name: timings.time(name, 1) for name in timings.variants}
     lasts = {name: enough(result, name) for name in timings.variants if name != PYTHON}
     calls = ", ".join(f"{name} {figure(seconds, 's')}" for name, seconds in first.items())
-    most = whole(timings.sizes()[-1])
-    from_here = ", ".join(f"{name} {whole(n)}" if n else f"{name} more than {most}" for name, n in lasts.items())
+    most = format_integer(timings.sizes()[-1])
+    texts = (f"{name} {format_integer(n)}" if n else f"{name} more than {most}" for name, n in lasts.items())
+    from_here = ", ".join(texts)
     why = (
         f"One sum of two numbers takes {calls}. {at_once} of them one by one take {ci(gains['numpy'])} times as "
         f"long as at once in numpy and {ci(gains['torch'])} times in torch. The call is a tenth of the time from "
@@ -142,7 +143,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time of a call by library; beside it the time per number over the size."""
+    """Plot the time of a call by library; also the time per number over the size."""
     timings = result.timings
     first = timings.bars("call", [(name, 1) for name in timings.variants])
     lines = [timings.line(name, figure=lambda n, s: s / n) for name in timings.variants]

@@ -70,7 +70,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Gantt:
-    """Who worked when: rows are the categories of y, from the top."""
+    """Work over time: rows are the categories of y, from the top."""
 
     blocks: tuple[Block, ...]
 
@@ -90,7 +90,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Note:
-    """What is said of a place, beside which it stands."""
+    """A text next to the place that it describes."""
 
     text: str
     x: float
@@ -104,8 +104,8 @@ Layer = Bars | Line | Gantt | Mark | Note
 class Chart:
     """What to draw. The same name has the same colour in all panels.
 
-    `title` and `subtitle` of the whole picture are the claim and the verdict's sentence, put there by whoever draws;
-    a panel of `beside` may have a title of its own.
+    `title` and `subtitle` of the whole picture are the claim and the verdict's sentence, added by the renderer;
+    each further panel may have a title of its own.
     """
 
     x: Axis

@@ -84,7 +84,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def flops_per_s(n: int, seconds: float) -> float:
-    """Of a product of square matrices."""
+    """Operations per second of a product of square matrices."""
     return 2 * n**3 / seconds
 
 
@@ -139,7 +139,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Cores × clock of each, and beside it what they compute: the K80's by its count, ours measured."""
+    """Plot cores × clock of each device, and what they compute: the K80's by its count, ours measured."""
     timings, cores = result.timings, round(result.counts["cores"])
     machines = ("laptop of the claim", "this processor", "K80")
     cycles = (LAPTOP_HZ * LAPTOP_CORES, _clock_hz(result) * cores, K80_HZ * K80_CORES)

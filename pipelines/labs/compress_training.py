@@ -17,7 +17,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import quotient
-from pipelines.labs.texts import SHARE, ci, whole
+from pipelines.labs.texts import SHARE, ci, format_integer
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
@@ -51,7 +51,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
-    """How a net did after so many frames and seconds of training; the first point is before any.
+    """The course of a net over frames and seconds of training; the first point is before any.
 
     `apart`: at each point, its divergence from the mixtures in each segment of the held-out utterances, nats. `wrong`:
     in each segment at the end, the share of frames whose best senone is not the aligned one. `weights`: those that are
@@ -105,7 +105,7 @@ class _Exam:
         with torch.no_grad():
             for first in range(0, len(self._at), SEGMENT):
                 part = slice(first, first + SEGMENT)
-                heard = self._pool.heard(self._at[part], card.left, card.right)
+                heard = self._pool.student_input(self._at[part], card.left, card.right)
                 said = module.answers(torch.from_numpy(heard))[0]
                 apart.append(float(divergence(said, self._expected[part], temperature)))
                 right = said.argmax(1).numpy() == self._labels[part]
@@ -214,7 +214,7 @@ def judge(result: Result) -> Finding:
         return f"{course.divergences[0]:.2g} nat before and {course.divergences[-1]:.2g} after training"
 
     why = (
-        f"After {whole(low_rank.frames[-1])} frames of training, base at 30 % of its size by low rank makes "
+        f"After {format_integer(low_rank.frames[-1])} frames of training, base at 30 % of its size by low rank makes "
         f"{ci(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
         f"{base.divergences[-1]:.2g}), with 30 % of its weights {ci(errors['sparse'])} times "
         f"({apart(sparse)}); a small net taught by a large one makes {ci(taught)} times the errors of one "
@@ -238,7 +238,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Divergence by frames of training; beside it by seconds, and the frame errors of all in the end."""
+    """Plot divergence over frames of training; also over seconds, and the frame errors of all in the end."""
     apart = Axis("divergence from the mixtures", "nat", low=0.0)
     everything = (result.base, *result.courses)
     wrong = tuple(100 * float(np.mean(course.wrong)) for course in everything)
@@ -272,7 +272,7 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """The largest teacher and pupil with Adam's moments, and the teacher's scores of all that is held out."""
+    """The largest teacher and pupil with Adam's two averages, and the teacher's scores of all held-out frames."""
     return shared.PROCESS_BYTES + (1 << 29)
 
 

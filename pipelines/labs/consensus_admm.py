@@ -10,7 +10,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Measured
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import quotient
-from pipelines.labs.texts import ci, shown
+from pipelines.labs.texts import ci, format_number
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_most
 
 HIDDEN = (256, 256, 256)
@@ -116,7 +116,7 @@ def judge(result: Result) -> Finding:
         f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {ci(loss)} "
         f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {ci(against)} times "
         f"that of synchronous SGD after as many examples, and sends {fewer:.0f} times fewer bytes; its "
-        f"residuals end at {shown(primal)} (primal) and {shown(dual)} (dual)."
+        f"residuals end at {format_number(primal)} (primal) and {format_number(dual)} (dual)."
     )
     figures: dict[str, float | None] = {
         "loss_over_asynchronous": loss.ratio,
@@ -132,7 +132,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Loss by bytes; beside it by examples, and the residuals by exchange."""
+    """Plot loss over bytes; also over examples, and the residuals by exchange."""
     loss = Axis("loss", "nat")
     by_bytes = tuple(c.line(c.name, c.bytes) for c in result.curves)
     by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)

@@ -49,7 +49,7 @@ M = TypeVar("M", bound=Measured)
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """A number of the claim's own; `ours` is the key in `Finding.figures` of what stands beside it."""
+    """A number that the claim publishes; `ours` is the key of our value for it in `Finding.figures`."""
 
     what: str
     value: float

@@ -73,7 +73,7 @@ def per_call(
 
 
 class Desk:
-    """Handed to `Lab.measure`. Times are seconds; every method that measures raises Cancelled when asked to stop.
+    """Handed to `Lab.measure`. Times are seconds; every method that measures raises Cancelled after a stop request.
 
     `lane`: the lane whose wall time counts, for labs that record by themselves. `audio`: what --audio named.
     """
@@ -114,11 +114,11 @@ class Desk:
             self._first, self._share = before
 
     def stopping(self) -> bool:
-        """Whether somebody asked to stop."""
+        """True after a stop request."""
         return self._asked()
 
     def check(self) -> None:
-        """Raise Cancelled when somebody asked to stop."""
+        """Raise Cancelled after a stop request."""
         if self._asked():
             raise Cancelled
 
@@ -189,7 +189,7 @@ class Desk:
         return self.stage(name, "scoring", cost, ("calls",))
 
     def _calls(self, function: Callable[[], object], inner: int | None) -> int:
-        """How many calls a turn makes; the first of all, which compile or touch memory first, are over then."""
+        """Choose the number of calls of a turn; makes the first calls here, which compile or touch memory."""
         self.check()
         function()
         if inner is not None:

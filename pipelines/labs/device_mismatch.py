@@ -30,7 +30,7 @@ OPERATIONS = (
 ALLOWED = "add a scalar tensor"
 """What torch takes across devices: a tensor of no dimension counts as a number."""
 RULES = "privateuseone:0"
-"""Torch's name for devices that others bring: its rules can be asked where no device is."""
+"""Torch's name for third-party devices: its rules can be queried without a device."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(Measured, frozen=True, kw_only=True):
-    """All trials. `device`: as torch calls it. `real`: whether it is there, or only its rules were asked."""
+    """All trials. `device`: its name in torch. `real`: whether it is present, or only its rules were queried."""
 
     device: str
     real: bool

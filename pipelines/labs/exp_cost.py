@@ -1,4 +1,4 @@
-"""exp beside addition, multiplication and comparison, in an interpreted loop and in compiled ones (note 0)."""
+"""exp next to addition, multiplication and comparison, in an interpreted loop and in compiled ones (note 0)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ LIMIT: Final = 5.0
 """The note's values: uniform in (−5, 5), seed 0."""
 
 RESOLVED: Final = 0.05
-"""Of the whole time: what an operation takes is not told apart from nothing below that."""
+"""Share of the whole time; an operation that takes less cannot be distinguished from zero."""
 
 CALLS: Final = 400
-"""Calls of a turn over arrays, and of one over lists so many fewer: a millisecond, which other programs interrupt
-less often than the usual turns of four."""
+"""Calls of a turn over arrays: it takes a millisecond, which other programs interrupt less often than the usual turns
+of four."""
 
 LIST_CALLS: Final = 5
 
@@ -77,7 +77,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def in_arrays(elements: int, desk: Desk) -> Operations:
-    """Of every way of computing over arrays, "way, operation"."""
+    """Return the operations over arrays, each by the name "variant, operation"."""
     made: Operations = {}
     chance = np.random.default_rng(0)
     for dtype in DTYPES:
@@ -159,11 +159,11 @@ def in_torch(x: Array, y: Array, device: str = "cpu") -> Operations:
         if device == "cpu":
             return call
 
-        def whole() -> None:
+        def run() -> None:
             call()
             torch.accelerator.synchronize()
 
-        return whole
+        return run
 
     made: Operations = {
         NONE: lambda: torch.add(a, b, out=c),
@@ -195,7 +195,7 @@ def alone(result: SweepResult) -> Timings:
 
 
 def nanoseconds(elements: int, seconds: float) -> float:
-    """Of an element."""
+    """Nanoseconds per element."""
     return 1e9 * seconds / elements
 
 
@@ -215,8 +215,8 @@ def judge(result: SweepResult) -> Finding:
         whole = result.timings.time(name)
         numbers[f"flawed_{what}_ns"] = nanoseconds(result.timings.size(name), whole)
     numbers |= {"flawed_add_over_exp": value(flawed), "repaired_add_over_exp": value(repaired)}
-    known = {way: ratio for way, ratio in ratios.items() if ratio is not None}
-    low, high = (pick(known, key=lambda way: known[way].ratio) for pick in (min, max))
+    known = {other: ratio for other, ratio in ratios.items() if ratio is not None}
+    low, high = (pick(known, key=lambda other: known[other].ratio) for pick in (min, max))
     why = (
         f"An exp takes {ci(known[low])} times the slowest of the others ({low}) to "
         f"{ci(known[high])} times ({high}). In the claim's own benchmark an addition takes "

@@ -144,7 +144,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """The share by frames at a time; beside it the time per frame with and without exponentials."""
+    """Plot the share by frames at a time; also the time per frame with and without exponentials."""
     lines = [_share_line("the program's scorer", shares(result, SUM, BEST))]
     if library := shares(result, LIBRARY_SUM, LIBRARY_BEST):
         lines.append(_share_line("numpy, written plainly", library))
@@ -162,11 +162,11 @@ def picture(result: SweepResult) -> Chart:
     )
 
 
-def _share_line(name: str, found: dict[int, Ratio | None]) -> Line:
+def _share_line(name: str, shares: dict[int, Ratio | None]) -> Line:
     return Line(
         name,
-        tuple(map(float, found)),
-        *ratio_columns([scaled(share, 100) for share in found.values()]),
+        tuple(map(float, shares)),
+        *ratio_columns([scaled(share, 100) for share in shares.values()]),
     )
 
 

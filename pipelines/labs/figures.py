@@ -43,7 +43,7 @@ def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
 
 
 def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
-    """As `ratio`, of times that were not measured in turns; the shorter of both says how many are taken."""
+    """As `ratio`, of times that were not measured in turns; the shorter list limits how many are taken."""
     n = min(len(of), len(to))
     return apart(_ns(to[:n]), _ns(of[:n])).ratio()
 
@@ -62,33 +62,33 @@ def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
     return Ratio(figure(rows), *ends) if np.isfinite(ends).all() else Ratio(figure(rows))
 
 
-def inverse(found: Ratio | None) -> Ratio | None:
+def inverse(ratio: Ratio | None) -> Ratio | None:
     """1 / ratio."""
-    return _turned(found, lambda r: 1 / r)
+    return _turned(ratio, lambda r: 1 / r)
 
 
-def saved(found: Ratio | None) -> Ratio | None:
+def saved(ratio: Ratio | None) -> Ratio | None:
     """1 − ratio: the share of the time that the quicker one saves."""
-    return _turned(found, lambda r: 1 - r)
+    return _turned(ratio, lambda r: 1 - r)
 
 
-def scaled(found: Ratio | None, factor: float) -> Ratio | None:
-    """A ratio times a number, with its interval: per frame where one of both does several at a time."""
-    if found is None or found.low is None or found.high is None:
-        return None if found is None else Ratio(factor * found.ratio)
-    return Ratio(factor * found.ratio, factor * found.low, factor * found.high, found.p)
+def scaled(ratio: Ratio | None, factor: float) -> Ratio | None:
+    """Multiply a ratio and its interval by `factor`: per frame where one of both does several at a time."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return None if ratio is None else Ratio(factor * ratio.ratio)
+    return Ratio(factor * ratio.ratio, factor * ratio.low, factor * ratio.high, ratio.p)
 
 
-def _turned(found: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
-    """A falling function of a ratio, with its interval."""
-    if found is None or found.low is None or found.high is None:
-        return None if found is None else Ratio(figure(found.ratio))
-    return Ratio(figure(found.ratio), figure(found.high), figure(found.low), found.p)
+def _turned(ratio: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
+    """Apply a decreasing function to a ratio and its interval."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return None if ratio is None else Ratio(figure(ratio.ratio))
+    return Ratio(figure(ratio.ratio), figure(ratio.high), figure(ratio.low), ratio.p)
 
 
-def value(found: Ratio | None) -> float | None:
+def value(ratio: Ratio | None) -> float | None:
     """The ratio alone, for figures."""
-    return None if found is None else found.ratio
+    return None if ratio is None else ratio.ratio
 
 
 def seconds(times: Sequence[float]) -> float:

@@ -121,7 +121,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time by Gaussians, where a straight line would be time that follows; beside it the best senones that are kept."""
+    """Plot time by Gaussians, with the line of proportional time; also the best senones that are kept."""
     gaussians, same_best = result.by_variant["gaussians"], result.by_variant["same_best"]
     exact = result.timings.time(EXACT)
     times, kept = [], []

@@ -49,8 +49,8 @@ class Params(Parameters, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> SweepResult:
     """The same model, graph and speech on both; without an accelerator the device code runs on the processor.
 
-    `senones` are scored independently in a frame, `asked` of them the search needs on average; `reason`: why there is
-    no accelerator.
+    `senones`: scored independently in a frame; `asked`: how many of them the search needs on average; `reason`: why
+    there is no accelerator.
     """
     from pipelines.config import Config, assign
     from pipelines.labs._scoring import features_of

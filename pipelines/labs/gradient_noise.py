@@ -64,7 +64,7 @@ class Result(Measured, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> Result:
     """Hear the frames through both nets, then draw minibatches."""
     desk.progress("hearing frames through two nets", 0.0)
-    errors, hidden = heard(params.frames, desk)
+    errors, hidden = errors_and_inputs(params.frames, desk)
     kernel = alike(errors, hidden)
     steps = [1 << k for k in range(17) if 1 << k <= params.largest]
     draw = np.random.default_rng(0)
@@ -78,10 +78,10 @@ def measure(params: Params, desk: Desk) -> Result:
     return Result(frames=len(errors), sizes=steps, drawn=found[0], running=found[1])
 
 
-def heard(count: int, desk: Desk) -> tuple[F32, F32]:
-    """Errors of the outputs [frames, senones] and the last hidden layer [frames, width] of up to `count` frames.
+def errors_and_inputs(count: int, desk: Desk) -> tuple[F32, F32]:
+    """Return output errors [frames, senones] and the last hidden layer [frames, width] of up to `count` frames.
 
-    BadInput where the speech has too few frames.
+    Raises BadInput if the speech has too few frames.
     """
     from pipelines.audio import loading
     from pipelines.config import Config

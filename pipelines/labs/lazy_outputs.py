@@ -49,7 +49,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Result(SweepResult, frozen=True, kw_only=True):
-    """`asked`: senones asked for by frame, of `outputs`, utterance by utterance; a call scores `frames`, its size is
+    """`asked`: requested senones by frame, of `outputs`, utterance by utterance; a call scores `frames`, its size is
     the frames that are scored together."""
 
     outputs: int
@@ -58,7 +58,7 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
     @property
     def fractions(self) -> F64:
-        """The share of the outputs that is asked for, frame by frame [frames]."""
+        """The share of the outputs that is requested, frame by frame [frames]."""
         return np.concatenate([np.asarray(one, np.float64) for one in self.asked]) / self.outputs
 
     @property
@@ -68,7 +68,7 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """Decode lazily and write down what is asked for, then score that again and again, in blocks of one and of 16."""
+    """Decode lazily and record the requested senones, then score those repeatedly, in blocks of one and of 16."""
     from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
     from pipelines.run.recogniser import build
@@ -119,14 +119,14 @@ def measure(params: Params, desk: Desk) -> Result:
     )
 
 
-def share_asked(asked: Sequence[Sequence[int]], outputs: int) -> Ratio:
-    """Mean share of the outputs that is asked for, with its interval by a bootstrap over utterances."""
-    return quotient([sum(one) for one in asked], [len(one) * outputs for one in asked])
+def requested_share(requested: Sequence[Sequence[int]], outputs: int) -> Ratio:
+    """Mean share of the outputs that is requested, with its interval by a bootstrap over utterances."""
+    return quotient([sum(one) for one in requested], [len(one) * outputs for one in requested])
 
 
 def judge(result: Result) -> Finding:
-    """At most 35 % are asked for, and the best lazy way takes no longer than the best one that computes all."""
-    share = share_asked(result.asked, result.outputs)
+    """At most 35 % are requested, and the best lazy variant takes no longer than the best one that computes all."""
+    share = requested_share(result.asked, result.outputs)
     timings, together = result.timings, BLOCKS[-1]
     whole = timings.fastest(timings.cells([WHOLE]))
     lazy = timings.fastest(timings.cells([ASKED, AHEAD]))
@@ -152,7 +152,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """The distribution of what is asked for, with the note's range; beside it the times."""
+    """Plot the distribution of the requested share, with the note's range; also the times."""
     counts, edges = np.histogram(result.fractions, bins=BINS, range=(0.0, 1.0))
     share = 100 * counts / counts.sum()
     steps = Line("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0), steps=True)

@@ -75,7 +75,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 class Result(NetResult, frozen=True, kw_only=True):
-    """By net (WHOLE, "0.3" and so on, RETRAINED), with its `weights`; best senones are beside the better net's.
+    """By net (WHOLE, "0.3" and so on, RETRAINED), with its `weights`; best senones are compared with the better net's.
 
     `changed`: frames alone, of WHOLE and RETRAINED, each utterance with its changed copies. `layers`: share of frames
     that keep their best senone when one layer alone is factored, in their order.
@@ -229,7 +229,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Word errors by size, before and after training; beside it time by size, and which layer suffers."""
+    """Plot word errors by size, before and after training; also time by size, and the loss of each layer."""
 
     def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
         """Word errors and milliseconds per frame of nets over their sizes."""

@@ -224,7 +224,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Times of the three ways at the claim's size; beside it the parts, and all sizes."""
+    """Plot the times of the three variants at the claim's size; also the parts, and all sizes."""
     timings, n = result.timings, round(result.counts["n"])
     # Where there is no accelerator, what stands in for one is named.
     there = "the device" if result.device else result.texts["place"]

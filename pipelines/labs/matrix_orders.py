@@ -118,14 +118,14 @@ def numpy_products(b: F32, c: F32, block: int) -> dict[str, Callable[[], F32]]:
             a[:, j] = np.dot(b, c[:, j])
         return a
 
-    def whole() -> F32:
+    def product() -> F32:
         np.dot(b, c, out=a)
         return a
 
     return {
         "numpy element": element,
         "numpy column": column,
-        "numpy whole": whole,
+        "numpy whole": product,
         "numpy blocks": lambda: columns(block),
     }
 
@@ -251,7 +251,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Rates by order and library; beside it by size, with the sizes that each cache just holds, and by block."""
+    """Plot rates by order and library; also by size, with the sizes that each cache just holds, and by block."""
     timings, sizes, blocks = result.timings, result.more["sizes"], result.more["blocks"]
     n, block = timings.size("numpy whole"), round(result.counts["block"])
     bars = (

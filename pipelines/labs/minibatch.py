@@ -11,7 +11,7 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, columns, quotient
 from pipelines.labs.figures import ratio as ratio_of
-from pipelines.labs.texts import ci, whole
+from pipelines.labs.texts import ci, format_integer
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _last(run: Run) -> float:
 
 
 def best(result: Result) -> dict[int, Run]:
-    """Of each size the training whose loss is lowest in the end."""
+    """Return for each size the training with the lowest final loss."""
     chosen: dict[int, Run] = {}
     for run in result.runs:
         if run.size not in chosen or _last(run) < _last(chosen[run.size]):
@@ -138,8 +138,8 @@ def judge(result: Result) -> Finding:
     why = (
         f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
         f"{ci(ratio)} times the loss of the best other ({outer.size}); "
-        f"{winner.size} frames run at {whole(rate[winner.size])} a second, "
-        f"{smallest} at {whole(rate[smallest])}, {largest} at {whole(rate[largest])}."
+        f"{winner.size} frames run at {format_integer(rate[winner.size])} a second, "
+        f"{smallest} at {format_integer(rate[smallest])}, {largest} at {format_integer(rate[largest])}."
     )
     figures: dict[str, float | None] = {
         "best_minibatch": float(winner.size),
@@ -151,8 +151,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the
-    noise."""
+    """Plot loss over seconds of each size at its best rate; also over examples, frames per second, and the noise."""
     chosen = best(result)
     by_time, by_examples = [], []
     for size, run in chosen.items():

@@ -14,7 +14,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio, ratio_columns, seconds
-from pipelines.labs.texts import ci, percent, whole
+from pipelines.labs.texts import ci, format_integer, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F32, I64
@@ -173,7 +173,7 @@ class _Course:
             torch.accelerator.synchronize()
 
     def passes(self, test: tuple[F32, I64]) -> Passes:
-        """What was measured, with the share of `test` that is recognised."""
+        """Return the timings, with the share of `test` that is recognised."""
         import torch
 
         with torch.no_grad():
@@ -183,7 +183,7 @@ class _Course:
 
 
 def most(passes: Passes) -> float:
-    """What a device that computes in no time could gain at most: the whole over what is left (Amdahl)."""
+    """Upper bound of the gain from a device that computes in no time: the whole over the rest (Amdahl)."""
     return seconds(passes.seconds) / max(seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12)
 
 
@@ -207,7 +207,8 @@ def judge(result: Result) -> Finding:
             f"{HALF}: loading is {percent(loading['small'], 1)} of the small model's pass and "
             f"{percent(loading['large'], 1)} of the large one's, so that "
             f"a device that computed in no time could gain {bounds[0]:.3g} and "
-            f"{bounds[1]:.3g} times at most; {percent(small.right)} of {whole(TEST)} new digits are recognised."
+            f"{bounds[1]:.3g} times at most; {percent(small.right)} of {format_integer(TEST)} new digits are "
+            "recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
     gains = {n: ratio(result.here[n].seconds, result.there[n].seconds) for n in MODELS}
@@ -233,7 +234,7 @@ def _over(result: Result) -> Ratio | None:
 
 
 def picture(result: Result) -> Chart:
-    """The parts of a pass of each model on each device; beside it the gain, or the most that it could be."""
+    """Plot the parts of a pass of each model on each device; also the gain, or its upper bound."""
     places = [("processor", result.here)] + ([(result.device, result.there)] if result.there else [])
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(
@@ -250,7 +251,7 @@ def picture(result: Result) -> Chart:
         Axis("model and device", categories=tuple(name for name, _ in columns)),
         Axis("a pass", "s"),
         parts,
-        title=f"{whole(result.digits)} digits",
+        title=f"{format_integer(result.digits)} digits",
         beside=(
             Chart(
                 Axis("model", categories=names),

@@ -29,7 +29,7 @@ WHOLE: Final = "every frame"
 COPIED, OWN = "copied", "own outputs"
 RULES: Final = {COPIED: "copy", OWN: "multi-frame"}
 STEPS: Final = (2, 3, 4)
-"""One frame of so many goes through the hidden layers."""
+"""Of this many frames, one is computed through the hidden layers."""
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def judge(result: NetResult) -> Finding:
 
 
 def picture(result: NetResult) -> Chart:
-    """Best senones lost over time per frame, a line from one frame of one to one of four; beside it words."""
+    """Plot best senones lost over time per frame, a line from one frame of one to one of four; also word errors."""
     per_frame, decoded = result.per_frame, result.decoded
     senones, words = [], []
     for rule in RULES:

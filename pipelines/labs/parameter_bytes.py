@@ -43,7 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def parameter_bytes(senones: int, gaussians: int, dimensions: int) -> int:
-    """Of mixtures: two numbers a dimension and a constant for each Gaussian."""
+    """Bytes of mixtures: two numbers a dimension and a constant for each Gaussian."""
     return senones * gaussians * (2 * dimensions + 1) * FLOAT
 
 
@@ -108,7 +108,7 @@ class Mixtures:
         self.scores = np.zeros((frames, senones), np.float32)
 
     def scoring(self, senones: int, frames: int) -> Work:
-        """Fill the scores of the first so many senones for so many frames."""
+        """Fill the scores of the first `senones` senones for `frames` frames."""
         from pipelines.scoring.continuous import kernels
 
         groups = senones // LANES
@@ -142,11 +142,11 @@ class Workload:
         return variant(self.gaussians, self.dimensions, batch)
 
     def bytes(self, senones: int) -> int:
-        """Of its parameters."""
+        """Bytes of its parameters."""
         return parameter_bytes(senones, self.gaussians, self.dimensions)
 
     def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:
-        """Of a call that scores a batch in that time."""
+        """Operations per second of a call that scores a batch in that time."""
         return 2.0 * batch * self.bytes(senones) / FLOAT / seconds
 
 
@@ -181,7 +181,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Parameters read per second frame by frame; beside it operations per second by batch."""
+    """Plot parameters read per second frame by frame; also operations per second by batch."""
     work, timings, caches = Workload(result), result.timings, result.cache_marks()
     read = [
         timings.line(

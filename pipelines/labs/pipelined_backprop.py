@@ -76,7 +76,7 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """What each layer costs; then one worker, two and `most` in turns, on the same minibatches."""
+    """Measure the cost of each layer; then one worker, two and `most` in turns, on the same minibatches."""
     from pipelines.training.parallel import lessons as labelled
     from pipelines.training.parallel.job import Job, Task
 
@@ -169,7 +169,7 @@ class _Passes:
 
 
 def simulated(result: Result, workers: int) -> float:
-    """The speed-up of so many devices that each compute as one core here and do not wait for transfers."""
+    """The speed-up of `workers` devices that each compute as one core here and do not wait for transfers."""
     return speed_up(_stages(result, workers), SIMULATED_BATCHES)
 
 
@@ -227,7 +227,7 @@ def _shares(result: Result) -> list[float]:
 
 
 def picture(result: Result) -> Chart:
-    """Who did what when, as recorded; beside it the speed-up, the layers' costs and the loss."""
+    """Plot the recorded timeline of the workers; also the speed-up, the layers' costs and the loss."""
     rows = max((block.worker for block in result.spans), default=0) + 1
     names = tuple(f"worker {n + 1}" for n in range(rows))
     blocks = tuple(

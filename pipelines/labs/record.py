@@ -1,6 +1,6 @@
-"""What a session says of the lab that it is a run of, read back from its meta: for pictures, the page and `lab`.
+"""Read the lab run of a session back from its meta: for pictures, the page and `lab`.
 
-Sessions come from strangers: whatever is not what a run of that lab writes counts as no lab at all.
+Sessions come from strangers: meta that a run of that lab does not write counts as no lab at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEY: Final = "lab"
 
 
 class Stored(TypedDict, total=False):
-    """What is kept in the session: `measured` and `finding` once there are."""
+    """The record in the session; `measured` and `finding` are added when they exist."""
 
     name: str
     parameters: dict[str, object]
@@ -49,7 +49,7 @@ class Record:
 
     @cached_property
     def chart(self) -> Chart | None:
-        """What there is to draw, worked out once; None where nothing was measured, or nothing that can be drawn."""
+        """The chart, computed once; None if nothing was measured, or nothing that can be drawn."""
         if self.measured is None:
             return None
         try:
@@ -77,9 +77,9 @@ def stored(
 
 
 def read(meta: Mapping[str, object]) -> Record | None:
-    """The run that a session's meta tells of; None where it is of no lab, or of none as they are now.
+    """Return the run in a session's meta; None if it is of no lab, or of none in its present form.
 
-    The verdict is judged again from what was measured, so that it is that of the rule as it is now.
+    The verdict is judged again from the measurements, by the present rule.
     """
     fact = meta.get(KEY)
     if not isinstance(fact, dict):
@@ -114,7 +114,7 @@ def row(run: Record) -> dict[str, object]:
 
 
 def lines(run: Record) -> list[str]:
-    """A run as text: claim, verdict with its numbers, the claim's numbers beside ours, what follows."""
+    """A run as text: claim, verdict with its numbers, the claim's numbers next to ours, what follows."""
     lab, finding = run.lab, run.finding
     found = [f"{run.name}: {lab.cited}"]
     if finding is not None:

@@ -53,7 +53,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """How it ended: closed (judged), stopped (by a person) or failed (`problem` says why)."""
+    """How a run ended: closed (judged), stopped (by the user) or failed (reason in `problem`)."""
 
     name: str
     session: Path | None
@@ -69,7 +69,7 @@ def execute(
     stopping: Callable[[], bool] = lambda: False,
     running: Callable[[Path | None], None] = lambda session: None,
 ) -> Outcome:
-    """Run `request`; `running` is told when the session exists and can be followed.
+    """Run `request`; `running` is called when the session exists and can be followed.
 
     Raises BadInput or OSError (one sentence) for what makes the run impossible, such as parameters that do not fit
     or need more memory than there is. Once it measures, problems end up in the outcome, and the session is valid.
@@ -109,7 +109,7 @@ def execute(
 
 
 def assignments_of(parameters: Parameters, texts: Sequence[str]) -> dict[str, Value]:
-    """What `--set key=value` says of these parameters; BadInput for what does not fit."""
+    """Parse `--set key=value` for these parameters; raises BadInput for what does not fit."""
     from pipelines.config.options import fitted, options_of
 
     known = {option.key: option for option in options_of(type(parameters))}

@@ -41,7 +41,7 @@ RATE: Final = 16_000
 """Samples a second."""
 
 WHOLE, SCORING, FREE = "whole", "scoring", "free"
-"""The decode as it is, its scoring alone, and the decode with scores that are there."""
+"""The whole decode, its scoring alone, and the decode with ready scores."""
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
     def words() -> list[str]:
         return [word for word, _, _ in search.finish()]
 
-    def whole() -> list[str]:
+    def decode() -> list[str]:
         some = with_context(frontend(), scorer.context)
         scorer.reset()
         search.start(0)
@@ -150,7 +150,7 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
             search.advance(ready[at : at + block], at)
         return words()
 
-    return {WHOLE: whole, SCORING: lambda: scoring_s(scorer, block, speech), FREE: free}
+    return {WHOLE: decode, SCORING: lambda: scoring_s(scorer, block, speech), FREE: free}
 
 
 def real_time_factors(result: SweepResult) -> Timings:

@@ -125,7 +125,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per frame rung by rung; beside it the loops over the output layer alone."""
+    """Plot time per frame for each rung; also the loops over the output layer alone."""
     rungs, loops = result.timings.per_unit, result.more["loops"]
     shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)

@@ -35,7 +35,7 @@ DENSE: Final = ("simd", "blas")
 SPARSE: Final = {"csr": "single weights (CSR)", "blocks": "blocks of 16"}
 FRAMES: Final = (1, 16)
 LIMITS: Final = tuple(float(v) for v in np.round(np.geomspace(0.001, 3.0, 36), 4))
-"""Sizes of weights at which the distribution is told."""
+"""Sizes of weights at which the distribution is recorded."""
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -195,7 +195,7 @@ def break_even(timings: Timings, product: str, frames: int) -> float | None:
 
 
 def picture(result: Result) -> Chart:
-    """Speed beside dense by the share that is kept; beside it the distribution of the weights."""
+    """Plot speed relative to dense by the share that is kept; also the distribution of the weights."""
     timings = result.timings
     lines = []
     for product, name in SPARSE.items():

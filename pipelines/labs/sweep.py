@@ -27,7 +27,7 @@ Work = Callable[[], object]
 """What is timed: one call."""
 
 Figure = Callable[[int, float], float]
-"""What is drawn or told of the seconds of a call at a size: (size, seconds) → figure."""
+"""A figure to draw or report from the seconds of a call at a size: (size, seconds) → figure."""
 
 Cell = tuple[str, int]
 """A variant at a size."""
@@ -154,10 +154,10 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepResult(Measured, frozen=True, kw_only=True):
-    """What a lab of variants and sizes measured.
+    """Results of a lab of variants and sizes.
 
-    `timings`: the sweep that the verdict is taken from; `more`: further ones by name. `counts`: what was counted or
-    is known beside the times, by name (frames of a call, words); `by_variant`: the same by name and variant (share of
+    `timings`: the sweep that the verdict is taken from; `more`: further ones by name. `counts`: other
+    numbers by name (frames of a call, words); `by_variant`: other numbers by name and variant (share of
     Gaussians, word errors); `texts`: names of what was measured (a net, a model). `device`: the accelerator, "" where
     there is none. `cache_bytes`: data that each level of cache holds, by level.
     """
@@ -171,7 +171,7 @@ class SweepResult(Measured, frozen=True, kw_only=True):
     cache_bytes: dict[int, int] = msgspec.field(default_factory=dict)
 
     def cache_marks(self) -> tuple[Mark, ...]:
-        """Where each level of cache is full, on an axis of bytes: "L1", "L2" …"""
+        """Marks at the size of each cache level, on an axis of bytes: "L1", "L2" …"""
         return tuple(Mark(f"L{level}", float(size), on="x") for level, size in self.cache_bytes.items())
 
 

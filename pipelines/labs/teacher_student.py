@@ -1,4 +1,4 @@
-"""A small net taught by a large one, beside the same net trained on labels: words at equal time (note 1)."""
+"""A small net taught by a large one, against the same net trained on labels: words at equal time (note 1)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def judge(result: NetResult) -> Finding:
 
 
 def picture(result: NetResult) -> Chart:
-    """Word errors of each net; beside them its time per frame, and how often it agrees with the teacher."""
+    """Plot word errors of each net; also its time per frame, and how often it agrees with the teacher."""
     counts = list(result.decoded.values())
     same = tuple(100 * agreement(c) for c in counts)
     times = result.per_frame.bars("time", result.timings.cells(result.decoded), milliseconds)

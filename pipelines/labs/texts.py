@@ -21,13 +21,13 @@ SHARE: Final = "share"
 
 SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
 _DECIMAL: Final = re.compile(r"-?\d{1,3}(\.\d+)?")
-"""What `shown` writes without powers of ten or spaces."""
+"""What `format_number` writes without powers of ten or spaces."""
 
 _RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def shown(value: float) -> str:
-    """Three figures: 0.042, 12.3, 4 100, 3·10¹²."""
+def format_number(value: float) -> str:
+    """Format with three figures: 0.042, 12.3, 4 100, 3·10¹²."""
     if not math.isfinite(value):
         return "unknown"
     value = float(f"{value:.3g}")
@@ -36,26 +36,26 @@ def shown(value: float) -> str:
         short = mantissa.rstrip("0").rstrip(".")
         raised = f"10{str(int(power)).translate(_RAISED)}"
         return raised if short == "1" else f"{short}·{raised}"
-    return whole(value) if abs(value) >= 1000 else f"{value:.3g}"
+    return format_integer(value) if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def whole(value: float) -> str:
-    """A whole number with its thousands apart: 65 536."""
+def format_integer(value: float) -> str:
+    """Format as a whole number with spaces between thousands: 65 536."""
     return f"{value:,.0f}".replace(",", SPACE)
 
 
 def figure(value: float, unit: str) -> str:
     """A value with its unit: 1.5 MB/s, 32 KiB, 12 µs, 3.2 GFLOP/s, 70 %."""
     if unit == SHARE:
-        return f"{shown(100 * value)} %"
+        return f"{format_number(100 * value)} %"
     if unit == "B":
         return size_text(round(value))
     if unit not in PLAIN or value == 0:
-        return f"{shown(value)} {unit}".rstrip()
+        return f"{format_number(value)} {unit}".rstrip()
     size, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= 0.9995 * s), PREFIXES[-1])
     if unit == "s" and value >= 1:
         size, prefix = 1.0, ""
-    return f"{shown(value / size)} {prefix}{unit}"
+    return f"{format_number(value / size)} {prefix}{unit}"
 
 
 def ci(ratio: Ratio | None) -> str:
@@ -63,13 +63,13 @@ def ci(ratio: Ratio | None) -> str:
     if ratio is None:
         return "unknown"
     if ratio.low is None or ratio.high is None:
-        return shown(ratio.ratio)
+        return format_number(ratio.ratio)
     return f"{_padded(ratio.ratio)} ({_padded(ratio.low)} to {_padded(ratio.high)})"
 
 
 def _padded(value: float) -> str:
-    """Three figures with the zeros they end in: beside 0.244, 0.24 would be read as less exact than 0.240."""
-    text = shown(value)
+    """Format three figures with trailing zeros: next to 0.244, 0.24 would be read as less exact than 0.240."""
+    text = format_number(value)
     return f"{value:#.3g}".rstrip(".") if _DECIMAL.fullmatch(text) and value else text
 
 
@@ -80,15 +80,15 @@ def without_code(text: str) -> str:
 
 def counted(number: int, one: str, several: str) -> str:
     """A number of things: 1 word is, 27 words are."""
-    return f"{whole(number)} {one if number == 1 else several}"
+    return f"{format_integer(number)} {one if number == 1 else several}"
 
 
-def percent(found: Ratio | float | None, digits: int = 0) -> str:
+def percent(share: Ratio | float | None, digits: int = 0) -> str:
     """A share, with its interval where it has one, as sentences write it: 12 %, 12 % (10 to 13)."""
-    if found is None:
+    if share is None:
         return "an unknown share"
-    if isinstance(found, float):
-        return f"{100 * found:.{digits}f} %"
-    if found.low is None or found.high is None:
-        return percent(found.ratio, digits)
-    return f"{percent(found.ratio, digits)} ({100 * found.low:.{digits}f} to {100 * found.high:.{digits}f})"
+    if isinstance(share, float):
+        return f"{100 * share:.{digits}f} %"
+    if share.low is None or share.high is None:
+        return percent(share.ratio, digits)
+    return f"{percent(share.ratio, digits)} ({100 * share.low:.{digits}f} to {100 * share.high:.{digits}f})"

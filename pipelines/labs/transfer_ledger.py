@@ -13,7 +13,7 @@ from pipelines.labs._accelerator import NONE, opened
 from pipelines.labs.chart import Axis, Bars, Chart, Line
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import Desk
-from pipelines.labs.texts import percent, whole
+from pipelines.labs.texts import format_integer, percent
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -170,11 +170,11 @@ def judge(result: Result) -> Finding:
         "costs could not be tried."
     )
     why = (
-        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {whole(len(light))} others "
-        f"at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move "
-        f"{in_sum:.3g} times the bytes of the heavy ones after {len(result.step_seconds)} steps, and crossing "
-        f"takes {percent(share, 1)} of the time. One pass over 2 000 hours would be {whole(requests)} light "
-        f"requests.{who}"
+        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, "
+        f"{format_integer(len(light))} others at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; "
+        f"but in sum the light ones move {in_sum:.3g} times the bytes of the heavy ones after "
+        f"{len(result.step_seconds)} steps, and crossing takes {percent(share, 1)} of the time. "
+        f"One pass over 2 000 hours would be {format_integer(requests)} light requests.{who}"
     )
     figures: dict[str, float | None] = {
         "heavy_requests": float(len(heavy)),
@@ -190,7 +190,7 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Bytes of one request of each kind, of all; and beside it bytes in sum as the training goes on."""
+    """Plot bytes of one request of each kind, for all methods; also cumulative bytes during the training."""
     kinds = [result.kinds[name] for name in KINDS]
     one = tuple(float(np.mean(kind.bytes)) if kind.bytes else None for kind in kinds)
     every = tuple(float(sum(kind.bytes)) for kind in kinds)

@@ -21,7 +21,7 @@ IMPOSSIBLE: Final = "cannot be tried here"
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of it: the verdict, one sentence with the numbers and their intervals, and figures by name.
+    """The result: the verdict, one sentence with the numbers and their intervals, and figures by name.
 
     Names of figures carry their units (`exp_over_add`, `dram_bytes_per_s`); None where there is none.
     """

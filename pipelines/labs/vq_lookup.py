@@ -178,7 +178,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
-    """Of what the look-up saves (1 − `whole`), the share that the best Gaussian saves as well (1 − `best`)."""
+    """Share of the look-up's saving (1 − `whole`) that the best Gaussian alone also saves (1 − `best`)."""
     if best is None or whole is None or whole.ratio >= 1.0:
         return None
     saving = 1.0 - whole.ratio
@@ -188,7 +188,7 @@ def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per frame of each way; beside it how many frames keep their best senone, by codebook."""
+    """Plot time per frame of each variant; also how many frames keep their best senone, by codebook."""
     sizes, same_best = codebooks(result), result.by_variant["same_best"]
     size = sizes[-1]
     shown = [FULL, BEST, f"flat {size}", f"tree {size}"]

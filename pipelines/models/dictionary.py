@@ -66,7 +66,7 @@ class Dictionary:
         return self.pronunciations[word]
 
     def find(self, word: str) -> str | None:
-        """How `word` stands here: as written, in another form of Unicode, or in other capitals; None if it does not."""
+        """Return the entry of `word`: as written, in another form of Unicode, or in other capitals; None if missing."""
         return word if word in self.pronunciations else self._folded.get(_folded(word))
 
     @cached_property
@@ -98,7 +98,7 @@ class Dictionary:
         )
 
     def check_phones(self, phones: Iterable[str], fillers: Iterable[str] = ()) -> None:
-        """DictionaryError when a pronunciation has another phone than these; `fillers` is what else the model has."""
+        """Raise DictionaryError if a pronunciation has a phone outside these and `fillers`, the model's others."""
         known = frozenset(phones)
         strange: dict[str, None] = {}
         words = []
@@ -127,7 +127,7 @@ def unstressed(phone: str, known: Collection[str]) -> str:
 
 
 def _folded(word: str) -> str:
-    """What words have in common that differ in capitals or in the form of Unicode alone."""
+    """Return the key shared by words that differ only in capitals or Unicode form."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())
 
 

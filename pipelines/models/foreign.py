@@ -47,10 +47,10 @@ def load(
     max_frames: int,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Any:
-    """The `nets.Net` of a .safetensors file or the `onnx.OnnxModel` of an .onnx file, checked.
+    """Load and check the `nets.Net` of a .safetensors file or the `onnx.OnnxModel` of an .onnx file.
 
-    For an acoustic model of so many senones, a front end of so many features and at most so many frames at once.
-    ModelError (one sentence) when it cannot be used or takes too much; Cancelled.
+    `senones`: of the acoustic model; `dimension`: of a frame's features; `max_frames`: most frames at once.
+    Raises ModelError (one sentence) if it cannot be used or takes too much, or Cancelled.
     """
     from profiler.files import cache
 
@@ -127,9 +127,9 @@ def _run_child(path: Path, arguments: list[str], cancelled: Callable[[], bool]) 
         raise ModelError(_problem(path, child.returncode, b"".join(said)))
 
 
-def _problem(path: Path, status: int, said: bytes) -> str:
-    """The child's own sentence, or what its end means."""
-    for line in reversed(said.splitlines()):
+def _problem(path: Path, status: int, output: bytes) -> str:
+    """Return the child's own error sentence, or one for its exit status."""
+    for line in reversed(output.splitlines()):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             return str(json.loads(line)["error"])
     if status == -getattr(signal, "SIGXCPU", 0):

@@ -57,11 +57,11 @@ class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the weights are: everything that is needed to compute with them, and where they come from."""
+    """Description of the weights: all that is needed to compute with them, and their origin."""
 
     format: str
     left: Reach
-    """Frames of context before the one asked about; `right`: after it."""
+    """Frames of context before the scored one; `right`: after it."""
     right: Reach
     mean: list[float]
     """Of each feature of a frame; (feature − mean) · scale goes in."""
@@ -189,7 +189,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
 
 
 def _check_file(path: Path) -> None:
-    """ModelError unless it is a regular file of a size and a header that a net can have."""
+    """Raise ModelError unless it is a regular file of a size and a header that a net can have."""
     try:
         with open_input(path, "a net", LARGEST_FILE) as file:
             announced = int.from_bytes(file.read(8), "little")
@@ -200,7 +200,7 @@ def _check_file(path: Path) -> None:
 
 
 def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:
-    """ModelError when the net of `card` does not fit the acoustic model or the front end, where they are given."""
+    """Raise ModelError if the net of `card` does not fit the acoustic model or the front end, if they are given."""
     if senones is not None and card.senones != senones:
         raise ModelError(f"{path} scores {card.senones} senones and the acoustic model has {senones}.")
     if dimension is not None and card.dimension != dimension:
@@ -287,10 +287,10 @@ def _unmasked(path: Path, file: Any, name: str, shape: tuple[int, ...]) -> Array
     return values
 
 
-def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], found: set[str]) -> None:
+def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], present: set[str]) -> None:
     whole = set(wanted) - masked
     parts = {name + part for name in masked for part in (MASK, KEPT)}
-    missing, foreign = sorted((whole | parts) - found), sorted(found - whole - parts)
+    missing, foreign = sorted((whole | parts) - present), sorted(present - whole - parts)
     if missing:
         raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
     if foreign:

@@ -20,8 +20,8 @@ def open_model(
 ) -> AcousticModel:
     """The model for `model`, `model_directory` and `gmm.components` of a pipelines.config.Config.
 
-    A directory with a continuous model is taken as it is, except that several streams are made one where that
-    is asked for. Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
+    A directory with a continuous model is taken as it is, except that several streams are made one if the
+    settings say so. Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
     """
     base = sphinx.load(config.model_directory or sphinx.default_directory())
     if config.model == "continuous":

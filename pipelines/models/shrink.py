@@ -153,7 +153,7 @@ def _largest(values: Array, kept: float) -> Array:
 
 
 def with_heads(net: Net, heads: int) -> Net:
-    """`net` with so many copies of its first head."""
+    """Return `net` with `heads` copies of its first head."""
     tensors = {name: values for name, values in net.tensors.items() if name.startswith("layers.")}
     for head in range(heads):
         for part in ("weight", "bias"):

@@ -2,7 +2,7 @@
 
 It cannot be copied from a model of three streams, whose density is a product. So every senone's own density is
 resampled and a mixture of the same size fitted to the samples by EM; `pipelines.training.single_stream`
-re-estimates that on aligned speech and leaves its result beside its other files. Real frames fill only a small part
+re-estimates that on aligned speech and leaves its result with its other files. Real frames fill only a small part
 of the product space of the streams, so the resampled model alone is a poor one (and says what it is).
 """
 
@@ -43,13 +43,13 @@ def no_frames(model: AcousticModel) -> Frames:
 
 
 def name_of(base: AcousticModel, components: int, kind: str) -> str:
-    """What a single-stream model of `base` is called; `kind` is "resampled" or "trained"."""
+    """Return the name of a single-stream model of `base`; `kind` is "resampled" or "trained"."""
     recipe = {"single-stream": components, "recipe": RECIPE}
     return f"single-stream-{components}-{kind}-{derived.key(base, recipe)}"
 
 
 def trained_file(base: AcousticModel, components: int) -> Path:
-    """Where training leaves a model: beside what else it made, where nothing is removed to save room."""
+    """Path of a trained model: with training's other output, where nothing is removed to save space."""
     return cache_path("training", f"{name_of(base, components, 'trained')}{cache.SUFFIX}")
 
 
@@ -91,7 +91,7 @@ def trained(base: AcousticModel, components: int) -> AcousticModel | None:
 
 
 def shape_of(base: AcousticModel, components: int) -> tuple[int, int, int, int]:
-    """Of the means: [senones, 1, components, dimensions of all streams]."""
+    """Return the shape of the means: [senones, 1, components, dimensions of all streams]."""
     return base.n_senones, 1, components, base.n_streams * base.means.shape[3]
 
 
@@ -127,7 +127,7 @@ def fit(
 ) -> None:
     """Fill `arrays` with mixtures fitted to samples of `base` and, if given, to real frames.
 
-    A senone's samples count as `prior` frames. `title` is what `progress` is told.
+    A senone's samples count as `prior` frames. `title` is passed to `progress`.
     """
     frames = frames or no_frames(base)
     deviations = np.sqrt(base.variances)

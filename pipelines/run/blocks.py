@@ -98,7 +98,7 @@ class Blocks:
         return scores
 
     def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> list[F32] | None:
-        """Score and search frame by frame, the scorer told each time what the search wants."""
+        """Score and search frame by frame; before each, the scorer gets the search's active senones."""
         scorer, search = recogniser.scorer, recogniser.search
         clock, between = self._clock, self._between
         rows: list[F32] = []

@@ -26,11 +26,11 @@ class Change:
     @property
     def text(self) -> str:
         """Setting and value as a person reads them."""
-        return shown(self.key, self.value)
+        return setting_text(self.key, self.value)
 
 
-def shown(key: str, value: Value) -> str:
-    """A setting with its value, in words: Gaussian selection: on; Frame skipping: every 2nd."""
+def setting_text(key: str, value: Value) -> str:
+    """Format a setting with its value: Gaussian selection: on; Frame skipping: every 2nd."""
     option = settings.option(key)
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if isinstance(value, bool):
@@ -54,7 +54,7 @@ class Control:
     def __init__(self) -> None:
         self.frame = 0  # written by the decode loop alone
         self.config = Config()
-        """With every change asked for so far; whoever starts the run sets it."""
+        """With every change requested so far; the code that starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
         self._other: Mapping[str, Value] | None = None
         # Not an Event: a signal handler calls `stop`, and would wait for the lock of the thread that it interrupts.
@@ -120,11 +120,11 @@ class Control:
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody asked to stop."""
+        """True after a stop request."""
         return self._stopping
 
     def sleep_until(self, deadline_ns: int) -> None:
-        """Sleep to `deadline_ns` (perf_counter_ns), or less when asked to stop or to change something."""
+        """Sleep to `deadline_ns` (perf_counter_ns), or until a request to stop or to change a setting."""
         while not self._requests and not self._stopping:
             left = (deadline_ns - time.perf_counter_ns()) / 1e9
             if left <= 0:

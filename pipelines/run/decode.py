@@ -129,12 +129,12 @@ class Decoder:
         return range(first, first + count)
 
     def hold_changes(self, held: bool) -> None:
-        """While held, what is asked for waits."""
+        """While held, requested changes wait."""
         self._held = held
 
     @property
     def _stopping(self) -> bool:
-        """Somebody asked to stop, or there is no place left to record to."""
+        """True after a stop request, or when the recording has no space left."""
         return self._control.stopping or self._journal.failed is not None
 
     def switch(self, recogniser: Recogniser, epoch: int) -> None:
@@ -148,7 +148,7 @@ class Decoder:
         self._pace.forget()
 
     def run(self, items: Iterable[Item]) -> Result:
-        """Decode `items` until they end or somebody asks to stop."""
+        """Decode `items` until they end or a stop request."""
         try:
             for item in items:
                 if self._stopping:
@@ -262,13 +262,13 @@ class Decoder:
                 if self._measurements is not None:
                     self._measurements.begin()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
-        self._done(item, begun, words, wall_ns, audio_s, done)
+        self._end_utterance(item, begun, words, wall_ns, audio_s, done)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
         return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
-        """Let the adaptive beam, if it is on, follow how long the last block took."""
+        """Adapt the beam, if that is on, to the time of the last block."""
         search = self.recogniser.search
         if not self.recogniser.config.search.adaptive_beam:
             return
@@ -276,7 +276,9 @@ class Decoder:
         self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
         search.spent(frames, spent_ns)
 
-    def _done(self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool) -> None:
+    def _end_utterance(
+        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool
+    ) -> None:
         start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)
         epochs = list(self._epochs)
@@ -328,7 +330,7 @@ class Decoder:
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
 
     def _follow_requests(self) -> None:
-        """Take what was asked for since the last block; apply what can act now, as one new configuration."""
+        """Take the requests since the last block; apply those that can act now, as one new configuration."""
         if self._held or not (self._control.has_requests or self._live.waiting):
             return
         asked = []

@@ -107,7 +107,7 @@ class _Half:
     """How often it may still be replayed at EARLY_SHARE of the time."""
 
     def took(self, blocks: float) -> None:
-        """One more took as long as so many blocks."""
+        """Count one more, which took as long as `blocks` blocks."""
         self.turns += 1
         self.blocks += (blocks - self.blocks) / min(self.turns, TURNS)
 
@@ -327,7 +327,7 @@ class HotReplay:
         return once
 
     def _own_time(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-        """What `once` gives, without what other programs took; nothing where that was most of it."""
+        """Return the result of `once`, without time that other programs took; {} if that was most of it."""
         self._queue.waited_ns()
         start = self._clock()
         found = once()

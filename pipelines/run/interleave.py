@@ -20,8 +20,8 @@ class Turn(NamedTuple):
 def turns(arms: int, places: int, rounds: Iterable[int]) -> Iterator[Turn]:
     """Every item by all arms before the next, in each of `rounds`.
 
-    Which arm begins changes from item to item and, for every item, from round to round. `rounds` is asked for the
-    next number when a round is done; numbers below 0 are for rounds that warm up.
+    Which arm begins changes from item to item and, for every item, from round to round. The next number of `rounds`
+    is taken when a round is done; numbers below 0 are for rounds that warm up.
     """
     for number in rounds:
         for place in range(places):

@@ -23,10 +23,10 @@ LAST_WAIT_S: Final = 10.0
 
 
 class Preparing(Protocol):
-    """What of a scorer is needed here."""
+    """The part of a scorer's interface that is used here."""
 
     def needs(self, config: Config) -> Hashable:
-        """What must be made before `config` can act, as a key; None: nothing."""
+        """Return a key of what must be made before `config` can act; None if nothing."""
 
     def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]) -> Made:
         """Make it, on any thread."""
@@ -42,7 +42,7 @@ class PendingChange:
 
 @dataclass
 class Due:
-    """What happens at a block boundary: the new configuration, what was made for it, whose changes it holds."""
+    """A change at a block boundary: the new configuration, what was made for it, and its requests."""
 
     config: Config
     prepared: Made
@@ -69,7 +69,7 @@ class _Thread:
             self.error = error
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         return not self._thread.is_alive()
 
     def cancel(self, wait: bool = False) -> None:
@@ -92,7 +92,7 @@ class LiveChanges:
         return bool(self._waiting)
 
     def due(self, config: Config, new: list[PendingChange], scorer: Preparing) -> Due | None:
-        """What acts from this block on, after the settings `config` and the `new` requests."""
+        """Return what acts from this block on, after the settings `config` and the `new` requests."""
         self._waiting += new
         wanted = self.wanted(config)
         key = scorer.needs(wanted)
@@ -105,7 +105,7 @@ class LiveChanges:
             if thread is not None:
                 thread.cancel()
             self._thread = _Thread(scorer, wanted, key)
-        elif thread.done:
+        elif thread.is_finished:
             self._thread = None
             if thread.error is None:
                 return self._take(wanted, thread.prepared, list(self._waiting))

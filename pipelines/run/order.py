@@ -16,7 +16,7 @@ import msgspec
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run import playlist
-from pipelines.run.control import Control, shown
+from pipelines.run.control import Control, setting_text
 from pipelines.run.decode import Decoder, Journal
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
@@ -32,8 +32,8 @@ MOST_ROUNDS: Final = 40
 NAMES: Final = ("A", "B")
 
 ENOUGH_S: Final = 4.0
-"""Seconds of speech that are decoded again, at least, where there is as much: from so many on a ratio has an interval
-(`same_speech.MIN_UNITS`)."""
+"""Seconds of speech to decode again, at least, where there is as much: enough units (`same_speech.MIN_UNITS`) for a
+confidence interval."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class PlaylistOrder:
             "ended": None,
         }
         journal.meta("ab", about)
-        text = ", ".join(shown(key, value) for key, value in other.items())
+        text = ", ".join(setting_text(key, value) for key, value in other.items())
         journal.marker("note", f"A/B begins, against {text}", decoder.frame)
         decoder.hold_changes(True)
         wanted = takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS)))

@@ -16,11 +16,11 @@ class Pace:
         self._start: tuple[int, int] | None = None  # when, frames decoded by then
 
     def forget(self) -> None:
-        """What was decoded so far is no longer counted."""
+        """Stop counting what was decoded so far."""
         self._start = None
 
     def begin(self, frame: int) -> None:
-        """Somebody begins to speak now with `frame`, unless somebody does already."""
+        """Start the clock of live speech now at `frame`, unless it runs already."""
         if self._start is None:
             self._start = self._clock(), frame
 

@@ -76,7 +76,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
     if said is not None and not rows:
         given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
-            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {given} given; its paths are read "
+            f"{audio.printable(transcripts or '')}, {said.title}, names none of the {given} given; its paths are read "
             "relative to itself, and names are those of files, with or without a suffix."
         )
     _look(files, choice)
@@ -137,7 +137,7 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
         before_fit, before = best.get(key, (-1.0, row))
         if before_fit == fit and before.text != row.text:
             raise audio.AudioError(
-                f"The transcripts have two different ones of {audio.shown(found[0])}, in lines {before.line} and "
+                f"The transcripts have two different ones of {audio.printable(found[0])}, in lines {before.line} and "
                 f"{row.line}."
             )
         if before_fit < fit:
@@ -193,7 +193,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many of the last folders are the same."""
+    """Count how many of the last folders are the same."""
     pairs = enumerate(zip(reversed(one), reversed(other), strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -252,7 +252,7 @@ def _links(times: int) -> tuple[str, ...]:
 
 
 def _look(files: Sequence[Path], choice: Audio) -> None:
-    """AudioError when none of `files` can be decoded, as their headers say."""
+    """Raise AudioError if none of `files` can be decoded, by their headers."""
     refused = []
     for file in files:
         try:

@@ -63,7 +63,7 @@ class Recogniser:
             self.scorer.ahead(block, first_frame, lane)
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Return new messages for the user, each once."""
         told: list[str] = []
         if isinstance(self.scorer, DeviceScorer):
             told += self.scorer.take_notices()
@@ -78,7 +78,7 @@ class Recogniser:
         self.search.stages(recorder)
 
     def costs(self) -> dict[str, Cost]:
-        """What each stage computes and moves under the present settings."""
+        """Return the cost law of each stage under the present settings."""
         return {audio.STAGE: audio.COST} | self.frontend.costs() | self.decoding_costs()
 
     def decoding_costs(self) -> dict[str, Cost]:

@@ -35,7 +35,7 @@ class Request:
 
     @cached_property
     def playlist(self) -> Playlist:
-        """The files to decode, looked for once. Raises AudioError where there is none that can be decoded."""
+        """The files to decode, collected once. Raises AudioError if none can be decoded."""
         return playlist.build(self.audio, self.transcripts, self.config.audio)
 
 
@@ -64,7 +64,7 @@ class Decoded:
 
 @dataclass
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     utterances: list[Decoded] = field(default_factory=list)
     wall_ns: int = 0

@@ -56,17 +56,17 @@ class Outcome:
 
 
 class RunOrder(Protocol):
-    """What a run decodes, in which order and with which settings."""
+    """Chooses what a run decodes, in which order and with which settings."""
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What the session's meta says of it from the beginning."""
+        """The initial entries in the session's meta."""
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
-        """Make ready what is needed beside `recogniser`; still set-up, and may raise Cancelled."""
+        """Prepare what is needed in addition to `recogniser`; part of set-up, and may raise Cancelled."""
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
-        """Decode `items` until done or somebody asks to stop."""
+        """Decode `items` until done or a stop request."""
 
 
 def execute(
@@ -76,7 +76,7 @@ def execute(
     running: Callable[[Path | None], None] = lambda session: None,
     order: RunOrder | None = None,
 ) -> Outcome:
-    """Run `request`; `running` is told when the session file exists and can be followed.
+    """Run `request`; `running` is called when the session file exists and can be followed.
 
     `order`: another order than that of the files, such as two configurations interleaved.
 
@@ -130,7 +130,7 @@ def execute(
 
 
 def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
-    """What recording the devices' events took, where there were any."""
+    """Report the cost of recording the devices' events, if there were any."""
     timers = [work.timer for work in recogniser.devices.values()]
     if any(timer.events for timer in timers):
         cost = max(timer.ns_per_event for timer in timers)
@@ -227,7 +227,7 @@ def _recheck(threads: int, journal: SessionWriter) -> None:
 
 @contextmanager
 def _undisturbed(threads: int) -> Iterator[None]:
-    """BLAS on as many threads as asked for, and no garbage collection over what was loaded."""
+    """Limit BLAS to `threads`, and exclude loaded objects from garbage collection."""
     gc.collect()
     gc.freeze()
     try:

@@ -47,7 +47,7 @@ class _Other:
         Thread(target=self._serve, name="scoring", daemon=True).start()
 
     def hand(self, work: Callable[[], None] | None) -> None:
-        """Let it do `work`, which the caller then waits for with `finish`; None ends it."""
+        """Give the thread `work`, which the caller then waits for with `finish`; None ends it."""
         self._handed = self._handed[0] + 1, work
         _wake(self._go)
 

@@ -81,8 +81,8 @@ class Lattice:
         for backpointers in (self.history[:, 0], self.alternative[:, 1], self.ends):
             check_indices("backpointers + 1", backpointers + 1, used + 1)
 
-    def ways(self) -> lattice_kernels.Ways:
-        """What the kernels follow."""
+    def kernel_lattice(self) -> lattice_kernels.Ways:
+        """Return the lattice in the form that the kernels read."""
         owner, other = self.alternative.T
         first = np.zeros(len(self.history) + 1, np.int64)
         np.cumsum(np.bincount(owner, minlength=len(self.history)), out=first[1:])
@@ -90,7 +90,7 @@ class Lattice:
 
 
 def no_lattice() -> LatticeArrays:
-    """What kernels are given where no alternatives are kept."""
+    """Return the arrays that kernels get if no alternatives are kept."""
     one = np.empty(1, dtype=np.int32), np.empty(1, dtype=np.float32)
     pairs = np.empty((1, 2), dtype=np.int32)
     return LatticeArrays(pairs, one[1], one[0], one[1], one[0], one[0], np.zeros(1, dtype=np.int32))
@@ -116,7 +116,7 @@ def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
 
 
 def check_lattice(graph: Graph, lattice: LatticeArrays, ranks: int) -> None:
-    """ArrayError unless these are what `lattice_arrays` makes for `graph`, of so many ranks, or `no_lattice` (0)."""
+    """Raise ArrayError unless `lattice_arrays` makes these for `graph` and `ranks`, or `no_lattice` (0 ranks)."""
     on = ranks > 0
     places = graph.n_states + 1 if on else 1
     ways = places + len(graph.arcs) if on else 1
@@ -152,7 +152,7 @@ def epsilon_ranks(graph: Graph) -> I32:
 
 def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[Hypothesis]:
     """The `n` best different word sequences within `beam` (nat) of the best, best first."""
-    ways = lattice.ways()
+    ways = lattice.kernel_lattice()
     check_indices("arcs + 1", lattice.history[:, 1] + 1, len(graph.arcs) + 1)
     scratch = np.full(len(lattice.history), np.inf)
     number = count()
@@ -192,7 +192,7 @@ def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> lis
     The sum over the lattice's paths that say the same word between the neighbours of this one: what
     Wessel et al. (2001) call the accumulated posterior.
     """
-    log_posterior = lattice_kernels.posteriors(lattice.ways(), lattice.ends, lattice.above, beam)
+    log_posterior = lattice_kernels.posteriors(lattice.kernel_lattice(), lattice.ends, lattice.above, beam)
     words = _words_of(graph, lattice.history[:, 1])
     said = path[words[path] > 0]
     # Only entries with a word, which lie in the order of their frames.

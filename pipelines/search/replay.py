@@ -63,11 +63,11 @@ class SearchReplay:
         self._space.arrays.lattice.delta[:others] = lattice.delta[:others]
 
     def again(self, scores: F32 | Sequence[F32], first_frame: int, lane: Lane) -> dict[str, int]:
-        """Do the block kept before again, or several from it on; the ns of each stage, by its name.
+        """Repeat the block kept before, or several from it on; return the ns of each stage by its name.
 
-        `scores` and `first_frame` as `advance` was given them, of the block, or of the blocks one by one; where it was
-        asked before each frame which senones are active, of the frames f32 [n_senones] one by one. `lane`: one for this
-        alone, its spans are taken out. Empty where it is not `repeatable`.
+        `scores` and `first_frame` as passed to `advance`: of the block, or of the blocks one by one; if the active
+        senones were read before each frame, of the frames f32 [n_senones] one by one. `lane`: used for this alone, its
+        spans are taken out. The result is empty if the search is not `repeatable`.
         """
         if not self.repeatable:
             return {}

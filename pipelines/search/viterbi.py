@@ -83,7 +83,7 @@ class Viterbi:
 
     @property
     def narrowed(self) -> str | None:
-        """What became of a lattice that there was no room for, in a few words; None: it is whole."""
+        """How a lattice was reduced for lack of room, as a phrase; None if it was not."""
         beam, wanted = self._space.numbers.lattice_beam, self._config.lattice_beam
         if not self._space.numbers.n_ranks or beam >= wanted:
             return None
@@ -229,7 +229,7 @@ class Viterbi:
         self._space.prune_by(beam, BEAM_DELTA, config.max_active, config.min_active)
 
     def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
-        """Where kernels have no clock: all time to the largest step, to each its counts."""
+        """Record all time for the largest step, as kernels have no clock, and for each step its counts."""
         emit, epsilon, prune, lattice, rank = self._steps
         counts = self._space.books.work.tolist()
         at = now_ns()

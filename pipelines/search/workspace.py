@@ -94,7 +94,7 @@ class Workspace:
         self.numbers = self._numbers
 
     def check(self, arrays: Arrays) -> None:
-        """ArrayError unless every array is what the kernels take it for."""
+        """Raise ArrayError unless every array has the shape and type that the kernels assume."""
         graph = self.graph
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
         if arrays.graph.states is not graph.states or arrays.graph.arcs is not graph.arcs:
@@ -121,7 +121,7 @@ class Workspace:
 
     @property
     def numbers(self) -> Numbers:
-        """What stays as it is while a kernel runs."""
+        """Numbers that are constant while a kernel runs."""
         return self._numbers
 
     @numbers.setter
@@ -146,7 +146,7 @@ class Workspace:
         )
 
     def charge(self, penalty: float) -> None:
-        """Let each word cost `penalty` (nat) from the next frame on, listed arcs included."""
+        """Make each word cost `penalty` (nat) from the next frame on, listed arcs included."""
         if not abs(penalty) <= layout.LARGEST:
             raise ArrayError(f"{penalty} is no insertion penalty")
         self.numbers = self.numbers._replace(penalty=float(penalty))
@@ -227,7 +227,7 @@ class Workspace:
         return int(calls.entry_of(place, self._table))
 
     def call(self, kernel: Callable[Concatenate[I64, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What `kernel` answers, given the table of the arrays before all else; they live as long as it runs."""
+        """Call `kernel` with the table of the arrays as first argument; keeps them alive meanwhile."""
         return kernel(self._table, *args, **kwargs)
 
     def make_room(self) -> None:

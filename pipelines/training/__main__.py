@@ -105,53 +105,53 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def prepare(given: argparse.Namespace) -> None:
+def prepare(options: argparse.Namespace) -> None:
     """Make the shards of training data and print their folder."""
     recipe = data.DataRecipe(
-        text=str(given.text),
-        passes=given.passes,
-        human=tuple(given.human),
-        human_passes=given.human_passes,
+        text=str(options.text),
+        passes=options.passes,
+        human=tuple(options.human),
+        human_passes=options.human_passes,
     )
     folder = cache_dir("training", f"data-{recipe.digest}")
     model = sphinx.load(sphinx.default_directory())
-    data.prepare(recipe, folder, model.feat_params, _Shown(), given.shards)
-    if given.labels:
+    data.prepare(recipe, folder, model.feat_params, _Shown(), options.shards)
+    if options.labels:
         from pipelines.training.corpus import labels
 
         labels.prepare(recipe, folder, model, _Shown())
     sys.stdout.write(f"{folder}\n")
 
 
-def train(given: argparse.Namespace) -> None:
+def train(options: argparse.Namespace) -> None:
     """Train the net of a recipe, or go on with it."""
     import torch
 
     from pipelines.training.train import begin
 
-    torch.set_num_threads(given.threads)
-    trainer = begin(recipes.find(given.name), given.data or _newest_data(), torch.device(given.device))
-    stop = _Stop(given.minutes)
+    torch.set_num_threads(options.threads)
+    trainer = begin(recipes.find(options.name), options.data or _newest_data(), torch.device(options.device))
+    stop = _Stop(options.minutes)
     trainer.run(stop, _Shown())
     place, recipe = trainer.place, trainer.recipe
     state = "finished" if trainer.finished else f"stopped at {place.frames} of {recipe.frames}"
     sys.stdout.write(f"{recipe.name}: {state} frames, {place.seconds / 60:.1f} min; {trainer.folder}\n")
 
 
-def export(given: argparse.Namespace) -> None:
+def export(options: argparse.Namespace) -> None:
     """Write a trained net in the form that the program reads, fp16 with a card."""
     from pipelines.training.export import export as write
 
-    sys.stdout.write(f"{write(recipes.find(given.name), given.to)}\n")
+    sys.stdout.write(f"{write(recipes.find(options.name), options.to)}\n")
 
 
-def evaluate(given: argparse.Namespace) -> None:
+def evaluate(options: argparse.Namespace) -> None:
     """Decode with nets and with the mixtures that taught them, and print the word errors of each."""
     from pipelines.training.evaluate import MIXTURES, as_json, note, word_errors
 
-    settings = dict(parse_assignment(text) for text in given.set)
-    counts = word_errors([MIXTURES, *given.names], given.audio, given.transcripts, _Shown(), settings)
-    if given.json:
+    settings = dict(parse_assignment(text) for text in options.set)
+    counts = word_errors([MIXTURES, *options.names], options.audio, options.transcripts, _Shown(), settings)
+    if options.json:
         sys.stdout.write(f"{json.dumps(as_json(counts))}\n")
     else:
         for name, count in counts.items():
@@ -159,9 +159,9 @@ def evaluate(given: argparse.Namespace) -> None:
                 f"{name}: {counted(count.errors, 'error', 'errors')} in "
                 f"{counted(count.reference_words, 'word', 'words')} ({count.rate:.3f})\n"
             )
-    if given.note:
-        for name in given.names:
-            note(name, given.note, counts)
+    if options.note:
+        for name in options.names:
+            note(name, options.note, counts)
 
 
 def show(_: argparse.Namespace) -> None:
@@ -187,7 +187,7 @@ def _newest_data() -> Path:
 
 
 class _Stop:
-    """Whether to stop: the time is up, or somebody asked for it."""
+    """Whether to stop: after a time limit or a signal."""
 
     def __init__(self, minutes: float | None) -> None:
         self._end = None if minutes is None else time.monotonic() + 60 * minutes

@@ -29,7 +29,7 @@ class AlignmentError(BadInput):
 
 
 class States(NamedTuple):
-    """What of a `Line` its kernel reads."""
+    """The columns of a `Line` that the kernel reads."""
 
     senone: I32
     stay: F32

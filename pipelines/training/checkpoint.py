@@ -1,4 +1,4 @@
-"""Where a training stands: parameters, Adam's moments and the place in the data, in one safetensors file."""
+"""State of a training: parameters, Adam's averages and the place in the data, in one safetensors file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CheckpointError(BadInput):
 
 @dataclass
 class Place:
-    """How far a training has come. `frames`: in all; `at`: of the epoch, whose data are the first `shards`."""
+    """Progress of a training. `frames`: in all; `at`: of the epoch, whose data are the first `shards`."""
 
     step: int = 0
     frames: int = 0

@@ -1,4 +1,4 @@
-"""Word errors of nets beside those of the mixtures that taught them, through the whole recogniser."""
+"""Compare word errors of nets with those of the mixtures that taught them, through the whole recogniser."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def as_json(counts: Mapping[str, Count]) -> dict[str, object]:
 
 
 def note(net: str, name: str, counts: Mapping[str, Count]) -> None:
-    """Write the word errors of `net` and of the mixtures into its card, beside those that it has, as `name`."""
+    """Add the word errors of `net` and of the mixtures to its card as `name`."""
     path = nets.find(net).with_suffix(".json")
     card = nets.read_card(path)
     found = {who: [counts[who].errors, counts[who].reference_words] for who in (MIXTURES, net) if who in counts}

@@ -19,7 +19,7 @@ from profiler.files.paths import cache_dir
 
 
 class ExportError(BadInput):
-    """There is nothing to export, or it cannot be told what it is; the message is one sentence."""
+    """There is nothing to export, or its kind is unknown; the message is one sentence."""
 
 
 def export(recipe: NetRecipe, folder: Path | None = None) -> Path:

@@ -97,7 +97,7 @@ RECIPES = {
 
 
 def as_dict(recipe: NetRecipe) -> dict[str, Any]:
-    """What a net is made by, as JSON has it; the title says nothing that counts."""
+    """Return the recipe as a JSON object, without the title, which does not matter."""
     made_by: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
     del made_by["title"]
     return made_by

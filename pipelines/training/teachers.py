@@ -21,10 +21,10 @@ GMM_BLOCK = 64
 
 
 class Teacher(Protocol):
-    """Whoever can answer for the frames of a pool."""
+    """A source of targets for the frames of a pool."""
 
     def scores(self, pool: Pool, at: Array) -> torch.Tensor:
-        """Log likelihoods f32 [n, senones] of the frames `at` [n], as heard clean."""
+        """Return log likelihoods f32 [n, senones] of the clean frames `at` [n]."""
 
 
 class Mixtures:
@@ -44,7 +44,7 @@ class Mixtures:
 
 
 class LargerNet:
-    """A trained net, heard without what makes it hard for its pupil (Li et al. 2014)."""
+    """A trained net on clean input, without the changes of the student's (Li et al. 2014)."""
 
     def __init__(self, net: Net, device: torch.device) -> None:
         self._card = net.card

@@ -44,7 +44,7 @@ CARD = "card.json"
 
 @dataclass(frozen=True)
 class Report:
-    """How a net does at some point of its training."""
+    """Quality of a net at some point of its training."""
 
     frames: int
     epoch: int
@@ -231,11 +231,11 @@ class Trainer:
         asked = np.stack([pool.later(at, head) for head in range(self.recipe.heads)])
         if self.recipe.hard:
             wanted = torch.from_numpy(self._labels[asked].astype(np.int64))
-            return Lesson(self._heard(pool, at), list(wanted))
+            return Lesson(self._student_input(pool, at), list(wanted))
         once, where = np.unique(asked, return_inverse=True)
         scores = self._teacher.scores(pool, once)
         rows = torch.from_numpy(where.reshape(asked.shape)).to(scores.device)
-        return Lesson(self._heard(pool, at), [scores[row] for row in rows])
+        return Lesson(self._student_input(pool, at), [scores[row] for row in rows])
 
     def _step(self, lesson: Lesson) -> float:
         recipe, place = self.recipe, self.place
@@ -272,9 +272,9 @@ class Trainer:
         counts = np.bincount(known, minlength=self.module.card.senones) + 1.0
         self._log_prior = torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)).to(self.module.mean.device)
 
-    def _heard(self, pool: Pool, at: Array) -> torch.Tensor:
+    def _student_input(self, pool: Pool, at: Array) -> torch.Tensor:
         card = self.module.card
-        return torch.from_numpy(pool.heard(at, card.left, card.right))
+        return torch.from_numpy(pool.student_input(at, card.left, card.right))
 
     def _rate(self) -> float:
         done = (self.place.frames + self.recipe.batch) / self.recipe.frames
@@ -309,7 +309,7 @@ class Trainer:
         total, same = 0.0, 0
         for first in range(0, len(chosen), VALIDATION_BATCH):
             at = chosen[first : first + VALIDATION_BATCH]
-            answer = self.module.answers(self._heard(pool, at))[0]
+            answer = self.module.answers(self._student_input(pool, at))[0]
             scores = self._expected[first : first + len(at)].to(answer.device)
             total += float(divergence(answer, scores, self.recipe.temperature)) * len(at)
             same += int((answer.argmax(1) == scores.argmax(1)).sum())

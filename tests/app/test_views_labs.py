@@ -22,7 +22,7 @@ from app.window.lab import tile
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import PublishedValue
-from pipelines.labs.texts import ci, figure, shown
+from pipelines.labs.texts import ci, figure, format_number
 from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
 from tests.app.text_geometry import faults, texts
@@ -47,7 +47,7 @@ def test_figures_have_their_units(value, unit, text):
 
 
 def test_numbers_and_ratios_have_three_figures():
-    assert [shown(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
+    assert [format_number(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
         *("0.0424", "12.3", "4\N{NARROW NO-BREAK SPACE}100", "3.1·10¹²", "10⁻⁹", "-2.5")
     ]
     assert ci(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.60 to 2.84)"

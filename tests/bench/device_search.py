@@ -69,7 +69,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     """Decode the first utterances of `paths` (default: the bundled voices) `repeat` times on both sides."""
     items = playlist.build(paths, transcripts).items
     here = {probed.name for probed in availability.probe() if probed.available}
-    here -= set(availability.obstacles("search.device"))
+    here -= set(availability.unavailable_choices("search.device"))
     usable = [name for name in ("cuda", "xpu", "torch-cpu") if name in here]
     if not usable:
         raise BadInput("The bench needs a device to search on, and none works here; see asrscope doctor.")

@@ -75,10 +75,10 @@ def gone(family: list[psutil.Process]) -> bool:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
-@pytest.mark.parametrize("way", ["the window closes", "killed", "Ctrl+C"])
-def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("ending", ["the window closes", "killed", "Ctrl+C"])
+def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, ending: str) -> None:
     out = tmp_path / "a.asrs"
-    if way == "Ctrl+C":
+    if ending == "Ctrl+C":
         words = [word for k, v in ENDLESS.items() for word in ("--set", f"{k}={v}")]
         lab = started(folder, COMMAND, "lab", NAME, *words, "--out", str(out), "--json")
     else:
@@ -90,9 +90,9 @@ def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, way: str) -> Non
     family: list[psutil.Process] = []
     try:
         family += training(lab)
-        if way == "Ctrl+C":
+        if ending == "Ctrl+C":
             os.killpg(lab.pid, signal.SIGINT)
-        elif way == "killed":
+        elif ending == "killed":
             lab.kill()
         said, _ = lab.communicate(timeout=SOON_S)
         wait_until(lambda: gone(family))
@@ -101,9 +101,9 @@ def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, way: str) -> Non
             with suppress(psutil.Error):
                 process.kill()
         lab.communicate()
-    if way == "Ctrl+C":
+    if ending == "Ctrl+C":
         assert lab.returncode == 130
         assert json.loads(said)["labs"][0]["state"] == "stopped"
-    elif way == "the window closes":
+    elif ending == "the window closes":
         assert lab.returncode == 0
         assert json.loads(said.splitlines()[-1])["state"] == "stopped"

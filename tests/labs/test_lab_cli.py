@@ -22,7 +22,7 @@ def own_sessions(monkeypatch, tmp_path):
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
 
 
-def asked(capsys, *words):
+def run_cli(capsys, *words):
     """Status, what stands on standard output, and on standard error."""
     status = main(list(words))
     out, err = capsys.readouterr()
@@ -46,11 +46,11 @@ def session(tmp_path):
 
 
 def test_the_list_has_every_lab(capsys):
-    status, out, _ = asked(capsys, "lab", "--json")
+    status, out, _ = run_cli(capsys, "lab", "--json")
     assert status == 0
     assert {row["name"] for row in json.loads(out)["labs"]} == set(labs.names())
     assert all(row["source"].startswith("note ") for row in json.loads(out)["labs"])
-    _, text, _ = asked(capsys, "lab")
+    _, text, _ = run_cli(capsys, "lab")
     assert "Caches and frameworks" in text
     assert "(Bocchieri 1993)" in text
     assert "note" not in text, "nobody has the notes"
@@ -58,7 +58,7 @@ def test_the_list_has_every_lab(capsys):
 
 def test_one_lab_is_run_and_said(capsys, tmp_path):
     out_file = tmp_path / "a.asrs"
-    status, out, err = asked(capsys, "lab", NAME, *SMALL, "--json", "--out", str(out_file))
+    status, out, err = run_cli(capsys, "lab", NAME, *SMALL, "--json", "--out", str(out_file))
     assert status == 0, err
     (row,) = json.loads(out)["labs"]
     assert row["name"] == NAME
@@ -68,22 +68,22 @@ def test_one_lab_is_run_and_said(capsys, tmp_path):
     assert row["why"]
     assert row["figures"]["slope"] is not None
     assert row["said"][0]["value"] == -0.5
-    status, out, _ = asked(capsys, "show", str(out_file))
+    status, out, _ = run_cli(capsys, "show", str(out_file))
     assert status == 0
     assert labs.load(NAME).claim in out
-    status, out, _ = asked(capsys, "show", str(out_file), "--json")
+    status, out, _ = run_cli(capsys, "show", str(out_file), "--json")
     assert json.loads(out)["lab"]["figures"] == row["figures"]
 
 
 def test_parameters_are_listed(capsys):
-    status, out, _ = asked(capsys, "lab", NAME, "--parameters", "--json")
+    status, out, _ = run_cli(capsys, "lab", NAME, "--parameters", "--json")
     assert status == 0
     keys = {row["key"]: row["default"] for row in json.loads(out)["parameters"]}
     assert keys["draws"] == labs.load(NAME).parameters.draws
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["gradient-nois"], "did you mean gradient-noise?"),
         ([NAME, "--set", "frames=3"], "frames must be a whole number from 64 to 8192"),
@@ -95,19 +95,19 @@ def test_parameters_are_listed(capsys):
         (["matrix-orders", "--set", "largest=16384", "--out", "no/such/folder/a.asrs"], "no/such"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(words, said, capsys):
-    status, out, err = asked(capsys, "lab", *words)
+def test_what_does_not_fit_is_one_sentence(words, message, capsys):
+    status, out, err = run_cli(capsys, "lab", *words)
     assert (status, out) == (2, "")
-    assert said in err.replace("\n", " ")
+    assert message in err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
     out = tmp_path / f"a.{kind}"
-    status, _, err = asked(capsys, "export", str(session), f"--{kind}", str(out), "--size", "900x500")
+    status, _, err = run_cli(capsys, "export", str(session), f"--{kind}", str(out), "--size", "900x500")
     assert status == 0, err
     again = tmp_path / f"b.{kind}"
-    asked(capsys, "export", str(session), f"--{kind}", str(again), "--size", "900x500")
+    run_cli(capsys, "export", str(session), f"--{kind}", str(again), "--size", "900x500")
     # A PDF has the time at which it was written; what it shows is compared in the tests of pictures.
     assert kind == "pdf" or out.read_bytes() == again.read_bytes()
     if kind == "svg":
@@ -118,7 +118,7 @@ def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
 
 def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     folder = tmp_path / "docs"
-    status, out, err = asked(capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder))
+    status, out, err = run_cli(capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder))
     assert status == 0, err
     assert out.strip() == str(folder / "lab.md")
     text = (folder / "lab.md").read_text(encoding="utf-8")
@@ -130,6 +130,6 @@ def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     for theme in ("light", "dark"):
         assert f"lab/{NAME}-{theme}.png" in text
         assert (folder / "lab" / f"{NAME}-{theme}.png").read_bytes()[:4] == b"\x89PNG"
-    status, _, err = asked(capsys, "lab", "--sessions", str(folder), "--docs", str(folder))
+    status, _, err = run_cli(capsys, "lab", "--sessions", str(folder), "--docs", str(folder))
     assert status == 2
     assert "holds no session of a lab" in err

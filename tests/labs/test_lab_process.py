@@ -28,7 +28,7 @@ def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
         text=True,
     )
 
-    def asked(command):
+    def send(command):
         child.stdin.write(json.dumps(command) + "\n")
         child.stdin.flush()
         events = []
@@ -37,9 +37,9 @@ def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
         return events
 
     start = {"do": "start", "preset": NAME, "config": SMALL, "out": str(out)}
-    assert asked(start | {"config": []})[-1]["message"].startswith("Not a command")
-    assert "no lab called 'nothing'" in asked(start | {"preset": "nothing"})[-1]["message"]
-    events = asked(start)
+    assert send(start | {"config": []})[-1]["message"].startswith("Not a command")
+    assert "no lab called 'nothing'" in send(start | {"preset": "nothing"})[-1]["message"]
+    events = send(start)
     assert events[-1] == {"event": "finished", "session": str(out), "state": "closed"}
     assert {"running", "progress"} <= {event["event"] for event in events}
     child.stdin.write('{"do": "quit"}\n')

@@ -157,7 +157,7 @@ def test_no_threads_are_all_of_them(tmp_path, put):
     assert found == [usable_cores()]
 
 
-def test_stopping_is_heard_between_turns(tmp_path, put):
+def test_a_stop_request_ends_a_lab_between_turns(tmp_path, put):
     asked = []
 
     def stopped(parameters, desk):

@@ -55,7 +55,7 @@ AT_ONCE = 256
 
 
 def planted_calls(call_ns=1000.0, number_ns=1.0, noise=NOISE, torch_ns=None, largest=1 << 20):
-    """A call of so many nanoseconds and so many for each number; `torch_ns`: a call of torch, where it differs."""
+    """A call of `call_ns` ns and `number_ns` for each number; `torch_ns`: a call of torch, where it differs."""
     draw = np.random.default_rng(4)
     sizes = [1 << k for k in range(0, 21, 2) if 1 << k <= largest]
 

@@ -24,7 +24,7 @@ from tests.pipelines.workers_in_threads import CLASSES, FEATURES
 
 
 def planted_clocks(per_cycle=32.0, noise=NOISE, device=None):
-    """A core of 3 GHz that does so many operations in a cycle, two of them; products of 100 × 100."""
+    """Two cores of 3 GHz with `per_cycle` operations in a cycle; products of 100 × 100."""
     one = 1e3 * 2 * 100**3 / (per_cycle * 3e9)
     ms = {clocks_cores.CLOCK: 1.0, clocks_cores.ONE: one, clocks_cores.EVERY: one / 2}
     return SweepResult(
@@ -257,7 +257,7 @@ def test_it_breaks_even_where_it_stays_faster(sooner, n):
     assert matrix_200.break_even(timings(ms)) == n
 
 
-def test_digits_are_of_mnists_shape_and_can_be_told_apart():
+def test_digits_are_of_mnists_shape_and_distinct():
     images, classes = _digits.drawn(600, 1)
     assert (images.shape, images.dtype) == ((600, 28, 28), np.float32)
     assert 0 <= images.min() < images.max() <= 1

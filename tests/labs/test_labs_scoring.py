@@ -148,7 +148,7 @@ def planted_halves(scoring=10.0, search=0.8, device="cuda", noise=NOISE):
 
 
 def planted_outputs(asked=300, alone=0.5, together=0.5, noise=NOISE, spread=10):
-    """Of 1 000 outputs so many; lazy ways take so much of the time of all."""
+    """Of 1 000 outputs `asked` are requested; lazy variants take the given parts of the time of all."""
     draw = np.random.default_rng(0)
     counts = [(asked + draw.integers(-spread, spread + 1, 40)).tolist() for _ in range(8)]
     shares = dict(zip(lazy_outputs.BLOCKS, (alone, together), strict=True))
@@ -160,7 +160,7 @@ def planted_outputs(asked=300, alone=0.5, together=0.5, noise=NOISE, spread=10):
 
 
 def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
-    """Twenty utterances of 50 words and 100 frames; the retrained net loses so many in each, now more, now less."""
+    """Twenty utterances of 50 words and 100 frames; the retrained net loses `lost` in each, plus or minus `uneven`."""
     turns = np.array([uneven, -uneven] * 10)
     decoded = {}
     for name in LOW_RANK:
@@ -179,7 +179,7 @@ def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
 
 
 def planted_frames(own=70, copied=50, uneven=0, time=0.8):
-    """Of 100 frames in each of ten utterances so many keep their best senone; `uneven`: now more, now less."""
+    """Of 100 frames in each of ten utterances, how many keep their best senone; `uneven`: plus or minus this."""
     kept = {
         multi_frame.WHOLE: 100,
         **{n: own if n.startswith(OWN) else copied for n in MULTI_FRAMES},
@@ -244,7 +244,7 @@ def counts_of(errors):
 
 
 def planted_students(taught=(3, 4), labels=(6, 5), bundled=False):
-    """Of 20 words in each of ten utterances so many errors, in turns."""
+    """Errors in 20 words of each of ten utterances, in turns."""
     errors = {TEACHER: [2] * 10, TAUGHT: list(taught) * 5, LABELS: list(labels) * 5}
     return NetResult(
         timings=at_size(16, {TEACHER: 4.0, TAUGHT: 1.0, LABELS: 1.0}),
@@ -282,7 +282,7 @@ def the_half_of_the_processor_is_run(result):
     assert gpu_scoring_search.LAB.judge(result).verdict == "cannot be tried here"
 
 
-def some_outputs_are_asked_for(result):
+def some_outputs_are_requested(result):
     assert len(result.asked) == 1
     # At the first frame only those that begin a word.
     assert 0 < min(result.asked[0]) <= max(result.asked[0]) <= result.outputs
@@ -406,7 +406,7 @@ CONTRACTS = {
         small=lazy_outputs.Params(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0),
         desk=with_speech,
         stops=False,
-        check=some_outputs_are_asked_for,
+        check=some_outputs_are_requested,
     ),
     "low-rank": Contract(
         low_rank.LAB,
@@ -685,10 +685,10 @@ def test_a_decode_with_scores_that_are_there_finds_the_same_words(bundled_speech
 
 
 def test_the_share_is_that_of_all_frames_together():
-    found = lazy_outputs.share_asked([[10, 30], [50], [20, 20, 20]], 100)
+    found = lazy_outputs.requested_share([[10, 30], [50], [20, 20, 20]], 100)
     assert found.ratio == pytest.approx(150 / 600)
     assert found.low <= found.ratio <= found.high
-    assert lazy_outputs.share_asked([[10, 30]], 100).low is None
+    assert lazy_outputs.requested_share([[10, 30]], 100).low is None
 
 
 @pytest.fixture(scope="module")

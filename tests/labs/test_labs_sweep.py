@@ -67,7 +67,7 @@ def test_sweeps_share_time_and_progress():
         assert (share <= 0.75) if what == "first" else (share >= 0.75)
 
 
-def test_a_stop_is_heard():
+def test_a_stop_request_ends_a_sweep():
     calls = Calls()
     desk = Desk(stopping=lambda: len(calls.made) > 4)
     with pytest.raises(Cancelled):

@@ -249,7 +249,7 @@ def shard(folder, name, senones, draw):
 
 
 def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
-    """The real trainer and nets on a few frames: points as asked for, and cut weights that stay cut."""
+    """The real trainer and nets on a few frames: points as requested, and cut weights that stay cut."""
     draw = np.random.default_rng(1)
     for name, frames in (("shard-0000", 600), ("held-out", 60)):
         shard(tmp_path, name, draw.integers(0, 100, frames), draw)

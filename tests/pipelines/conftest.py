@@ -82,7 +82,7 @@ def short(bundled_speech: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def small_net(tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """The settings NET with a net of two layers of 64 units, beside which the output layer is large."""
+    """The settings NET with a net of two layers of 64 units; its output layer is large compared with them."""
     made = net_files.card(Layer(64), Layer(64), senones=5126)
     path = net_files.write(tmp_path_factory.mktemp("net"), net_files.net(made))
     return settings.replace(NET, "dnn.net", str(path))

@@ -128,7 +128,7 @@ class Cuda(Streams):
 
 
 class Xpu(Streams):
-    """torch.xpu: events must be complete before they are asked for the time between them."""
+    """torch.xpu: events must be complete before the time between them is read."""
 
     def between(self, begin: Any, end: Any) -> float:
         if not (begin.timed and end.timed):

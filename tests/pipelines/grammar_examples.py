@@ -1,4 +1,4 @@
-"""Random grammars, and what they say counted out by plain recursion; for the tests beside this file."""
+"""Random grammars, and their sentences by plain recursion; for the tests in this folder."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def sentences(expression: Expression, rules: dict[str, Expression], longest: int
             return dict(result)
 
 
-def add(to: Sentences, said: tuple[str, ...], p: float) -> None:
-    to[said] = max(to[said], p)
+def add(to: Sentences, sentence: tuple[str, ...], p: float) -> None:
+    to[sentence] = max(to[sentence], p)
 
 
 def joined(first: Sentences, second: Sentences, longest: int) -> Sentences:

@@ -1,7 +1,7 @@
 """Every compiled kernel of scoring called on arrays between walls: as small models call it, and with arrays cut short.
 
 A kernel need not be entered here. Models and nets of odd sizes score all kinds of blocks while every call from Python
-into a kernel is written down; each is then done again on copies beside pages that nobody may touch. What no model
+into a kernel is written down; each is then repeated on copies next to pages that nobody may touch. What no model
 calls is missing in the list that this prints, and `test_kernel_fences` wants every kernel of the room in it.
 
     python kernel_calls.py replay cut FILE | plant     (a process of its own: a mistake kills it)
@@ -286,7 +286,7 @@ def main(*words: str) -> None:
     report = {"made up": {name: made_up(kernel) for name, kernel in kernels().items()}}
     for way in words[:-1]:
         jobs = {
-            name: partial(_done, way, name, kernel, list(calls[name].values()))
+            name: partial(_repeat, way, name, kernel, list(calls[name].values()))
             for name, kernel in kernels().items()
             if calls.get(name)
         }
@@ -348,14 +348,14 @@ def _taken(hint: Any, of: Iterator[Any]) -> Any:
     return next(of)
 
 
-def _done(what: str, name: str, kernel: Any, found: list[Call]) -> None:
+def _repeat(what: str, name: str, kernel: Any, calls: list[Call]) -> None:
     if what == "cut":
         # The largest has the most to lose, one in the middle has other edges.
-        found.sort(key=lambda call: sum(np.size(leaf) for leaf in leaves(call)))
-        for call in (found[-1], found[len(found) // 2]):
+        calls.sort(key=lambda call: sum(np.size(leaf) for leaf in leaves(call)))
+        for call in (calls[-1], calls[len(calls) // 2]):
             cut(name, kernel, call)
         return
-    for call in found:
+    for call in calls:
         replay(name, kernel, call)
 
 

@@ -87,7 +87,7 @@ def _play_model(model: Any) -> None:
     for threads in (1, 3):
         family = family_of(model, threads)
         n = family.n_senones
-        for method, changes in _ways(family.kind):
+        for method, changes in _variants(family.kind):
             strategy, _ = configured(family, method, **changes)
             for frames in FRAMES if threads == 1 else (1, 17):
                 scores = np.zeros((frames, n), np.float32)
@@ -98,7 +98,7 @@ def _play_model(model: Any) -> None:
             _play_rules(chosen, n, frames)
 
 
-def _ways(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _variants(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for method in ("none", *METHODS):
         yield method, {}
     for component in ("int8", "max"):

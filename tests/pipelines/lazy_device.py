@@ -79,7 +79,7 @@ class LazyDevice:
         if not self._is_left_out("wait"):
             self._reach(event)
 
-    def done(self, event: Moment) -> bool:
+    def is_complete(self, event: Moment) -> bool:
         return event.at_ns > 0
 
     def time_ns(self, event: Moment) -> int:
@@ -155,7 +155,7 @@ class LazyDevice:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """What torch is asked for in the context is a stream's."""
+        """Operations of torch within the context belong to a stream."""
         before, self.works = self.works, True
         try:
             yield

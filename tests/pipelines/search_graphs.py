@@ -1,4 +1,4 @@
-"""Small search graphs for the tests beside this file: random ones, a toy language, a real one."""
+"""Small search graphs for the tests in this folder: random ones, a toy language, a real one."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded: tuple[Outcome
     assert laws == {0, 1}
 
 
-def test_arms_are_told_apart_in_words_and_times(recorded: tuple[Outcome, Path]) -> None:
+def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path]) -> None:
     with closing(Session.open(recorded[1])) as session:
         found = compare(session)
         heard = {(u.name, u.epochs): u.hypothesis for u in session.utterances}

@@ -291,7 +291,7 @@ def test_peaks_bound_each_frame() -> None:
 
 @settings(deadline=None)
 @given(n=st.integers(0, 2_000), frames=st.integers(0, 15))
-def test_peaks_have_the_frames_asked_for(n: int, frames: int) -> None:
+def test_peaks_have_the_requested_frames(n: int, frames: int) -> None:
     samples = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
     found = audio.peaks(samples, frames)
     assert found.shape == (frames, 2)

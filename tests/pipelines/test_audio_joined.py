@@ -157,7 +157,7 @@ def test_a_header_that_promises_a_little_too_much(more: int, tmp_path: Path) -> 
         audio.load(wav_of(len(FIRST) * 2 + 514, tmp_path))
 
 
-def test_sound_behind_the_end_that_a_header_says_is_told_of(tmp_path: Path) -> None:
+def test_sound_behind_the_end_in_the_header_gets_a_note(tmp_path: Path) -> None:
     sound = audio.load(wav_of(len(FIRST), tmp_path))
     assert sound.duration_s == pytest.approx(1.2)
     assert sound.notes == ["38,400 bytes (1.20 s) behind its sound are not read"]

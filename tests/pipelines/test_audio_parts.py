@@ -96,7 +96,7 @@ def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: 
 
 
 @pytest.mark.skipif(not hasattr(Path, "symlink_to"), reason="there are no links here")
-def test_links_to_one_file_are_decoded_once_and_told_of(tmp_path: Path) -> None:
+def test_links_to_one_file_are_decoded_once_with_a_note(tmp_path: Path) -> None:
     (file,) = make(tmp_path / "in" / "a.wav")
     for n in range(20):
         (tmp_path / "in" / f"b{n:02}.wav").symlink_to(file)

@@ -45,7 +45,7 @@ def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[I
     assert found.utterances[0].hypothesis == "yes of course"
 
 
-def test_what_is_asked_for_is_exact_and_little_is_asked_for(quick: Config, items: list[Item]) -> None:
+def test_requested_scores_are_exact_and_few(quick: Config, items: list[Item]) -> None:
     found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
     assert found.active.mean is not None

@@ -102,7 +102,7 @@ def test_a_preset_says_only_what_differs() -> None:
                 assert settings.option(key).default != value
 
 
-def test_what_cannot_act_beside_the_others_says_why() -> None:
+def test_what_cannot_act_with_the_others_says_why() -> None:
     config = Config()
     reason = settings.obstacle(config, "gmm.ci_cap")
     assert reason is not None

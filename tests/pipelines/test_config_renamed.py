@@ -58,7 +58,7 @@ def test_no_old_name_is_offered(
     assert value_now is None or (value not in option.choices and value_now in option.choices)
 
 
-def test_an_old_switch_stays_off_beside_what_it_switches() -> None:
+def test_an_old_switch_stays_off_next_to_what_it_switches() -> None:
     both = {"search.governor": False, "search.wished_rtf": 0.2}
     config = settings.assign(Config(), both)
     assert (config.search.adaptive_beam, config.search.target_rtf) == (False, 0.2)

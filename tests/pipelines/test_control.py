@@ -43,7 +43,7 @@ def test_what_cannot_be_is_refused(key: str, value: object, says: str) -> None:
 
 
 @pytest.mark.parametrize("wake", ["stop", "ask"])
-def test_waiting_for_the_pace_ends_when_something_is_asked(wake: str) -> None:
+def test_waiting_for_the_pace_ends_with_a_request(wake: str) -> None:
     control = Control()
     an_hour_from_now = time.perf_counter_ns() + 3_600_000_000_000
     waiting = threading.Thread(target=control.sleep_until, args=(an_hour_from_now,))

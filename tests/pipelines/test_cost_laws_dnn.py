@@ -44,11 +44,11 @@ def costs_of(dnn_settings: Dnn, net: Net, frames: int) -> dict[str, Cost]:
     return found
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("variant", WAYS)
 @pytest.mark.parametrize("net", nets.shipped())
-def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
+def test_every_stage_of_every_net_has_a_law(net: str, variant: Dnn) -> None:
     for frames in (1, 16, MAX_FRAMES):
-        for name, cost in costs_of(way, read(net), frames).items():
+        for name, cost in costs_of(variant, read(net), frames).items():
             assert not cost.is_empty, name
             assert cost.working_set_bytes > 0
             for work in (1.0, 16.0, 1616.0):
@@ -58,11 +58,11 @@ def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
             assert Cost.from_dict(cost.as_dict()) == cost
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(way: Dnn) -> None:
+@pytest.mark.parametrize("variant", WAYS)
+def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(variant: Dnn) -> None:
     """Integers too: nothing waits for `asrscope calibrate`."""
-    costs = costs_of(way, read("base"), 16)
-    config = assign(Config(), {"model": "dnn", "dnn.dtype": way.dtype})
+    costs = costs_of(variant, read("base"), 16)
+    config = assign(Config(), {"model": "dnn", "dnn.dtype": variant.dtype})
     quick = calibration.plan([1], peaks.of(config), whole=False)
     machine = MachineCosts(
         RoofTable(tuple(Roof(*step.key, 1e9, 1e9, 1e9, "op/s") for step in quick if step.key.kind == RATE))

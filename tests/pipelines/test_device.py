@@ -112,16 +112,16 @@ def test_what_a_process_of_its_own_tells_is_what_torch_tells() -> None:
     assert availability.probe() == tuple(availability.availability())
     absent = {found.name for found in availability.probe() if not found.available}
     for key in ("device", "search.device"):
-        obstacles = availability.obstacles(key)
+        obstacles = availability.unavailable_choices(key)
         assert absent <= set(obstacles)
         assert "torch-cpu" not in obstacles
-    assert availability.obstacles("search.beam") == {}
+    assert availability.unavailable_choices("search.beam") == {}
 
 
-def test_a_device_that_cannot_search_is_told_as_such() -> None:
+def test_a_device_that_cannot_search_is_reported() -> None:
     found = (availability.Availability("mps", True, "Apple GPU"),)
-    assert availability.obstacles("device", found) == {}
-    assert "scatter-minimum" in availability.obstacles("search.device", found)["mps"]
+    assert availability.unavailable_choices("device", found) == {}
+    assert "scatter-minimum" in availability.unavailable_choices("search.device", found)["mps"]
 
 
 def test_where_torch_does_not_start_only_compiled_code_is_left(
@@ -140,7 +140,7 @@ def test_where_torch_does_not_start_only_compiled_code_is_left(
 # -- the processor in a device's place -----------------------------------------------------------
 
 
-def test_streams_of_the_processor_run_beside_the_host_and_in_order() -> None:
+def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order() -> None:
     here = HostDevice()
     gate, seen = threading.Event(), []
     here.wait(here.record(COPY))

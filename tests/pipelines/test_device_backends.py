@@ -241,7 +241,7 @@ def test_memory_that_torch_holds_unused_is_free_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "full", "lost"),
+    ("message", "full", "lost"),
     [
         ("CUDA out of memory. Tried to allocate 20.00 MiB.", True, False),
         ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True, False),
@@ -251,9 +251,11 @@ def test_memory_that_torch_holds_unused_is_free_too() -> None:
         ("mat1 and mat2 shapes cannot be multiplied", False, False),
     ],
 )
-def test_full_memory_and_a_lost_device_are_told_apart(rig: SimpleNamespace, said: str, full: bool, lost: bool) -> None:
+def test_full_memory_and_a_lost_device_are_distinguished(
+    rig: SimpleNamespace, message: str, full: bool, lost: bool
+) -> None:
     def fail() -> None:
-        raise RuntimeError(said + "\nCompile with TORCH_USE_CUDA_DSA to enable assertions.")
+        raise RuntimeError(message + "\nCompile with TORCH_USE_CUDA_DSA to enable assertions.")
 
     kind = device.DeviceLost if lost else RuntimeError
     with pytest.raises(kind) as problem:
@@ -301,8 +303,8 @@ def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
     backend = Cuda(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
 
-    def fail(said: str) -> None:
-        raise RuntimeError(said)
+    def fail(message: str) -> None:
+        raise RuntimeError(message)
 
     with pytest.raises(RuntimeError, match="out of memory"):
         there.capture(lambda: fail("CUDA out of memory."))

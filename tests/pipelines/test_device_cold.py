@@ -32,8 +32,8 @@ def scorer_of(tied: Any, device: Any, work: DeviceWork | None = None, **chosen: 
     return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
 
 
-def given(cost: Cost, name: str = "launch") -> list[Linear]:
-    """How many kernels a law says that a device is given; or views; or kernels of graphs."""
+def kernel_counts(cost: Cost, name: str = "launch") -> list[Linear]:
+    """Return the number of kernels in a law; or of views; or of kernels of graphs."""
     return [count for kind, count in cost.calls.items() if kind == f"{name}@cuda"]
 
 
@@ -56,9 +56,9 @@ def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
             assert all(count >= 1 for count in launches.values())
         device.where = "cuda"  # of a processor's laws none says how many
         laws = scorer.costs()
-        assert all(given(laws[name]) == [Linear(fixed=each)] for name, each in launches.items())
+        assert all(kernel_counts(laws[name]) == [Linear(fixed=each)] for name, each in launches.items())
         views, held = (
-            {name: sum(each.fixed for each in given(laws[name], kind)) for name in launches}
+            {name: sum(each.fixed for each in kernel_counts(laws[name], kind)) for name in launches}
             for kind in ("view", "held")
         )
         # A graph has the kernels in it, one after the other, and Python asks for no view of anything.
@@ -80,7 +80,7 @@ def test_scoring_and_search_on_one_device_count_their_own_kernels(tied: Any) -> 
         device.where = "cuda"
         laws.append({**scorer.costs(), **search.costs()})
         device.where = "cpu"
-    assert [given(each["search.frames"]) != [] for each in laws] == [False, True]
+    assert [kernel_counts(each["search.frames"]) != [] for each in laws] == [False, True]
     assert laws[0]["score.exp"] == laws[1]["score.exp"]
 
 
@@ -109,7 +109,7 @@ def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(
 
 
 def watching(note: Callable[[str, Any], None]) -> Any:
-    """While it is entered, `note` is told of every operation that torch dispatches: its name and arguments."""
+    """Make a context that calls `note` for every operation that torch dispatches, with name and arguments."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):

@@ -142,8 +142,8 @@ def test_buffers_used_again_too_early_show(tied: Any, features: Array, monkeypat
 # -- search ----------------------------------------------------------------------------------------
 
 
-def heard(device: LazyDevice, graph: Any, batches: list[Array], lane: Any = LANE) -> list[Any]:
-    """Words and costs of utterances of unlike lengths that are decoded together, in blocks of 4 frames."""
+def decode_together(device: LazyDevice, graph: Any, batches: list[Array], lane: Any = LANE) -> list[Any]:
+    """Decode utterances of unlike lengths together, in blocks of 4 frames; return words and costs."""
     recorder = Recorder()
     work = DeviceWork(device, recorder, lane)  # type: ignore[arg-type]
     search = DeviceSearch(graph, search_graphs.settings(9.0, 60), work, len(batches))
@@ -166,11 +166,11 @@ def test_searches_find_the_same_under_every_schedule(batch: int, monkeypatch: py
     monkeypatch.setattr(device_search, "FIRST_ROOM", Room(4, 8))
     graph = search_graphs.random_graph(1, True)
     batches = [search_graphs.smooth_scores(1 + b, 15 - 4 * b, 7) for b in range(batch)]
-    expected = heard(LazyDevice(EAGER), graph, batches)
+    expected = decode_together(LazyDevice(EAGER), graph, batches)
     assert any(words for words, _ in expected)
     for schedule in SCHEDULES:
         device = LazyDevice(schedule)
-        assert heard(device, graph, batches) == expected
+        assert decode_together(device, graph, batches) == expected
         assert device.captured
 
 

@@ -90,7 +90,7 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "stage", "ways"),
+    ("changes", "stage", "variants"),
     [
         ({"gmm.senones": "active"}, "search.active", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
         ({"gmm.senones": "active"}, "score.lazy", [RUN, HOT, COLD, PLACED, LESS]),
@@ -101,10 +101,10 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
         ),
     ],
 )
-def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_frame(stretch, changes, stage, ways):
+def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_frame(stretch, changes, stage, variants):
     config = settings.assign(QUICK, changes)
     found = explain.explain(config, stage, stretch, quiet, lambda: False)
-    assert [way.name for way in found.ways] == ways
+    assert [way.name for way in found.ways] == variants
     assert all(0 < way.low <= way.ns <= way.high for way in found.ways)
     assert found.row.name == stage
     assert found.row.parts is not None
@@ -116,7 +116,7 @@ def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monke
     config = settings.assign(QUICK, {"gmm.senones": "active", "block": 1})
     words, finish = [], Viterbi.finish
 
-    def told(self, *args):
+    def record_words(self, *args):
         words.append([word for word, _, _ in finish(self, *args)])
         return words[-1]
 
@@ -126,7 +126,7 @@ def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monke
             self._recogniser.search.finish()
 
     monkeypatch.setattr(explain, "_Again", Ended)
-    monkeypatch.setattr(Viterbi, "finish", told)
+    monkeypatch.setattr(Viterbi, "finish", record_words)
     explain.explain(config, "score.lazy", stretch, quiet, lambda: False)
     decoded = words[-4:]
     assert decoded[0]
@@ -245,7 +245,7 @@ def test_it_can_be_cancelled(stretch):
         explain.explain(QUICK, "score.exp", stretch, quiet, lambda: True)
 
 
-def _found(**likely: float) -> Explanation:
+def _explanation_of(**likely: float) -> Explanation:
     values = dict.fromkeys(PARTS, 0.0) | likely
     row = StageRow(
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
@@ -255,7 +255,7 @@ def _found(**likely: float) -> Explanation:
 
 
 def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():
-    fitting = _found(bandwidth=25.0, arithmetic=75.0).conclusion
+    fitting = _explanation_of(bandwidth=25.0, arithmetic=75.0).conclusion
     assert fitting.startswith("Replayed hot, it takes 80% of its time (70% to 90%); memory takes 25%")
-    beyond = _found(bandwidth=25.0, not_attributed=75.0).conclusion
+    beyond = _explanation_of(bandwidth=25.0, not_attributed=75.0).conclusion
     assert "75% of its time fits neither that nor what its cost law counts" in beyond

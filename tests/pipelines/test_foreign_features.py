@@ -249,7 +249,7 @@ def test_a_transform_of_other_features_is_refused(tmp_path):
         sphinx.load(folder)
 
 
-def test_the_folder_above_a_model_is_told_where_the_model_is(tmp_path):
+def test_the_error_for_the_folder_above_a_model_names_the_model(tmp_path):
     writer.write_model(tmp_path / "en-us" / "en-us")
     with pytest.raises(ModelError) as caught:
         sphinx.load(tmp_path / "en-us")

@@ -18,7 +18,7 @@ def written(folder, text, name="test.gram"):
     return path
 
 
-def said(path, longest=3):
+def sentences_of(path, longest=3):
     grammar = read_grammar(path)
     assert len(grammar.public) == 1
     return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest)
@@ -53,7 +53,7 @@ def said(path, longest=3):
     ],
 )
 def test_what_a_grammar_says(tmp_path, rules, expected):
-    found = said(written(tmp_path, HEADER + rules))
+    found = sentences_of(written(tmp_path, HEADER + rules))
     assert {" ".join(s): p for s, p in found.items()} == pytest.approx(expected)
 
 
@@ -61,7 +61,7 @@ def test_what_a_grammar_says(tmp_path, rules, expected):
 @given(EXPRESSIONS)
 def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
     path = written(tmp_path_factory.getbasetemp(), f"{HEADER}public <x> = {jsgf_text(expression)};\n")
-    assert said(path) == pytest.approx(sentences(expression, {}, 3))
+    assert sentences_of(path) == pytest.approx(sentences(expression, {}, 3))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
 @pytest.mark.parametrize("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
 def test_the_first_line_in_any_capitals(tmp_path, header):
     path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
-    assert said(path) == {("ja",): 0.5, ("nä",): 0.5}
+    assert sentences_of(path) == {("ja",): 0.5, ("nä",): 0.5}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_first_line_in_any_capitals(tmp_path, header):
 def test_declared_encodings(tmp_path, declared, encoding, name):
     text = f"#JSGF V1.0 {declared};\ngrammar g;\npublic <a> = grün | très;"
     (tmp_path / name).write_bytes(text.encode(encoding))
-    assert said(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
+    assert sentences_of(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_any_jumble_is_read_or_refused(tmp_path_factory, tokens, well_begun):
 
 def test_a_list_says_its_lines_in_any_order(tmp_path):
     path = written(tmp_path, "# commands\ngo forward\n\nstop\nstop\n", "list.txt")
-    found = said(path, longest=3)
+    found = sentences_of(path, longest=3)
     assert found[("stop",)] == pytest.approx(1 / 4)
     assert found[("go", "forward", "stop")] == pytest.approx(1 / 16)
     assert ("forward",) not in found

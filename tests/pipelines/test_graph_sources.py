@@ -37,13 +37,13 @@ def language_file(folder, *words, marks=("<s>", "</s>")):
     return str(folder / "own.arpa")
 
 
-def said(dictionary, **settings):
+def notes_of(dictionary, **settings):
     config = GraphConfig(dictionary=dictionary, **{"vocabulary": 100, **settings})
     return source(recipe_of(config, model()), model().mdef)
 
 
 def by_language(folder, dictionary, *words, vocabulary=100):
-    return said(
+    return notes_of(
         written(folder, "own.dict", dictionary),
         language_model=language_file(folder, *words),
         vocabulary=vocabulary,
@@ -51,7 +51,7 @@ def by_language(folder, dictionary, *words, vocabulary=100):
 
 
 def by_grammar(folder, dictionary, phrases):
-    return said(written(folder, "own.dict", dictionary), grammar=written(folder, "own.txt", phrases))
+    return notes_of(written(folder, "own.dict", dictionary), grammar=written(folder, "own.txt", phrases))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_shipped_files_leave_nothing_out_and_a_graph_keeps_its_notes(tmp_pat
     config = GraphConfig(vocabulary=50, bigrams=100)
     assert compile_graph(recipe_of(config, model()), lambda *_: None).notes == ()
     for name in ("cards", "digits", "robot"):
-        assert said("", grammar=name).notes == ()
+        assert notes_of("", grammar=name).notes == ()
     own = GraphConfig(
         dictionary=written(tmp_path, "own.dict", PLAIN),
         language_model=language_file(tmp_path, "go", "zehn"),

@@ -14,20 +14,20 @@ SEED = random.randrange(1 << 30)
 
 
 @pytest.fixture(scope="module")
-def heard() -> list[str]:
+def expected() -> list[str]:
     return caches.clean()[1]
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_damaged_cache_gives_the_same_words(tmp_path: Path, heard: list[str], turn: int) -> None:
+def test_a_damaged_cache_gives_the_same_words(tmp_path: Path, expected: list[str], turn: int) -> None:
     rng = random.Random(SEED + turn)
     damage = rng.choice(caches.DAMAGES)
     caches.damaged(tmp_path, rng.randrange(99), damage, rng.randrange(99))
-    assert caches.words(tmp_path / caches.CACHE) == heard, (damage.__name__, SEED)
+    assert caches.words(tmp_path / caches.CACHE) == expected, (damage.__name__, SEED)
 
 
 @pytest.mark.parametrize("damage", caches.DAMAGES, ids=lambda d: d.__name__)
-def test_no_damaged_file_is_read(tmp_path: Path, heard: list[str], damage: caches.Damage) -> None:
+def test_no_damaged_file_is_read(tmp_path: Path, expected: list[str], damage: caches.Damage) -> None:
     """Each kind of file, without running."""
     from profiler.files import cache
 

@@ -30,15 +30,15 @@ def words(outcome: Outcome) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def heard(quick: Config, bundled_speech: Path) -> list[str]:
+def expected(quick: Config, bundled_speech: Path) -> list[str]:
     return words(run(quick, bundled_speech, None))
 
 
 @pytest.mark.parametrize("block", [1, 5, 16, 256])
 def test_the_words_are_those_of_dense_scoring_at_any_block(
-    quick: Config, bundled_speech: Path, heard: list[str], block: int
+    quick: Config, bundled_speech: Path, expected: list[str], block: int
 ) -> None:
-    assert words(run(quick, bundled_speech, None, gmm__senones="active", block=block)) == heard
+    assert words(run(quick, bundled_speech, None, gmm__senones="active", block=block)) == expected
 
 
 def test_words_under_skipping_do_not_depend_on_the_block(quick: Config, bundled_speech: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded: P
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
-def test_what_was_asked_for_is_what_was_computed_and_looked_up(recorded: Path) -> None:
+def test_the_requested_senones_are_computed_and_looked_up(recorded: Path) -> None:
     with closing(Session.open(recorded)) as session:
         rows = {row.name: row for row in breakdown(session).stages}
         frames = sum(u.n_frames for u in session.utterances)

@@ -69,7 +69,7 @@ def slow() -> Iterator[Slow]:
     made.go.set()
 
 
-def asked(key: str, value: Any, marker: int = 0) -> PendingChange:
+def request(key: str, value: Any, marker: int = 0) -> PendingChange:
     return PendingChange(Change(key, value, 0), marker)
 
 
@@ -87,7 +87,7 @@ def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
 def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None:
     changes, config = LiveChanges(), Config()
     for size in (64, 128):
-        assert changes.due(config, [asked("frames.codewords", size, size)], slow) is None
+        assert changes.due(config, [request("frames.codewords", size, size)], slow) is None
     slow.until_cancelled(64)
     slow.go.set()
     due = wait(changes, config, slow)
@@ -98,8 +98,8 @@ def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None
 
 def test_a_wish_taken_back_cancels_and_acts_at_once(slow: Slow) -> None:
     changes, config = LiveChanges(), Config()
-    assert changes.due(config, [asked("frames.codewords", 64)], slow) is None
-    due = changes.due(config, [asked("frames.codewords", 256)], slow)
+    assert changes.due(config, [request("frames.codewords", 64)], slow) is None
+    due = changes.due(config, [request("frames.codewords", 256)], slow)
     assert due is not None
     assert due.config == config
     assert not changes.waiting
@@ -110,7 +110,7 @@ def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) ->
     changes, config = LiveChanges(), Config()
     slow.bad = 128
     for size in (64, 128):
-        assert changes.due(config, [asked("frames.codewords", size, size)], slow) is None
+        assert changes.due(config, [request("frames.codewords", size, size)], slow) is None
     slow.go.set()
     due = wait(changes, config, slow)
     assert due.config.frames.codewords == 64

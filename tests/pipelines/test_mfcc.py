@@ -132,11 +132,11 @@ def test_mean_and_differences_against_a_plain_reference() -> None:
     static = static - static[static[:, 0] >= 0].mean(axis=0)
     padded = np.concatenate([np.repeat(static[:1], 3, 0), static, np.repeat(static[-1:], 3, 0)])
 
-    def at(shift: int) -> np.ndarray:
+    def shifted(shift: int) -> np.ndarray:
         return padded[3 + shift : 3 + shift + len(static)]
 
-    first = at(2) - at(-2)
-    second = (at(3) - at(-1)) - (at(1) - at(-3))
+    first = shifted(2) - shifted(-2)
+    second = (shifted(3) - shifted(-1)) - (shifted(1) - shifted(-3))
     expected = np.concatenate([static, first, second], axis=1)
     assert utterance.features.shape == (len(static), 39)
     assert utterance.features.dtype == np.float32

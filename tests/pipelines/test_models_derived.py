@@ -162,13 +162,13 @@ def test_real_frames_outweigh_the_samples_where_there_are_many(base):
     assert (np.delete(weight, 3) == 0).all()
 
 
-def asked(**settings):
+def config_with(**settings):
     return assign(Config(), settings)
 
 
 def test_which_model_a_configuration_opens(tmp_path):
     tied = writer.write_model(tmp_path / "tied", densities=20)
-    config = asked(model_directory=str(tied))
+    config = config_with(model_directory=str(tied))
     assert opening.open_model(config).kind == "ptm"
     config = assign(config, {"model": "continuous", "gmm.components": 9})
     assert opening.open_model(config).means.shape == (15, 3, 9, 13)
@@ -180,10 +180,10 @@ def test_which_model_a_configuration_opens(tmp_path):
 def test_a_continuous_directory_opens_as_it_is(tmp_path, streams):
     folder = writer.write_continuous(tmp_path / "own", streams, densities=5)
     for form in ("ptm", "continuous"):
-        model = opening.open_model(asked(model_directory=str(folder), model=form))
+        model = opening.open_model(config_with(model_directory=str(folder), model=form))
         assert model.means.shape == (15, streams, 5, 39 // streams)
         assert model.directory == folder
-    model = opening.open_model(asked(model_directory=str(folder), model="single-stream"))
+    model = opening.open_model(config_with(model_directory=str(folder), model="single-stream"))
     assert model.n_streams == 1
     assert model.n_densities == (5 if streams == 1 else Config().gmm.components)
 

@@ -1,4 +1,4 @@
-"""Smaller nets hold what they should of the larger one, and as many weights as was asked for."""
+"""Smaller nets hold what they should of the larger one, and the requested number of weights."""
 
 from __future__ import annotations
 

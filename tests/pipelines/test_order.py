@@ -1,4 +1,4 @@
-"""What a run decodes next: the last utterance again after a change, two settings in turn when asked to."""
+"""What a run decodes next: the last utterance again after a change, two settings in turn on request."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled
     assert [u.name for u in run(paced, bundled_speech, tmp_path / "b.asrs")] == names
 
 
-def test_one_utterance_is_decoded_in_turn_until_told_to_go_on(bundled_speech: Path, tmp_path: Path) -> None:
+def test_one_utterance_is_decoded_in_turn_until_a_request_to_go_on(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.asrs"
     person = Person(
         (IN_NUMBERS, lambda control: control.compare({SELECTION: True})),
@@ -170,11 +170,11 @@ def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech: Pa
     measured_at: list[int] = []
     out = tmp_path / "a.asrs"
 
-    def told(stage: str, _fraction: float | None) -> None:
+    def note_stage(stage: str, _fraction: float | None) -> None:
         if stage.startswith("measuring"):
             measured_at.append(person.frame)
 
-    execute(Request(config, "test", audio, None, out), person, told)
+    execute(Request(config, "test", audio, None, out), person, note_stage)
     assert not any(measured_at)
     with closing(Session.open(out)) as session:
         (marker,) = session.markers
@@ -198,7 +198,7 @@ def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path
         assert [marker.kind for marker in session.markers] == ["error"]
 
 
-def test_a_file_without_a_frame_is_told_once_in_all_passes(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_frame_is_reported_once_in_all_passes(bundled_speech: Path, tmp_path: Path) -> None:
     config = presets.load("gmm-quick").config
     files = [empty(tmp_path), bundled_speech / f"{SHORT}.flac"]
     out = tmp_path / "a.asrs"

@@ -52,7 +52,7 @@ def configurations() -> list[Config]:
     return [settings.assign(QUICK, changes) for changes in chosen]
 
 
-def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> None:
+def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short) -> None:
     """The stages that a decode records, and those that are only announced."""
     announced: dict[str, str] = {}
     lawful: set[str] = set()

@@ -16,7 +16,7 @@ from tests.pipelines.sound_files import make, sentence, table
 CAFE = "caf\u00e9"
 
 
-def told(items: list[Item]) -> dict[str, str | None]:
+def references(items: list[Item]) -> dict[str, str | None]:
     return {item.name: item.reference for item in items}
 
 
@@ -33,7 +33,7 @@ def test_names_are_the_same_whichever_way_accents_are_written(on_disk: str, in_t
     row = unicodedata.normalize(in_table, CAFE)
     for text, name in ((f"file\ttranscript\n{row}.wav\ttwo\n", "t.tsv"), (f"{row} two\n", "text")):
         found = build(tmp_path, text, name)
-        assert told(found.items) == {CAFE: "two"}
+        assert references(found.items) == {CAFE: "two"}
         assert found.notes == ()
 
 
@@ -47,10 +47,10 @@ def test_each_of_two_names_that_differ_in_their_form_alone_has_its_own_row(tmp_p
     assert len({item.name for item in found.items}) == 2
 
 
-def test_rows_that_name_no_file_are_told(tmp_path: Path) -> None:
+def test_rows_that_name_no_file_are_reported(tmp_path: Path) -> None:
     make(tmp_path / "a.wav", tmp_path / "b.wav")
     found = build(tmp_path, "file\ttranscript\na.wav\ttwo\nc.wav\tnine\nd.wav\tfour\n")
-    assert told(found.items) == {"a": "two", "b": None}
+    assert references(found.items) == {"a": "two", "b": None}
     assert found.notes == ("2 rows of the transcripts name no file that is decoded: c.wav, d.wav",)
     found = build(tmp_path, "a two\nb nine\nc four\n", "text")
     assert found.notes == ("1 row of the transcripts names no file that is decoded: c",)
@@ -67,32 +67,32 @@ def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path: Path) -
     make(tmp_path / "spk1" / "001.wav", tmp_path / "spk2" / "001.wav", tmp_path / "002.wav")
     elsewhere = "file\ttranscript\n/gone/spk1/001.flac\ttwo\n/gone/spk2/001.flac\tnine\n"
     found = build(tmp_path, elsewhere)
-    assert told(found.items) == {"002": None, "spk1/001": "two", "spk2/001": "nine"}
+    assert references(found.items) == {"002": None, "spk1/001": "two", "spk2/001": "nine"}
     (note,) = found.notes
     assert note.startswith("2 rows of the transcripts name a path that is not there; a file of")
     found = build(tmp_path, "two (spk2/001)\nnine (002)\n", "t.trn")
-    assert told(found.items) == {"002": "nine", "spk1/001": None, "spk2/001": "two"}
+    assert references(found.items) == {"002": "nine", "spk1/001": None, "spk2/001": "two"}
     assert not found.notes
     found = build(tmp_path, "two (001)\nnine (002)\n", "t.trn")
-    assert told(found.items) == {"002": "nine", "spk1/001": None, "spk2/001": None}
+    assert references(found.items) == {"002": "nine", "spk1/001": None, "spk2/001": None}
     assert found.notes == ("1 row of the transcripts names more than one file, not scored: 001",)
     found = build(tmp_path, elsewhere + "spk1/001.wav\tfour\n")
-    assert told(found.items) == {"002": None, "spk1/001": "four", "spk2/001": "nine"}
+    assert references(found.items) == {"002": None, "spk1/001": "four", "spk2/001": "nine"}
     assert [note.partition(" of ")[0] for note in found.notes] == ["1 row", "1 row"]
     # The file of that path is there and is another one.
     make(tmp_path / "other" / "003.wav", tmp_path / "003.wav")
     text = table(tmp_path, "file\ttranscript\nother/003.wav\ttwo\n002.wav\tnine\n")
     files = [str(tmp_path / "002.wav"), str(tmp_path / "003.wav")]
-    assert told(playlist.build(files, str(text)).items) == {"002": "nine", "003": None}
+    assert references(playlist.build(files, str(text)).items) == {"002": "nine", "003": None}
 
 
-def test_rows_of_one_name_in_a_folder_that_is_not_there_are_told_apart_or_refused(
+def test_rows_of_one_name_in_a_folder_that_is_not_there_are_distinguished_or_refused(
     tmp_path: Path,
 ) -> None:
     make(tmp_path / "spk2" / "001.wav")
     rows = "file\ttranscript\n/gone/spk1/001.wav\ttwo\n/gone/spk2/001.wav\tnine\n"
     found = build(tmp_path, rows)
-    assert told(found.items) == {"001": "nine"}
+    assert references(found.items) == {"001": "nine"}
     assert "1 row of the transcripts names no file that is decoded" in found.notes[0]
     with pytest.raises(AudioError) as error:
         build(tmp_path, rows.replace("spk2", "spk3"))

@@ -61,9 +61,9 @@ def test_all_the_time_of_a_decode_is_in_some_group(stretch, monkeypatch) -> None
     arms: list[rerun.Arm] = []
     decode = rerun.decode
 
-    def kept(given: tuple[rerun.Arm, ...], *rest: object) -> int:
-        arms.extend(given)
-        return decode(given, *rest)  # type: ignore[arg-type]
+    def kept(first: tuple[rerun.Arm, ...], *rest: object) -> int:
+        arms.extend(first)
+        return decode(first, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(rerun, "decode", kept)
     sides = tried(stretch, monkeypatch, block=4)
@@ -117,12 +117,12 @@ def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch) ->
 def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
     monkeypatch.setattr(predict, "tried", None)
 
-    def asked(**changes: object) -> tuple[Prediction, list[str]]:
+    def predict_with(**changes: object) -> tuple[Prediction, list[str]]:
         after = settings.assign(QUICK, {k.replace("__", "."): v for k, v in changes.items()})  # type: ignore[misc]
         return predict.Predictor(QUICK, after, RoofTable(), NOWHERE).changed(START)
 
-    assert asked(pace=2.0) == (START, [])
-    assert "already" in asked()[0].assumptions[-1]
+    assert predict_with(pace=2.0) == (START, [])
+    assert "already" in predict_with()[0].assumptions[-1]
 
 
 def test_a_net_is_tried_like_mixtures(stretch, small_net, monkeypatch) -> None:

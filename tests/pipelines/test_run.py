@@ -178,7 +178,7 @@ def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path
         assert session.utterances[0].epochs == (0, 1, 2)
 
 
-def test_a_stop_leaves_a_valid_session_with_what_was_heard(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick: Config, files: list[Path], tmp_path: Path) -> None:
     path = tmp_path / "stopped.asrs"
     outcome = run(quick, files, path, Person((300, Control.stop)))
     assert outcome.state == "stopped"
@@ -202,7 +202,7 @@ def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick: Config, fil
 
 
 def test_pace_and_loop_act_while_it_runs(quick: Config, files: list[Path], tmp_path: Path) -> None:
-    """A run paced at real time waits; told to hurry and to loop, it starts over, and idle stays outside."""
+    """A run paced at real time waits; after a request to hurry and to loop it starts over, and idle stays outside."""
     path = tmp_path / "paced.asrs"
     frames = 120  # of 08-kal16-short
     control = Person(ask(40, "pace", 0), ask(60, "loop", True), (frames + 60, Control.stop))
@@ -264,7 +264,7 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
     assert "\n" not in (outcome.problem or "")
 
 
-def test_what_was_done_to_the_sound_and_a_half_sentence_are_told(
+def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
     grammar = tmp_path / "yes.gram"

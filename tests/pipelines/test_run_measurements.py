@@ -1,4 +1,4 @@
-"""What a run measures beside its stages: where it begins and ends, and that none of it is a block's."""
+"""What a run measures apart from its stages: its begin and end, none of it within a block."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ Plan = list[tuple[int, dict[str, Any]]]
 
 
 def expected_rows(whole: Array, active: list[Array], plan: Plan) -> list[Array]:
-    """Scores of one utterance frame by frame, where they are asked for."""
+    """The requested scores of one utterance, frame by frame."""
     row, known = np.zeros(whole.shape[1]), np.zeros(whole.shape[1], bool)
     found, at, settings = [], 0, {"dnn.senones": "all", "frames.skip": 1}
     for frames, changes in plan:
@@ -188,7 +188,7 @@ def alike(seen: list[Array], expected: list[Array], active: list[Array], atol: f
 
 @pytest.mark.parametrize("rule", ["active", "active-ahead"])
 @pytest.mark.parametrize("block", [1, 3, 4, 16, 64])
-def test_what_is_asked_for_is_exact_to_the_end_of_every_utterance(
+def test_requested_scores_are_exact_to_the_end_of_every_utterance(
     small: tuple[Config, Any], rule: str, block: int
 ) -> None:
     base, made = small
@@ -206,7 +206,7 @@ RULES = ("all", "active", "active-ahead")
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_changes_between_blocks_leave_what_is_asked_for_right(small: tuple[Config, Any], seed: int) -> None:
+def test_changes_between_blocks_leave_requested_scores_right(small: tuple[Config, Any], seed: int) -> None:
     base, made = small
     rng = np.random.default_rng(seed)
     base = assign(base, {"dnn.senones": "all", "frames.skip": 1})
@@ -306,7 +306,7 @@ def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turn
         assert found == heard
 
 
-def test_what_is_asked_for_is_what_asked_computes(shared_audio: Path, tmp_path: Path) -> None:
+def test_requested_senones_are_those_that_active_computes(shared_audio: Path, tmp_path: Path) -> None:
     counts = {}
     for rule in ("active", "active-ahead"):
         path = tmp_path / f"{rule}.asrs"

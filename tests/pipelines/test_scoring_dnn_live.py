@@ -54,11 +54,11 @@ def features(frames: int, seed: int = 5) -> Array:
     return np.random.default_rng(seed).normal(0, 3, (frames, 39)).astype(np.float32)
 
 
-def blocks(scorer: Any, given: Array, block: int) -> Iterator[tuple[int, int, Array]]:
+def blocks(scorer: Any, features: Array, block: int) -> Iterator[tuple[int, int, Array]]:
     """First frame, number of frames and the block with the context that the scorer wants by then."""
-    for at in range(0, len(given), block):
-        n = min(block, len(given) - at)
-        padded = with_context(given, scorer.context)
+    for at in range(0, len(features), block):
+        n = min(block, len(features) - at)
+        padded = with_context(features, scorer.context)
         yield at, n, padded[at : at + n + sum(scorer.context)]
 
 

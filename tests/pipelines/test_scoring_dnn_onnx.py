@@ -174,7 +174,7 @@ def test_an_operator_without_a_law_is_named(tmp_path: Path, content: bytes, name
     assert f"and not {name}." in found.unmodelled
 
 
-def test_the_session_has_the_threads_asked_for(tmp_path: Path) -> None:
+def test_the_session_has_the_requested_threads(tmp_path: Path) -> None:
     path = write(tmp_path, net(card(*SHAPES[0])))
     for threads in (1, 2):
         options = OnnxNet(path, threads, 32)._session.get_session_options()

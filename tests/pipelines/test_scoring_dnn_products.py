@@ -202,11 +202,11 @@ def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:
     close(scores, expected, kind)
 
 
-def close(found: Array, exact: Array, kind: str, size: float | None = None) -> None:
+def close(scores: Array, exact: Array, kind: str, size: float | None = None) -> None:
     """float32 to 1e-5 of the largest score; 8 bits to 5 % of it and 1.5 % on average, bf16 to 3 % and 1 %."""
     size = size or float(np.abs(exact).max())
     largest, mean = {"int8": (0.05, 0.015), "bf16": (0.03, 0.01)}.get(kind, (1e-5, 1e-5))
-    error = np.abs(found - exact)
+    error = np.abs(scores - exact)
     assert error.max() <= largest * size
     assert error.mean() <= mean * size
 

@@ -27,8 +27,8 @@ def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:
     return weight
 
 
-def found(product: Product, x: Array, turned: bool) -> Array:
-    """What it makes of x f32 [inputs + 1, n], laid out as the first layer's frames are or as those of the others."""
+def multiplied(product: Product, x: Array, turned: bool) -> Array:
+    """Multiply x f32 [inputs + 1, n], laid out as the first layer's frames or, if `turned`, as those of the others."""
     x = np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
     out = np.full((product.shape[0], x.shape[1]), np.nan, np.float32)
     product.multiply(x, out)
@@ -47,7 +47,7 @@ def test_the_product_is_that_of_the_dense_weights_at_any_count(
         x = np.random.default_rng(n).standard_normal((inputs + 1, n)).astype(np.float32)
         expected = weight.astype(np.float64) @ x.astype(np.float64)
         for turned in (False, True):
-            np.testing.assert_allclose(found(product, x, turned), expected, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(multiplied(product, x, turned), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -57,11 +57,11 @@ def test_rows_without_a_weight_and_nothing_at_all_are_zero(name: str, n: int) ->
     weight[[0, 7, 39]] = 0
     weight[16:32] = 0  # a whole panel
     x = np.random.default_rng(1).standard_normal((21, n)).astype(np.float32)
-    out = found(made(name, weight), x, False)
+    out = multiplied(made(name, weight), x, False)
     assert not out[[0, 7, 39]].any()
     assert not out[16:32].any()
     np.testing.assert_allclose(out, weight @ x, rtol=1e-4, atol=1e-5)
-    assert not found(made(name, np.zeros_like(weight)), x, True).any()
+    assert not multiplied(made(name, np.zeros_like(weight)), x, True).any()
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -72,7 +72,7 @@ def test_frames_of_a_call_before_leave_nothing_behind(name: str) -> None:
     for n in (40, 9, 48, 17):
         x = rng.standard_normal((31, n)).astype(np.float32) * 100
         expected = weight.astype(np.float64) @ x
-        np.testing.assert_allclose(found(product, x, False), expected, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(multiplied(product, x, False), expected, rtol=1e-5, atol=1e-3)
 
 
 def test_the_weights_are_left_as_they_are() -> None:
@@ -80,7 +80,7 @@ def test_the_weights_are_left_as_they_are() -> None:
     before = weight.copy()
     weight.setflags(write=False)
     for name in SPARSE:
-        found(made(name, weight), np.ones((21, 3), np.float32), False)
+        multiplied(made(name, weight), np.ones((21, 3), np.float32), False)
     np.testing.assert_array_equal(weight, before)
 
 
@@ -112,4 +112,4 @@ def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
     last[0, 65_535] = 2.0
     x = np.zeros((65_536, 2), np.float32)
     x[65_535] = 3.0
-    assert found(made(name, last), x, False).tolist() == [[6.0, 6.0]]
+    assert multiplied(made(name, last), x, False).tolist() == [[6.0, 6.0]]

@@ -37,7 +37,7 @@ ROUNDED = 2.4e-2
 """Of the largest score: eight bits of fraction, through up to four products."""
 
 has_compiler = pytest.mark.skipif(
-    availability.compiler_obstacle() is not None, reason="no compiler for torch.compile here"
+    availability.compiler_unavailable_reason() is not None, reason="no compiler for torch.compile here"
 )
 
 
@@ -49,9 +49,9 @@ def same_threads() -> Any:
     torch.set_num_threads(before)
 
 
-def error(found: Array, expected: Array) -> float:
+def error(scores: Array, expected: Array) -> float:
     """The largest, as a part of the largest score."""
-    return float(np.abs(found - expected).max() / np.abs(expected).max())
+    return float(np.abs(scores - expected).max() / np.abs(expected).max())
 
 
 # -- bfloat16 --------------------------------------------------------------------------------------
@@ -173,16 +173,16 @@ def test_a_compiled_net_in_the_scorer_with_frames_skipped(tmp_path: Path) -> Non
 def test_without_a_compiler_one_sentence_says_so(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     reason = "torch.compile needs a C++ compiler, and there is no no-such-compiler here"
-    assert availability.obstacles("dnn.product") == {"compiled": reason}
+    assert availability.unavailable_choices("dnn.product") == {"compiled": reason}
     with pytest.raises(CompileError, match="cannot be used: " + re.escape(reason)):
         CompiledNet(net(card(Layer(4))), 1, 8)
     monkeypatch.setenv("CXX", sys.executable)  # there, whatever it is
     monkeypatch.setattr(availability.sysconfig, "get_path", lambda _: str(tmp_path))
-    assert f"no Python.h in {tmp_path}" in str(availability.compiler_obstacle())
+    assert f"no Python.h in {tmp_path}" in str(availability.compiler_unavailable_reason())
 
 
-def test_a_compiler_that_fails_is_told_in_one_sentence(monkeypatch: Any) -> None:
-    monkeypatch.setattr(compiled, "compiler_obstacle", lambda: None)
+def test_a_compiler_that_fails_is_reported_in_one_sentence(monkeypatch: Any) -> None:
+    monkeypatch.setattr(compiled, "compiler_unavailable_reason", lambda: None)
 
     def failing(_: Any) -> Any:
         def forward(_: Any) -> Any:
@@ -195,7 +195,7 @@ def test_a_compiler_that_fails_is_told_in_one_sentence(monkeypatch: Any) -> None
         CompiledNet(net(card(Layer(4))), 1, 8)
 
 
-def test_what_acts_beside_a_compiled_net() -> None:
+def test_what_acts_with_a_compiled_net() -> None:
     base = assign(presets.load("dnn").config, {"dnn.product": "compiled", "dnn.senones": "all"})
     assert check(base) is base
     for refused, sentence in (

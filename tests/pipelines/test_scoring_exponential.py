@@ -32,7 +32,7 @@ def test_it_is_the_exponential_down_to_the_lowest_exponent() -> None:
     assert np.abs(exponentials(x) / expected - 1).max() < 4e-6
 
 
-def test_what_lies_below_is_nothing_beside_the_best() -> None:
+def test_what_lies_below_is_nothing_next_to_the_best() -> None:
     x = np.full(SIZE, -1e30, np.float32)
     x[::2] = LOWEST_EXPONENT - 0.5
     found = exponentials(x)

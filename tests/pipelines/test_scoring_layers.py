@@ -31,7 +31,7 @@ def features(model):
 
 
 @pytest.fixture(scope="module")
-def whole(model, features):
+def exact_scores(model, features):
     return build_scorer(EXACT, model).score(features, 0, LANE).copy()
 
 
@@ -138,7 +138,7 @@ def test_senone_means_are_those_of_their_mixtures(model):
 
 
 @pytest.mark.parametrize("block", [1, 5, 32])
-def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, features, whole, block):
+def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, features, exact_scores, block):
     configured(scorer, frames__skip=3, frames__rule="conditional", frames__codewords=16)
     rule = scorer._rule
     words = rule._codebook.nearest(features, Meter()).tolist()
@@ -147,18 +147,18 @@ def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, feature
     assert 0.1 < np.mean(scored) < 1.0
     for at in range(0, len(features), block):
         some = scorer.score(features[at : at + block], at, LANE)
-        np.testing.assert_array_equal(some, whole[source[at : at + len(some)]])
+        np.testing.assert_array_equal(some, exact_scores[source[at : at + len(some)]])
 
 
 # -- GMM layer: asked ---------------------------------------------------------------------------
 
 
-def test_what_is_asked_for_is_exact(scorer, features, whole, model):
+def test_requested_scores_are_exact(scorer, features, exact_scores, model):
     active = asking(len(features), model.n_senones)
     rows = taking_turns(configured(scorer, gmm__senones="active"), features, active, 16)
     truth = brute_force(model, features[:5])
     for t, needed in enumerate(active):
-        np.testing.assert_allclose(rows[t][needed], whole[t][needed], atol=NAT)
+        np.testing.assert_allclose(rows[t][needed], exact_scores[t][needed], atol=NAT)
         if t < len(truth):
             np.testing.assert_allclose(rows[t][needed], truth[t][needed], atol=NAT)
     assert np.isfinite(rows).all()
@@ -183,7 +183,7 @@ def test_turns_do_not_depend_on_the_block(scorer, features, model, rule, skip):
             np.testing.assert_array_equal(other[t][needed], rows[t][needed])
 
 
-def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, whole, model):
+def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, features, exact_scores, model):
     skip = 4
     active = asking(len(features), model.n_senones, seed=7)
     made = configured(scorer, gmm__senones="active", frames__skip=skip)
@@ -200,7 +200,7 @@ def test_on_a_skipped_frame_only_newly_wanted_senones_are_computed(scorer, featu
             if t % skip == 0:
                 since = set()
             new = np.array(sorted(needed - since), np.int64)
-            expected[new] = whole[t][new]
+            expected[new] = exact_scores[t][new]
             since |= needed
             row = made.frame(state, t - at, active[t])
             np.testing.assert_allclose(row[active[t]], expected[active[t]], atol=NAT)
@@ -216,18 +216,18 @@ def test_without_active_senones_nothing_is_done(scorer, features):
     assert np.isfinite(made.frame(state, 1, None)).all()
 
 
-def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(scorer, features, whole, model):
+def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(scorer, features, exact_scores, model):
     """The last row of a lazy block holds the active senones alone: skipping must not copy it."""
     made = configured(scorer, gmm__senones="active", frames__skip=4)
     taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
     scorer.configure(assign(EXACT, {"frames.skip": 4}))
     scores = scorer.score(features[6:12], 6, LANE)
-    np.testing.assert_array_equal(scores[:2], whole[[6, 6]])
-    np.testing.assert_array_equal(scores[2:], whole[[8, 8, 8, 8]])
+    np.testing.assert_array_equal(scores[:2], exact_scores[[6, 6]])
+    np.testing.assert_array_equal(scores[2:], exact_scores[[8, 8, 8, 8]])
     # The other way round everything is known, and a lazy block may go on copying.
     scorer.configure(assign(EXACT, {"frames.skip": 4, "gmm.senones": "active"}))
     state = scorer.prepare(features[12:14], 12, LANE)
-    np.testing.assert_allclose(scorer.frame(state, 0, None), whole[12], atol=NAT)
+    np.testing.assert_allclose(scorer.frame(state, 0, None), exact_scores[12], atol=NAT)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
@@ -291,26 +291,26 @@ def backed_off(model, exact, beam, cap, active):
 
 @pytest.mark.parametrize("beam", [0.0, 8.0, 23.0, 200.0])
 @pytest.mark.parametrize("cap", [0, 1, 150, 1000])
-def test_senones_of_weak_parents_get_their_parents_score(scorer, features, whole, model, beam, cap):
+def test_senones_of_weak_parents_get_their_parents_score(scorer, features, exact_scores, model, beam, cap):
     made = configured(scorer, gmm__senones="ci", gmm__ci_beam=beam, gmm__ci_cap=cap)
     scores = made.score(features[:20], 0, LANE)
     everything = np.arange(model.n_senones)
     for t in range(20):
-        expected, computed, _ = backed_off(model, whole[t], beam, cap, everything)
+        expected, computed, _ = backed_off(model, exact_scores[t], beam, cap, everything)
         np.testing.assert_allclose(scores[t], expected, atol=NAT)
         if cap:
             assert computed.sum() - model.mdef.n_ci_senones <= cap
     if beam == 200.0 and not cap:
-        np.testing.assert_allclose(scores, whole[:20], atol=NAT)
+        np.testing.assert_allclose(scores, exact_scores[:20], atol=NAT)
 
 
-def test_the_cap_counts_active_senones(scorer, features, whole, model):
+def test_the_cap_counts_active_senones(scorer, features, exact_scores, model):
     active = asking(30, model.n_senones, seed=2, share=0.2)
     for cap in (0, 40, 400):
         made = configured(scorer, gmm__senones="active-ci", gmm__ci_beam=15.0, gmm__ci_cap=cap)
         rows = taking_turns(made, features[:30], active, 8)
         for t, needed in enumerate(active):
-            expected, _, _ = backed_off(model, whole[t], 15.0, cap, needed)
+            expected, _, _ = backed_off(model, exact_scores[t], 15.0, cap, needed)
             np.testing.assert_allclose(rows[t][needed], expected, atol=NAT)
 
 
@@ -405,11 +405,11 @@ def test_every_choice_of_the_configuration_exists():
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))
-def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(asked: list[set[int]], ahead: int) -> None:
+def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(requested: list[set[int]], ahead: int) -> None:
     until, found = np.zeros(31, np.int64), np.full(31, -1, np.int64)
     reaches = dict.fromkeys(range(31), 0)
-    for t, wanted in enumerate(asked):
-        end = min(t + ahead, len(asked))
+    for t, wanted in enumerate(requested):
+        end = min(t + ahead, len(requested))
         n = due(np.array(sorted(wanted), np.int64), until, t, end, found)
         expected = [senone for senone in sorted(wanted) if reaches[senone] <= t]
         assert found[:n].tolist() == expected

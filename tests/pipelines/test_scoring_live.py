@@ -21,7 +21,7 @@ def features(model):
 
 
 @pytest.fixture(scope="module")
-def whole(model, features):
+def exact_scores(model, features):
     return build_scorer(EXACT, model).score(features, 0, LANE).copy()
 
 
@@ -31,17 +31,17 @@ def recorded(lane):
 
 @pytest.mark.parametrize("skip", [1, 2, 3, 4])
 @pytest.mark.parametrize("block", [1, 3, 16, 90])
-def test_skipped_frames_copy_the_last_scored_one(model, features, whole, skip, block):
+def test_skipped_frames_copy_the_last_scored_one(model, features, exact_scores, skip, block):
     scorer = build_scorer(assign(EXACT, {"frames.skip": skip, "block": block}), model)
     for _ in range(2):  # the second utterance begins anew
         scorer.reset()
         for at in range(0, len(features), block):
             scores = scorer.score(features[at : at + block], at, LANE)
             for t in range(len(scores)):
-                np.testing.assert_array_equal(scores[t], whole[(at + t) // skip * skip])
+                np.testing.assert_array_equal(scores[t], exact_scores[(at + t) // skip * skip])
 
 
-def test_skip_changes_at_any_block(model, features, whole):
+def test_skip_changes_at_any_block(model, features, exact_scores):
     scorer = build_scorer(EXACT, model)
     rng = np.random.default_rng(9)
     last, at = None, 0
@@ -52,20 +52,20 @@ def test_skip_changes_at_any_block(model, features, whole):
         for t in range(len(scores)):
             if (at + t) % skip == 0:
                 last = at + t
-            np.testing.assert_array_equal(scores[t], whole[last])
+            np.testing.assert_array_equal(scores[t], exact_scores[last])
         at += len(scores)
 
 
-def test_an_utterance_begins_with_a_scored_frame(model, features, whole):
+def test_an_utterance_begins_with_a_scored_frame(model, features, exact_scores):
     """Whatever the run-global frame number: the rule counts the frames of the utterance."""
     scorer = build_scorer(assign(EXACT, {"frames.skip": 4}), model)
     scorer.score(features[40:43], 0, LANE)
     scorer.reset()
     scores = scorer.score(features[:4], 3, LANE)
-    np.testing.assert_array_equal(scores, np.repeat(whole[:1], 4, 0))
+    np.testing.assert_array_equal(scores, np.repeat(exact_scores[:1], 4, 0))
 
 
-def test_selection_switches_at_a_block(model, features, whole):
+def test_selection_switches_at_a_block(model, features, exact_scores):
     top = build_scorer(TOP_4, model).score(features, 0, LANE)
     scorer = build_scorer(EXACT, model)
     scorer.warm_up()
@@ -75,7 +75,7 @@ def test_selection_switches_at_a_block(model, features, whole):
     for at in range(0, len(features), 10):
         on = at // 10 % 2 == 1
         scorer.configure(settings.replace(EXACT, "gmm.selection.enabled", on))
-        expected = (top if on else whole)[at : at + 10]
+        expected = (top if on else exact_scores)[at : at + 10]
         np.testing.assert_array_equal(scorer.score(features[at : at + 10], at, LANE), expected)
     # N changes too, and nothing had to be compiled on the way.
     scorer.configure(assign(EXACT, {"gmm.selection.top_n": 9}))
@@ -89,10 +89,10 @@ def _compiled():
     return {name: len(f.signatures) for name, f in found.items() if hasattr(f, "signatures")}
 
 
-def test_method_none_is_exact_even_when_enabled(model, features, whole):
+def test_method_none_is_exact_even_when_enabled(model, features, exact_scores):
     chosen = settings.replace(EXACT, "gmm.selection.method", "none")
     chosen = settings.replace(chosen, "gmm.selection.enabled", True)
-    np.testing.assert_array_equal(build_scorer(chosen, model).score(features, 0, LANE), whole)
+    np.testing.assert_array_equal(build_scorer(chosen, model).score(features, 0, LANE), exact_scores)
 
 
 def totals(recorder, lane):

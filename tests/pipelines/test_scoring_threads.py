@@ -1,4 +1,4 @@
-"""Threads that share a piece of work: each range once, failures told, nobody left behind."""
+"""Threads that share a piece of work: each range once, failures reported, no thread left behind."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def until(there: Callable[[], bool]) -> None:
 def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
     pool = ThreadPool(3)
     for n in (1, 2, 3) * 100:
-        found: dict[int, tuple[Range, int]] = {}
+        results: dict[int, tuple[Range, int]] = {}
 
-        def part(i: int, first: int, last: int, found: dict[int, Any] = found) -> None:
-            assert i not in found
-            found[i] = (first, last), threading.get_ident()
+        def part(i: int, first: int, last: int, results: dict[int, Any] = results) -> None:
+            assert i not in results
+            results[i] = (first, last), threading.get_ident()
 
         handed: list[int] = []
-        pool.share(part, RANGES[:n], lambda handed=handed, found=found: handed.append(0 in found))
-        assert [found[i][0] for i in range(n)] == RANGES[:n]
-        assert found[0][1] == threading.get_ident()
-        assert len({thread for _, thread in found.values()}) == n
+        pool.share(part, RANGES[:n], lambda handed=handed, results=results: handed.append(0 in results))
+        assert [results[i][0] for i in range(n)] == RANGES[:n]
+        assert results[0][1] == threading.get_ident()
+        assert len({thread for _, thread in results.values()}) == n
         # The others have theirs before the caller begins with its own.
         assert handed == [False]
 

@@ -244,7 +244,7 @@ def test_confidences_are_posterior_probabilities():
     assert [h.cost for h in decoder.nbest] == pytest.approx(costs)
 
 
-def test_nothing_is_kept_unless_asked_for():
+def test_nothing_is_kept_unless_requested():
     decoder = Viterbi(fork([0.5, 1.0]), wide(lattice=False))
     decode(decoder, np.zeros((2, 1), dtype=np.float32))
     assert decoder.nbest == []

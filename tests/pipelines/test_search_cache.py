@@ -85,7 +85,7 @@ def test_who_waits_for_another_can_be_cancelled(tmp_path, cache):
     assert list(cache.iterdir()) == []
 
 
-def test_what_a_killed_build_left_is_no_obstacle(tmp_path):
+def test_what_a_killed_build_left_does_no_harm(tmp_path):
     target = tmp_path / "x.graph"
     left = tmp_path / ".build-x"
     (left / "asrscope-x").mkdir(parents=True)
@@ -191,20 +191,20 @@ def test_a_graph_of_another_layout_is_refused(tmp_path, monkeypatch):
     assert told == ["replacing a damaged graph in the cache"]
 
 
-@pytest.mark.parametrize("obstacle", ["file", "link", "folder"])
-def test_a_cache_of_somebody_else_is_no_obstacle(tmp_path, cache, obstacle):
+@pytest.mark.parametrize("damage", ["file", "link", "folder"])
+def test_a_cache_of_somebody_else_does_no_harm(tmp_path, cache, damage):
     """What cannot be kept is built and used all the same, and nothing beyond the cache is touched."""
     recipe = toy_recipe(tmp_path / "toy")
     target = store.path_of(recipe)
     aside = tmp_path / "aside"
     aside.mkdir()
     (aside / "precious").write_text("mine")
-    if obstacle == "file":
+    if damage == "file":
         cache.parent.mkdir()
         cache.write_text("")
     else:
         cache.mkdir(parents=True)
-        if obstacle == "link":
+        if damage == "link":
             target.symlink_to(aside / "precious")
             target.with_name(f".build-{target.stem}").symlink_to(aside)
         else:
@@ -212,5 +212,5 @@ def test_a_cache_of_somebody_else_is_no_obstacle(tmp_path, cache, obstacle):
             (target / "x").write_text("")
     path, graph = graphs.obtain(recipe)
     assert graph.n_arcs
-    assert path.exists() == (obstacle != "file")
+    assert path.exists() == (damage != "file")
     assert (aside / "precious").read_text() == "mine"

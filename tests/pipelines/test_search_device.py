@@ -130,8 +130,8 @@ def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
     rooms: list[Room] = []
     larger = decoder._search._larger
 
-    def grown(room, told):
-        found = larger(room, told)
+    def grown(room, reported):
+        found = larger(room, reported)
         rooms.extend([found] if found is not None else [])
         return found
 
@@ -302,7 +302,7 @@ def test_epsilon_arcs_in_a_circle_are_refused():
 # -- what is recorded ------------------------------------------------------------------------------
 
 
-def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
+def test_kernels_launches_and_copies_are_distinguished(tmp_path, scores):
     recorder = Recorder()
     path = tmp_path / "device.asrs"
     with SessionWriter(path, recorder, {}):
@@ -341,7 +341,7 @@ def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
         assert moved["transfer.to host"].bytes > 96 * 2 * 4 * 1024
 
 
-def test_senones_asked_are_those_of_the_compiled_decoder(scores):
+def test_active_senones_are_those_of_the_compiled_decoder(scores):
     chosen = settings(9.0, 100_000)
     sums = {}
     for make in ("here", "there"):

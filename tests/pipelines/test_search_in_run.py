@@ -42,7 +42,9 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
 
 
-def test_a_lattice_without_room_is_told(bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lattice_without_room_is_reported(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (
         ("FIRST_HISTORY", 1 << 12),
         ("FEW_ENTRIES", 1 << 12),
@@ -58,7 +60,7 @@ def test_a_lattice_without_room_is_told(bundled_speech: Path, tmp_path: Path, mo
         assert any(text.startswith(f"{decoded.name}: the lattice holds") for text in said)
 
 
-def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
+def test_without_a_request_there_are_none(bundled_speech: Path) -> None:
     outcome = run(bundled_speech, None, {})
     assert all(u.alternatives is None for u in outcome.result.utterances)
     assert "nbest" not in report.utterance(outcome.result.utterances[0], None)

@@ -69,7 +69,7 @@ def test_a_cutoff_by_rank_has_a_span_of_its_own_after_pruning(scores):
     assert (rank["duration_ns"] > 0).all()
 
 
-def test_pruning_asked_for_by_whoever_scores_on_demand_says_what_it_ranked(scores):
+def test_pruning_on_demand_of_the_scorer_says_what_it_ranked(scores):
     decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, max_active=50)), Recorder()
     decoder.stages(recorder)
     lane = recorder.lane("decode", decode=True)

@@ -44,7 +44,7 @@ def books(decoder):
 def decode(scores, block, replayed, turns=False, **changes):
     """Words, cost and books after each block; what the repeats took; the spans of the decode lane.
 
-    `turns`: asked before each frame which senones are active.
+    `turns`: read the active senones before each frame.
     """
     decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
     decoder.stages(recorder)

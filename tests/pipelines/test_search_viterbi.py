@@ -33,7 +33,7 @@ from profiler.spans import SPAN, NullLane, Recorder
 
 @pytest.fixture(scope="module")
 def real_scores(bundled_speech, request):
-    """Of two utterances: of people, where their speech lies beside the checkout."""
+    """Scores of two utterances: of people, where their speech lies next to the checkout."""
     paths = collecting.collect([str(bundled_speech)])[:2]
     with contextlib.suppress(pytest.skip.Exception):
         folder = request.getfixturevalue("shared_audio")
@@ -126,7 +126,7 @@ def test_only_wanted_senones_are_looked_up(real_scores):
     assert decoder.best_cost == cost
 
 
-def test_senones_asked_are_counted(real_scores):
+def test_active_senones_are_counted(real_scores):
     decoder = Viterbi(thousand_words(), settings(beam=10.0))
     recorder = Recorder()
     decoder.stages(recorder)
@@ -349,7 +349,7 @@ def test_scores_that_are_no_numbers_count_as_impossible(wrong, lattice):
     assert decoder.lost
 
 
-def test_words_heard_before_the_last_token_died_are_the_result(real_scores):
+def test_words_before_the_death_of_the_last_token_are_the_result(real_scores):
     decoder = Viterbi(thousand_words(), settings())
     scores = real_scores[0].copy()
     decoder.start(0)

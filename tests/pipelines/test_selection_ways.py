@@ -140,4 +140,4 @@ def test_lists_of_another_model_are_other_lists(models, families):
     assert len(identities) == len(KINDS)
     again = family_of(models["tied"])
     assert again.parameters.identity == families["tied"].parameters.identity
-    assert shortlists.moments(again.parameters.gaussians)[0].shape[0] == 4
+    assert shortlists.means_and_variances(again.parameters.gaussians)[0].shape[0] == 4

@@ -106,12 +106,12 @@ def test_old_sessions_with_relative_paths(
     config, (note,) = rerun.named_files(old, session)
     assert config.graph.grammar == str(place / "own.gram")
     assert str(place / "own.gram") in note
-    spoken = rerun.items_of([_said("said.flac")], session)
+    spoken = rerun.items_of([_spoken_file("said.flac")], session)
     found = rerun.audio_of(spoken, tmp_path)
     assert [item.path for item in found.items] == [place / "said.flac"]
 
 
-def _said(path: str) -> SimpleNamespace:
+def _spoken_file(path: str) -> SimpleNamespace:
     return SimpleNamespace(name="said", path=path, part={})
 
 
@@ -128,6 +128,6 @@ def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
     found, (note,) = rerun.named_files(config, session, now)
     assert found == naming(graph__grammar="now.gram"), "and the beam stays"
     assert "now.gram" in note
-    spoken = rerun.items_of([_said(str(tmp_path / "gone.wav"))], session)
+    spoken = rerun.items_of([_spoken_file(str(tmp_path / "gone.wav"))], session)
     sound = rerun.audio_of(spoken, tmp_path, 1.0)
     assert str(tmp_path / "gone.wav") in sound.note

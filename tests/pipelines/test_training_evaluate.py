@@ -22,7 +22,7 @@ from tests.pipelines.net_files import card, net, write
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
-    """Every configuration that is asked for; the mixtures hear all words and nets all but one."""
+    """The requested configurations; mixtures recognise all words, and nets all but one."""
     seen: list[Config] = []
 
     def hears(config: Config, items: Sequence[Item], name: str, progress: Progress) -> Count:

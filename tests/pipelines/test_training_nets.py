@@ -75,7 +75,7 @@ def silent(what: str, part: float | None) -> None:
 
 
 class After:
-    """Stops after so many questions."""
+    """Stops after a number of calls."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
@@ -151,7 +151,7 @@ def test_divergence_is_that_of_the_formula() -> None:
 def test_context_stays_within_the_utterance() -> None:
     values = np.arange(6, dtype=np.float32)[:, None] * np.ones(39, np.float32)
     pool = Pool(Frames(values, values + 100, np.array([2, 6], np.int32)))
-    found = pool.heard(np.array([0, 1, 2, 5]), 2, 1)[:, :, 0]
+    found = pool.student_input(np.array([0, 1, 2, 5]), 2, 1)[:, :, 0]
     np.testing.assert_array_equal(found, [[0, 0, 0, 1], [0, 0, 1, 1], [2, 2, 2, 3], [3, 4, 5, 5]])
     np.testing.assert_array_equal(pool.clean(np.array([3]))[:, :, 0], [[103]])
     np.testing.assert_array_equal(pool.later(np.array([0, 1, 4]), 3), [1, 1, 5])
@@ -355,7 +355,7 @@ def test_a_trained_net_exports_and_computes_the_same(
     pool = Pool.of([shards / "held-out.safetensors"])
     at = np.arange(40)
     with torch.no_grad():
-        expected = t.module.answers(torch.from_numpy(pool.heard(at, 1, 1)))[0].numpy()
+        expected = t.module.answers(torch.from_numpy(pool.student_input(at, 1, 1)))[0].numpy()
     dense = DenseNet(found, 1, 64)
     features = pool.frames.heard[:41].astype(np.float32)
     scores = np.empty((40, SENONES), np.float32)

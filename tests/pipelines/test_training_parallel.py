@@ -21,7 +21,7 @@ from pipelines.training.parallel.method import Setting, Synchronous
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.pipelined import Pipelined
 from profiler.errors import BadInput
-from tests.pipelines.workers_in_threads import CLASSES, done, lessons, plain_net, together
+from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together
 
 CPU = torch.device("cpu")
 WIDTHS = (8, 6, 7)
@@ -42,7 +42,7 @@ def plain(batches, size):
 
 
 def trained(make, task, *batches):
-    """The vector of the whole net after pieces of so many minibatches, and each worker's diary."""
+    """Return the vector of the whole net after pieces of `batches` minibatches, and each worker's diary."""
 
     def work(world, group):
         torch.set_num_threads(1)
@@ -303,7 +303,7 @@ def test_a_job_gives_a_piece_of_each_task_in_each_round():
         task("consensus", 3, rho=0.1),
     ]
     job = Job(tasks=tasks, data="", rounds=3, widths=WIDTHS, context=1)
-    pieces = done(job)
+    pieces = run_job(job)
     assert sorted((p.task, p.round) for p in pieces) == [(t, r) for t in range(4) for r in range(3)]
     for piece in pieces:
         assert len(piece.reports) == tasks[piece.task].ranks

@@ -25,7 +25,7 @@ def base(tmp_path):
 
 
 class Voice:
-    """Half a second of noise per utterance; remembers what was asked for."""
+    """Half a second of noise per utterance; records the requests."""
 
     def __init__(self):
         self.spoken = []
@@ -96,7 +96,7 @@ def test_a_run_stopped_while_fitting_leaves_the_old_model(base, voice):
     assert models.best(base, 6).origin == old.origin
 
 
-def test_no_more_speech_than_asked_for(base, voice):
+def test_no_more_speech_than_requested(base, voice):
     one_batch_and_a_bit = 120 / training.FRAMES_PER_HOUR
     training.train(base, 6, voice.speech(9), one_batch_and_a_bit, quiet)
     assert voice.spoken == [0, 1, 2, 3]

@@ -18,7 +18,7 @@ def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path
     return file
 
 
-def said(file: Path) -> dict[str, str]:
+def texts_by_file(file: Path) -> dict[str, str]:
     return {row.file: row.text for row in transcripts.read(file).rows}
 
 
@@ -50,7 +50,7 @@ WAYS = {
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
-    found = said(written(tmp_path, name, WAYS[name], encoding))
+    found = texts_by_file(written(tmp_path, name, WAYS[name], encoding))
     assert {Path(file).stem: words for file, words in found.items()} == TWO
 
 
@@ -70,7 +70,7 @@ def test_parts_of_files(tmp_path: Path) -> None:
 def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path: Path) -> None:
     lines = ["r A * * <ALT_BEGIN>", "r A 1 1 two", "r A * * <ALT>", "r A 1 1 too"]
     lines += ["r A * * <ALT_END>", "r A 3 1 nine"]
-    assert said(written(tmp_path, "t.ctm", "\n".join(lines))) == {"r": "two nine"}
+    assert texts_by_file(written(tmp_path, "t.ctm", "\n".join(lines))) == {"r": "two nine"}
 
 
 def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
         transcripts.read(written(tmp_path, "t.tsv", text))
     sentence(error, "line 3", "found 1 column")
-    found = said(written(tmp_path, "t.tsv", text.removesuffix("b.wav\n")))
+    found = texts_by_file(written(tmp_path, "t.tsv", text.removesuffix("b.wav\n")))
     assert found == {"a.wav": f"two{inside}nine"}
-    assert list(said(written(tmp_path, "text", f"a two{inside}nine\n"))) == ["a"]
+    assert list(texts_by_file(written(tmp_path, "text", f"a two{inside}nine\n"))) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
         ("wav.scp", "a a.wav\n", ["nothing of the words", "`text`"]),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(name: str, text: str, parts: list[str], tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_with_its_line(name: str, text: str, parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
         transcripts.read(written(tmp_path, name, text))
     sentence(error, name, *parts)
 
 
-def test_segments_that_end_before_they_begin_are_told(tmp_path: Path) -> None:
+def test_segments_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
     written(tmp_path, "segments", "u1 r1 0 1\nu2 r1 2.5 2\n")
     with pytest.raises(AudioError) as error:
         transcripts.read(written(tmp_path, "text", "u1 two\nu2 nine\n"))

@@ -13,12 +13,12 @@ from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
 
-def fewest_errors(said: list[str], heard: list[str]) -> int:
+def fewest_errors(spoken: list[str], recognised: list[str]) -> int:
     """Levenshtein distance, row by row."""
-    row = list(range(len(heard) + 1))
-    for i, word in enumerate(said, start=1):
+    row = list(range(len(recognised) + 1))
+    for i, word in enumerate(spoken, start=1):
         above, row[0] = row[0], i
-        for j, other in enumerate(heard, start=1):
+        for j, other in enumerate(recognised, start=1):
             above, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, above + (word != other))
     return row[-1]
 
@@ -48,18 +48,18 @@ TEXTS = st.lists(PIECES, max_size=12).map(" ".join)
 
 
 @settings(max_examples=300)
-@given(said=WORDS, heard=WORDS)
-def test_counts_are_minimal_and_alignments_complete(said: list[str], heard: list[str]) -> None:
-    reference, hypothesis = " ".join(said), " ".join(heard)
+@given(spoken=WORDS, recognised=WORDS)
+def test_counts_are_minimal_and_alignments_complete(spoken: list[str], recognised: list[str]) -> None:
+    reference, hypothesis = " ".join(spoken), " ".join(recognised)
     count = wer.count(reference, hypothesis)
-    assert count.errors == fewest_errors(said, heard)
-    assert count.reference_words == len(said)
-    assert len(said) + count.insertions - count.deletions == len(heard)
-    steps = wer.align(said, heard)
-    assert [s.reference for s in steps if s.reference is not None] == said
-    assert [s.hypothesis for s in steps if s.hypothesis is not None] == heard
-    assert [s.reference_index for s in steps if s.reference is not None] == list(range(len(said)))
-    assert [s.hypothesis_index for s in steps if s.hypothesis is not None] == [*range(len(heard))]
+    assert count.errors == fewest_errors(spoken, recognised)
+    assert count.reference_words == len(spoken)
+    assert len(spoken) + count.insertions - count.deletions == len(recognised)
+    steps = wer.align(spoken, recognised)
+    assert [s.reference for s in steps if s.reference is not None] == spoken
+    assert [s.hypothesis for s in steps if s.hypothesis is not None] == recognised
+    assert [s.reference_index for s in steps if s.reference is not None] == list(range(len(spoken)))
+    assert [s.hypothesis_index for s in steps if s.hypothesis is not None] == [*range(len(recognised))]
     for step in steps:
         assert (step.kind == SAME) == (step.reference == step.hypothesis)
         assert (step.kind == INSERTED) == (step.reference is None)
@@ -70,35 +70,37 @@ def test_counts_are_minimal_and_alignments_complete(said: list[str], heard: list
 @given(reference=TEXTS, hypothesis=TEXTS)
 def test_as_many_errors_as_jiwer_counts(reference: str, hypothesis: str) -> None:
     found = wer.count(reference, hypothesis)
-    said, heard = wer.words(reference), wer.words(hypothesis)
-    if said:  # jiwer refuses an empty reference
-        truth = jiwer.process_words(" ".join(said), " ".join(heard))
+    spoken, recognised = wer.words(reference), wer.words(hypothesis)
+    if spoken:  # jiwer refuses an empty reference
+        truth = jiwer.process_words(" ".join(spoken), " ".join(recognised))
         assert found.errors == truth.substitutions + truth.deletions + truth.insertions
         assert found.rate == pytest.approx(truth.wer)
-    assert found.reference_words == len(said)
+    assert found.reference_words == len(spoken)
 
 
-@given(said=WORDS, heard=WORDS)
-def test_long_texts_are_cut_in_two_and_cost_the_same(said: list[str], heard: list[str]) -> None:
-    whole = wer.count(" ".join(said), " ".join(heard))
+@given(spoken=WORDS, recognised=WORDS)
+def test_long_texts_are_cut_in_two_and_cost_the_same(spoken: list[str], recognised: list[str]) -> None:
+    whole = wer.count(" ".join(spoken), " ".join(recognised))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edit_distance, "TABLE_CELLS", 4)
-        cut = wer.align(said, heard)
+        cut = wer.align(spoken, recognised)
     assert wer.counted(cut).errors == whole.errors
-    assert [s.reference for s in cut if s.reference is not None] == said
-    assert [s.hypothesis for s in cut if s.hypothesis is not None] == heard
+    assert [s.reference for s in cut if s.reference is not None] == spoken
+    assert [s.hypothesis for s in cut if s.hypothesis is not None] == recognised
 
 
-@given(said=WORDS, heard=WORDS)
-def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(said: list[str], heard: list[str]) -> None:
-    found = wer.counted(wer.align(said, heard, partial=True))
-    best = min(fewest_errors(said[:n], heard) for n in range(len(said) + 1))
+@given(spoken=WORDS, recognised=WORDS)
+def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(
+    spoken: list[str], recognised: list[str]
+) -> None:
+    found = wer.counted(wer.align(spoken, recognised, partial=True))
+    best = min(fewest_errors(spoken[:n], recognised) for n in range(len(spoken) + 1))
     assert found.errors == best
-    assert fewest_errors(said[: found.reference_words], heard) == best
+    assert fewest_errors(spoken[: found.reference_words], recognised) == best
 
 
-def test_what_is_heard_in_place_of_a_word_is_not_one_too_many() -> None:
-    """Both are as many errors, and two insertions beside one word of reference say nothing of what was said there."""
+def test_a_word_in_place_of_another_is_no_insertion() -> None:
+    """Both are as many errors, and two insertions next to one word of reference say nothing of what was said there."""
     kinds = [step.kind for step in wer.align(["a", "b", "c", "d"], ["a", "x", "y"], partial=True)]
     assert kinds == [SAME, SUBSTITUTED, SUBSTITUTED]
     (first,) = wer.align(["a", "b"], ["x"], partial=True)

@@ -38,14 +38,14 @@ def form(words: list[str]) -> str:
 
 
 @settings(max_examples=500)
-@given(said=WORDS, heard=WORDS, how=st.sampled_from(["NFC", "NFD"]))
+@given(spoken=WORDS, recognised=WORDS, how=st.sampled_from(["NFC", "NFD"]))
 def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(
-    said: list[str], heard: list[str], how: str
+    spoken: list[str], recognised: list[str], how: str
 ) -> None:
-    reference = unicodedata.normalize(how, " ".join(said))
-    assert wer.words(reference) == form(said).split(" ")
-    truth = jiwer.process_words(form(said), form(heard))
-    found = wer.count(reference, " ".join(heard))
+    reference = unicodedata.normalize(how, " ".join(spoken))
+    assert wer.words(reference) == form(spoken).split(" ")
+    truth = jiwer.process_words(form(spoken), form(recognised))
+    found = wer.count(reference, " ".join(recognised))
     assert found.errors == truth.substitutions + truth.deletions + truth.insertions
     assert found.rate == pytest.approx(truth.wer)
 

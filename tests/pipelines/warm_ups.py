@@ -1,4 +1,4 @@
-"""Warm up small scorers of every kind while each array of the process lies beside a wall: python warm_ups.py SIDE."""
+"""Warm up small scorers of every kind while each array of the process touches a guard page: python warm_ups.py SIDE."""
 
 from __future__ import annotations
 

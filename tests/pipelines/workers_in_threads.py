@@ -125,8 +125,8 @@ def plain_net(
     return net[:-1], lambda x: ((x - mean) * scale).flatten(1)
 
 
-def done(job: Job, taught: Lessons | None = None) -> list[Piece]:
-    """The pieces of `job`, its workers as threads, on small planted data."""
+def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
+    """Run `job` on small planted data with threads as workers; return its pieces."""
     pieces: list[Piece] = []
     data = taught or lessons(context=job.context)
 
@@ -140,4 +140,4 @@ def done(job: Job, taught: Lessons | None = None) -> list[Piece]:
 
 def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> Iterator[Piece]:
     """In the place of `launch.pieces`."""
-    yield from done(job)
+    yield from run_job(job)

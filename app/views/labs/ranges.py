@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.charts.scale import steps
 from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, Note
-from pipelines.labs.texts import PLAIN, figure, shown, whole
+from pipelines.labs.texts import PLAIN, figure, format_integer, format_number
 
 HEADROOM = 1.08
 """Length of a linear axis relative to its largest value."""
@@ -88,7 +88,7 @@ class Reach:
             return self.axis.categories[place] if 0 <= place < len(self.axis.categories) else ""
         if self.axis.unit in (*PLAIN, "B"):
             return figure(value, self.axis.unit)
-        return whole(value) if self.doubling and 1 <= value < WHOLE else shown(value)
+        return format_integer(value) if self.doubling and 1 <= value < WHOLE else format_number(value)
 
     @property
     def title(self) -> str:

@@ -33,7 +33,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the rule called `rule` says."""
+    """A reference to the rule called `rule`."""
 
     rule: str
     line: int
@@ -48,7 +48,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """One of several, each with a weight above 0; none of them is what can never be said."""
+    """One of several, each with a weight above 0; without any, it matches nothing."""
 
     choices: tuple[tuple[float, Expression], ...]
 

@@ -159,7 +159,7 @@ def _tag_end(text: str, at: int, nested: bool) -> tuple[int, bool]:
     return first, False
 
 
-def _shown(rule: str) -> str:
+def _rule_text(rule: str) -> str:
     return f"<{one_line(rule, SHOWN)}>"
 
 
@@ -188,12 +188,12 @@ class _Parser:
             rule = self._expect("rule", "", "a rule such as <name>")
             name = self._own_name(rule)
             if name in _CONSTANTS:
-                raise self._problem(f"{_shown(name)} cannot be defined", rule)
+                raise self._problem(f"{_rule_text(name)} cannot be defined", rule)
             if name in rules:
-                raise self._problem(f"{_shown(name)} is defined a second time", rule)
-            self._expect("mark", "=", f"'=' after {_shown(name)}")
+                raise self._problem(f"{_rule_text(name)} is defined a second time", rule)
+            self._expect("mark", "=", f"'=' after {_rule_text(name)}")
             rules[name] = self._alternatives()
-            self._expect("mark", ";", f"';' at the end of {_shown(name)}")
+            self._expect("mark", ";", f"';' at the end of {_rule_text(name)}")
             if is_public:
                 public.append(name)
         if not public:
@@ -205,7 +205,7 @@ class _Parser:
         known = {*rules, *_CONSTANTS}
         for token in self._tokens:
             if token.kind == "rule" and self._own_name(token) not in known:
-                raise self._problem(f"{_shown(token.text[1:-1])} is not defined", token)
+                raise self._problem(f"{_rule_text(token.text[1:-1])} is not defined", token)
 
     def _alternatives(self) -> Expression:
         choices = []
@@ -271,7 +271,7 @@ class _Parser:
         """The rule's simple name; a qualified one must be of this grammar."""
         package, _, name = rule.text[1:-1].rpartition(".")
         if package and package not in (self._name, self._name.rpartition(".")[2]):
-            raise self._problem(f"{_shown(rule.text[1:-1])} is of another grammar, which is not supported", rule)
+            raise self._problem(f"{_rule_text(rule.text[1:-1])} is of another grammar, which is not supported", rule)
         return name
 
     def _accept(self, kind: str, text: str = "") -> _Token | None:

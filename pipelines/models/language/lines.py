@@ -79,7 +79,7 @@ class Lines(Iterator[str]):
         raise StopIteration
 
     def problem(self, what: str) -> LanguageModelError:
-        """What is wrong in the latest line, as one sentence."""
+        """Return an error of one sentence on the latest line."""
         return LanguageModelError(f"{self.file}, line {self.number}: {what}.")
 
     def _name_other(self, head: bytes) -> None:

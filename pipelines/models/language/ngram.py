@@ -129,7 +129,7 @@ def make(
         wrong = np.nonzero(~(np.isfinite(prob) & np.isfinite(weights)))[0]
         if len(wrong):
             raise LanguageModelError(
-                f"{name}: the {k}-gram {_shown(vocabulary, level[wrong])} has a value that is not a finite number."
+                f"{name}: the {k}-gram {_quoted(vocabulary, level[wrong])} has a value that is not a finite number."
             )
         keys = _keys(level, len(vocabulary))
         order = np.argsort(keys, kind="stable")
@@ -137,14 +137,14 @@ def make(
         if again.any():
             notes.append(
                 f"{_counted(int(again.sum()), k)} of the language model listed again, where the first counts: "
-                f"{_shown(vocabulary, level[order[again]])}"
+                f"{_quoted(vocabulary, level[order[again]])}"
             )
             order = order[~again]
         above = np.nonzero(prob > PROBABLE)[0]
         if len(above):
             notes.append(
                 f"{_counted(len(above), k)} of the language model with a probability above 1, taken as 1: "
-                f"{_shown(vocabulary, level[above])}"
+                f"{_quoted(vocabulary, level[above])}"
             )
         out_ids.append(np.ascontiguousarray(level[order]))
         out_prob.append(np.minimum(np.asarray(prob, dtype=np.float64)[order], 0.0))
@@ -175,8 +175,8 @@ def _counted(n: int, k: int) -> str:
     return f"{n:,} {k}-gram{'' if n == 1 else 's'}"
 
 
-def _shown(words: Sequence[str], grams: Ids) -> str:
-    """The first few of some n-grams, in quotation marks."""
+def _quoted(words: Sequence[str], grams: Ids) -> str:
+    """Return the first few of some n-grams, in quotation marks."""
     shown = [" ".join(words[i] for i in gram) for gram in grams[:SHOWN].tolist()]
     more = " …" if len(grams) > SHOWN else ""
     return ", ".join(f"'{one_line(gram, SHOWN_GRAM)}'" for gram in shown) + more

@@ -1,4 +1,4 @@
-"""Acoustic nets as ONNX files: `NAME.onnx` with graph and weights, and `NAME.json`, the card beside it.
+"""Acoustic nets as ONNX files: `NAME.onnx` with graph and weights, and `NAME.json`, its card.
 
 The card (`pipelines.models.nets.Card`) says which frames go in and how they are scaled; layers need not be
 listed, for the graph has them. The graph takes one f32 [n, inputs], the scaled frames with their context, and
@@ -143,7 +143,7 @@ def _graph_of(path: Path, content: bytes) -> Any:
 
 
 class _Graph:
-    """What is taken from a GraphProto."""
+    """The used parts of a GraphProto."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -253,7 +253,7 @@ class _Graph:
         return inputs[0], outputs[0]
 
     def _check_end(self, what: str, name: str, kind: Any, width: int, *, exactly: bool) -> None:
-        """One end must be f32 [free, width]; an output's shape need not be told (`exactly` False)."""
+        """One end must be f32 [free, width]; an output's shape need not be known (`exactly` False)."""
         says = f"{self.path}: its {what} {one_line(name)!r}"
         if kind.tensor_type.elem_type != FLOAT:
             raise ModelError(f"{says} is no tensor of 32-bit floats.")
@@ -306,8 +306,8 @@ def _reached(source: str, nodes: Iterable[Node]) -> set[str]:
 
 def _axis(axis: Any) -> int | str:
     # Some exporters write 0 or less where an axis is free.
-    return axis.dim_value if axis.dim_value > 0 else _shown(axis.dim_param)
+    return axis.dim_value if axis.dim_value > 0 else _printable(axis.dim_param)
 
 
-def _shown(name: Any) -> str:
+def _printable(name: Any) -> str:
     return name if isinstance(name, str) else repr(name)

@@ -66,7 +66,7 @@ def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    """What onnxruntime says, without its own prefix, on one line."""
+    """Return onnxruntime's message, without its own prefix, on one line."""
     text = " ".join(str(error).split()).rsplit("[ONNXRuntimeError] : ", 1)[-1]
     if versions := _IR.search(text):
         asked, known = versions.groups()

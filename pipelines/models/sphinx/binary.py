@@ -81,6 +81,6 @@ class Cursor:
         return values.astype(dtype.newbyteorder("="), copy=False)
 
     def finished(self, field: str) -> None:
-        """ModelError unless every byte has been read; `field` was the last one."""
+        """Raise ModelError unless every byte has been read; `field` was the last one."""
         if self.left:
             raise ModelError(f"{self.path}: {self.left} bytes too many after {field}")

@@ -51,7 +51,7 @@ class ModelDefinition:
 
     @property
     def n_ci(self) -> int:
-        """How many context-independent phones there are, fillers included."""
+        """Number of context-independent phones, fillers included."""
         return len(self.phones)
 
     def phone(self, name: str) -> int:

@@ -15,7 +15,7 @@ from numba import njit
 from pipelines.scoring import cache
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
-from pipelines.scoring.clustering.shortlists import NOWHERE, moments
+from pipelines.scoring.clustering.shortlists import NOWHERE, means_and_variances
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
@@ -60,7 +60,7 @@ class Clusters:
     sizes: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless every panel is in a cluster that there is."""
+        """Raise ArrayError unless every panel is in an existing cluster."""
         streams, number = self.sizes.shape
         groups, depth = -(-number // LANES), self.gaussians.shape[2]
         check("sizes", self.sizes, np.int64, (streams, number))
@@ -70,7 +70,7 @@ class Clusters:
         check_indices("of_panel", self.of_panel, number)
 
     def check_for(self, gaussians: Array) -> None:
-        """ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
+        """Raise ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
         depth = self.gaussians.shape[2]
         check("gaussians", gaussians, np.float32, (*self.of_panel.shape, depth, LANES))
 
@@ -105,7 +105,7 @@ def cluster(panels: Array, identity: str, size: int, progress: Progress, cancell
 
     def make() -> dict[str, Array]:
         rng = np.random.default_rng(SEED)
-        means, average = moments(panels)
+        means, average = means_and_variances(panels)
         groups, streams, slots, dim, _ = means.shape
         number = min(size, groups * slots)
         of_panel = np.empty((groups, streams, slots), np.uint16)

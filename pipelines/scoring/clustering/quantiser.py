@@ -48,7 +48,7 @@ class Codebook:
     children: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
+        """Raise ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
         streams, size, dim = self.words.shape
         nodes = self.planes.shape[1]
         check("words", self.words, np.float32, (streams, size, dim))
@@ -68,14 +68,14 @@ class Codebook:
         """Codewords per stream."""
         return int(self.words.shape[1])
 
-    def nearest(self, x: Array, found: Array) -> None:
-        """found int32 [n, streams]: the nearest codewords of expanded frames `x` f32 [n, streams, 2·D + 1]."""
+    def nearest(self, x: Array, out: Array) -> None:
+        """Write to `out` int32 [n, streams] the nearest codewords of expanded frames `x` f32 [n, streams, 2·D + 1]."""
         products = np.empty((len(x), self.panels.shape[1] * LANES), np.float32)
-        _nearest(x, self.panels, self.size, products, found)
+        _nearest(x, self.panels, self.size, products, out)
 
-    def descend(self, x: Array, found: Array) -> int:
+    def descend(self, x: Array, out: Array) -> int:
         """As `nearest`, by the tree; returns how many codewords were compared (two at each node)."""
-        compared: int = _descend(x, self.planes, self.children, found)
+        compared: int = _descend(x, self.planes, self.children, out)
         return compared
 
 

@@ -53,7 +53,7 @@ class Shortlists:
     lanes: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless every list is a stretch of the items."""
+        """Raise ArrayError unless every list is a range of the items."""
         streams, size, _ = self.codebook.words.shape
         check("start", self.start, np.int32, (streams, size, None))
         check("items", self.items, np.uint8, (None,))
@@ -111,7 +111,7 @@ def trivial(shape: tuple[int, ...]) -> Shortlists:
     return Shortlists(book, start, np.zeros(groups, np.uint8), np.ones(groups, np.uint16))
 
 
-def moments(panels: Array) -> tuple[Array, Array]:
+def means_and_variances(panels: Array) -> tuple[Array, Array]:
     """Means f32 [groups, streams, slots, D, 16] (far away for padding) and average variances f64 [streams, D]."""
     dim = panels.shape[3] // 2
     precision = -2 * panels[:, :, :, :dim]
@@ -128,7 +128,7 @@ def codebook_of(panels: Array, identity: str, size: int, progress: Progress, can
     """The codebook of a model, from the cache or trained now; `identity` is the digest of the model."""
 
     def make() -> dict[str, Array]:
-        means, variances = moments(panels)
+        means, variances = means_and_variances(panels)
         dim = means.shape[3]
         points = []
         for s in range(means.shape[1]):

@@ -23,7 +23,7 @@ NO_BACKING: Backing = (
 
 
 class Workspace:
-    """Of one thread, for its groups first … last − 1."""
+    """Arrays of one thread, for its groups first … last − 1."""
 
     def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
         p = family.parameters

@@ -41,7 +41,7 @@ class PackedContinuous:
     gaussians: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the Gaussians are those of `n_senones` senones."""
+        """Raise ArrayError unless the Gaussians are those of `n_senones` senones."""
         _, streams, _, expanded, _ = self.gaussians.shape
         groups = -(-self.n_senones // LANES)
         wanted = groups, streams, self.n_components, expanded, LANES

@@ -119,7 +119,7 @@ def chosen(
 def best_of_senones(p: PackedContinuous, rows: int, frames: int, keep: int) -> dict[str, Cost]:
     """Laws of `eliminate.eliminate`: the `keep` best components of each senone and stream.
 
-    Beside its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for each
+    Besides its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for each
     place among the best. A group's panels are read from memory once a call: they fit the second cache.
     """
     full = all_senones(p, rows)

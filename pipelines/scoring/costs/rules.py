@@ -26,7 +26,7 @@ def copied_frames(n_senones: int, block: int) -> Cost:
 
 
 def due(n_senones: int) -> Cost:
-    """Law of `active.due`: a comparison for each senone asked for, until when it is computed, its place on the list."""
+    """Law of `active.due`: for each requested senone a comparison, its last computed frame, its place on the list."""
     return Cost(
         operations={"scalar": per(1.0)},
         bytes_min=per(2.0 * NUMBER, 2.0 * NUMBER),

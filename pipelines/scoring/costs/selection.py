@@ -57,11 +57,11 @@ def frame_codewords(book: Codebook) -> Cost:
     )
 
 
-def clusters(found: Clusters) -> Cost:
+def clusters(selector: Clusters) -> Cost:
     """Law of evaluating the cluster Gaussians and choosing the best: some three comparisons each."""
-    size = float(found.gaussians.nbytes)
+    size = float(selector.gaussians.nbytes)
     return Cost(
-        operations={"gemm": per(2.0 * found.gaussians.shape[2]), "scalar": per(3.0)},
+        operations={"gemm": per(2.0 * selector.gaussians.shape[2]), "scalar": per(3.0)},
         bytes_min=per(4.0, fixed=size),
         bytes_max=per(24.0, fixed=size),
         working_set_bytes=size,

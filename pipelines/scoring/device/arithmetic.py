@@ -63,8 +63,8 @@ class Stages(Protocol):
 
 
 @dataclass
-class Given:
-    """The stages of one piece of a block on their way to the device's compute stream, one directly after the other."""
+class PieceStages:
+    """Submits the stages of one piece of a block to the device's compute stream, one directly after the other."""
 
     on: Placed
     ids: dict[str, int]

@@ -15,7 +15,7 @@ from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed
+from pipelines.scoring.device.arithmetic import Arithmetic, PieceStages, Placed
 from pipelines.scoring.device.parameters import Parameters
 from profiler.arrays import Array
 from profiler.spans import Cost, Recorder
@@ -89,7 +89,7 @@ class Batch:
         work.then(COPY, COMPUTE)
         scores, x = self._scores[: self.size * n], self._x[: self.size * n]
         if n:
-            stages = Given(self._on, self._ids, first_frame)
+            stages = PieceStages(self._on, self._ids, first_frame)
             stages.give(GATHER, partial(self._gather, x, n), n, self.size * n)
             self._arithmetic.score(self._parameters.there, x, scores, stages)
         return scores.view(self.size, n, -1).transpose(0, 1)

@@ -1,6 +1,6 @@
 """Scoring by a feed-forward net in torch: what one block of frames takes on a device.
 
-The frames' features go up once, and each frame is put beside its context there. Every layer is one product with
+The frames' features go up once, and each frame is joined with its context there. Every layer is one product with
 frames as rows, as torch's libraries like them best; features are centred and scaled before, since products in
 16 bits lose less on numbers about 1. Inputs and outputs of each layer are padded with zeros, which change no
 score. The softmax is left out, as on the processor.

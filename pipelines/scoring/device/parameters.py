@@ -20,7 +20,7 @@ class Parameters:
     """
 
     def __init__(self, arithmetic: Arithmetic, on: Placed, pinned: bool) -> None:
-        """RuntimeError where the device has too little memory."""
+        """Upload the parameters; raises RuntimeError if the device has too little memory."""
         import torch
 
         self._work = on.work

@@ -28,7 +28,7 @@ from pipelines.device import (
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed, Stages
+from pipelines.scoring.device.arithmetic import Arithmetic, PieceStages, Placed, Stages
 from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Slot, slot, windows
 from pipelines.scoring.device.held import Held
 from pipelines.scoring.device.parameters import Parameters
@@ -253,7 +253,7 @@ class DeviceScorer:
         """One block, with all that the host does for it in `score.launch` but for its waits."""
         n = max(0, len(block) - self._beyond)
         with self._work.launching(self._ids[LAUNCH], first_frame, n):
-            begun = self._asked(first_frame, n) or self._begin(block, first_frame, n)
+            begun = self._begun_ahead(first_frame, n) or self._begin(block, first_frame, n)
             if self._keep:
                 stage = self._ids[COPY_STAGE]
                 scores: Array | Tensor = self._repeated.there(begun, stage, self._frame, self._skip)
@@ -264,8 +264,8 @@ class DeviceScorer:
         self._frame += n
         return scores
 
-    def _asked(self, first_frame: int, n: int) -> Begun | None:
-        """The block that was begun ahead, if it is this one; else it is done first, and thrown away."""
+    def _begun_ahead(self, first_frame: int, n: int) -> Begun | None:
+        """Return the block that was begun ahead, if it is this one; else finish and discard it, and return None."""
         begun, self._begun = self._begun, None
         if begun is None:
             return None
@@ -295,7 +295,7 @@ class DeviceScorer:
             work.upload(buffers.features_there[new], buffers.features[new], first_frame, n)
             sent = new.stop
             work.then(COPY, COMPUTE)
-            stages = Given(self._on, self._ids, first_frame)
+            stages = PieceStages(self._on, self._ids, first_frame)
             if not self._held.give((turn, begin, end, apart), stages):
                 self._compute(buffers, begin, end, apart, stages)
             if not self._keep:
@@ -373,7 +373,7 @@ class DeviceScorer:
         self._frame = frame
 
     def _drop(self) -> None:
-        """Let go of a block that was begun and is not wanted any more."""
+        """Discard a block that was begun and is no longer needed."""
         begun, self._begun = self._begun, None
         if begun is not None and self._spare is None:
             self._work.wait_for(begun.ready, begun.stream)

@@ -1,7 +1,7 @@
 """Scoring by feed-forward nets: the kernels, their stages and cost laws.
 
 Reading a net belongs to `pipelines.models.nets`, making one to `pipelines.training`; which frames and senones
-are asked for is decided above (`scoring.frames`, `scoring.senones`). An arithmetic computes a whole net; one in
+are requested is decided above (`scoring.frames`, `scoring.senones`). An arithmetic computes a whole net; one in
 float32 multiplies each layer by a product (`products`). To add an arithmetic: a module here, a line below, a test.
 """
 

@@ -1,11 +1,11 @@
 """A whole net as one function that torch.compile (TorchInductor) has written, in C++, for this net.
 
-Weights are frozen into it, so that they lie as oneDNN wants them; centring, scaling and ReLU are fused into what
-lies beside them. One graph serves every number of frames from two on, another a single frame: both are made when
+Weights are frozen into it, so that they lie as oneDNN wants them; centring, scaling and ReLU are fused into the
+adjacent operations. One graph serves every number of frames from two on, another a single frame: both are made when
 the net is, and nothing is compiled while frames are scored. There are no layers to be seen from outside: one stage
 has the operations and bytes of all of them.
 
-Needs a C++ compiler and Python's headers (`pipelines.availability.compiler_obstacle`).
+Needs a C++ compiler and Python's headers (`pipelines.availability.compiler_unavailable_reason`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.availability import compiler_obstacle
+from pipelines.availability import compiler_unavailable_reason
 from pipelines.models.nets import Net
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
@@ -54,8 +54,8 @@ class CompiledNet(TorchSplicer):
 
         The function is made for `threads` threads, and compiled again for another number.
         """
-        if obstacle := compiler_obstacle():
-            raise CompileError(f"dnn.product = compiled cannot be used: {obstacle}; choose simd.")
+        if reason := compiler_unavailable_reason():
+            raise CompileError(f"dnn.product = compiled cannot be used: {reason}; choose simd.")
         import torch
 
         torch.set_num_threads(threads)

@@ -142,7 +142,7 @@ def byte_rows(
 
 def room(frames: int, values: int, kind: Any = np.float32) -> Array:
     """Zeros of `kind` [frames, `values` filled up to whole vectors]: `hidden` of `score` below."""
-    return _whole(np.zeros((frames, values), kind), kind)
+    return _padded(np.zeros((frames, values), kind), kind)
 
 
 class FloatRows:
@@ -150,7 +150,7 @@ class FloatRows:
 
     def __init__(self, weight: Array) -> None:
         """`weight` f32 [senones, inputs + 1], the bias in the last column."""
-        self._weights, self._bias = _whole(weight[:, :-1], np.float32), weight[:, -1].copy()
+        self._weights, self._bias = _padded(weight[:, :-1], np.float32), weight[:, -1].copy()
         self.nbytes = self._weights.nbytes
 
     def score(self, hidden: Array, first: int, last: int, senones: Array, scores: Array) -> None:
@@ -168,7 +168,7 @@ class ByteRows:
     def __init__(self, weight: Array, scale: Array, bias: Array) -> None:
         """`weight` int8 [senones, inputs], `scale` and `bias` f32 [senones]."""
         offset = weight.astype(np.int16) + OFFSET
-        self._weights, self._affine = _whole(offset, np.uint8), np.stack([scale, bias])
+        self._weights, self._affine = _padded(offset, np.uint8), np.stack([scale, bias])
         self.nbytes = self._weights.nbytes
 
     def score(self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array) -> None:
@@ -181,7 +181,7 @@ class ByteRows:
         return laws.chosen_rows(self._weights, "gemm:int8", 2.0)
 
 
-def _whole(weight: Array, kind: Any) -> Array:
+def _padded(weight: Array, kind: Any) -> Array:
     """`weight` [senones, inputs] as `kind`, its rows filled up with zeros to whole vectors."""
     count, inputs = weight.shape
     whole = VECTOR_BYTES // np.dtype(kind).itemsize

@@ -52,7 +52,7 @@ class Rule(FrameRule):
             self.reset()
 
     def reset(self) -> None:
-        """Nothing is known of the frame before."""
+        """Forget the frame before."""
         self._codeword = NONE
         self._skipped = 0
 

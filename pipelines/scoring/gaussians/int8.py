@@ -40,7 +40,7 @@ class Int8Gaussians:
     steps: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the panels are of as many streams and dimensions as the steps."""
+        """Raise ArrayError unless the panels have as many streams and dimensions as the steps."""
         streams, dim = self.steps.shape
         size = VECTOR_BYTES * ((dim + 1) // 2 + 2)
         check("panels", self.panels, np.uint8, (None, streams, None, size))
@@ -49,7 +49,7 @@ class Int8Gaussians:
             raise ArrayError("panels of bytes end in floats, and begin where no float does")
 
     def check_for(self, gaussians: Array) -> None:
-        """ArrayError unless these are `gaussians` f32 [groups, streams, slots, 2·D + 1, 16], all of them."""
+        """Raise ArrayError unless these are all of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
         depth = 2 * self.steps.shape[1] + 1
         check("gaussians", gaussians, np.float32, (*self.panels.shape[:3], depth, LANES))
 

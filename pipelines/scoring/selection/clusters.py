@@ -57,11 +57,11 @@ class _Clustered(Strategy[Family]):
         strategy._take(clusters.one_cluster(family.parameters.gaussians.shape), 1)
         strategy.score(features, scores, Meter())
 
-    def _take(self, found: clusters.Clusters, expand: int) -> None:
-        found.check_for(self._family.parameters.gaussians)
-        self._clusters, self._expand = found, expand
-        self._densities = aligned((MAX_FRAMES, *found.sizes.shape))
-        self._expanded = np.zeros(found.sizes.shape, np.uint64)
+    def _take(self, selector: clusters.Clusters, expand: int) -> None:
+        selector.check_for(self._family.parameters.gaussians)
+        self._clusters, self._expand = selector, expand
+        self._densities = aligned((MAX_FRAMES, *selector.sizes.shape))
+        self._expanded = np.zeros(selector.sizes.shape, np.uint64)
 
     def _choose(self, x: Array, meter: Meter) -> tuple[int, clusters.Backing]:
         """(panels expanded, what stands for the others)."""

@@ -5,7 +5,7 @@ computed (`scoring.clustering`). A senone, or a codebook, of which nothing is ne
 
 Of a continuous model the listed Gaussians may be computed in 8 bits, or the best of them alone be taken; and
 chosen senones, as Sphinx-3 has it (Chan 2004), by the groups of 16 that they are in: those of one parent are
-neighbours, so groups are mostly asked for in full.
+neighbours, so groups are mostly requested in full.
 """
 
 from __future__ import annotations

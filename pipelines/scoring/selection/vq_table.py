@@ -43,7 +43,7 @@ class Table:
     scores: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless there is a row for every codeword."""
+        """Raise ArrayError unless there is a row for every codeword."""
         check("scores", self.scores, np.float32, (*self.codebook.words.shape[:2], None))
 
 

@@ -38,7 +38,7 @@ class Parents:
     of: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless every senone has a parent that there is."""
+        """Raise ArrayError unless every senone has an existing parent."""
         check("ci", self.ci, np.int64, (None,))
         check("of", self.of, np.int32, (None,))
         check_indices("ci", self.ci, len(self.of))

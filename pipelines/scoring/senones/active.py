@@ -84,7 +84,7 @@ class Rule(SenoneRule):
             self._source.score_some(t, end, self._due[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Those of the layers below, and which senones are not computed yet."""
+        """Costs of the layers below, and of finding the senones not computed yet."""
         costs = self._source.costs_of_some(frames)
         if min(self._most, frames) > 1:
             costs[STAGE] = laws.due(len(self._all))

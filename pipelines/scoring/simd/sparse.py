@@ -1,6 +1,6 @@
 """Products of sparse matrices: rows of single weights, and panels of blocks of 16 outputs by one input.
 
-Beside each weight or block a number of 16 bits says to which input it belongs."""
+A number of 16 bits per weight or block says to which input it belongs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class PackedGmm:
     run_start: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays fit these numbers of codebooks, densities and senones."""
+        """Raise ArrayError unless the arrays fit these numbers of codebooks, densities and senones."""
         books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
         panels = padded // LANES
         check("gaussians", self.gaussians, np.float32, (books, None, panels, None, LANES))

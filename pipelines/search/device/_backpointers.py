@@ -20,7 +20,7 @@ BROKEN = -(1 << 62)
 
 
 class Arcs(NamedTuple):
-    """Of `graph.DirectArcs`, all int32."""
+    """Arrays of `graph.DirectArcs`, all int32."""
 
     base: Array
     path: Array

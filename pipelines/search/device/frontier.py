@@ -170,7 +170,7 @@ class Frontier:
         """
         k = states.shape[1]
         for name, values, none in (("state", states, self._dead), ("cost", costs, np.inf)):
-            here = self.found(name)
+            here = self.fetched(name)
             here[:] = none
             here[:, :k] = values
             yield self._there[name], self._here[name]
@@ -200,7 +200,7 @@ class Frontier:
             self.step() if self._replay is None else self._replay()
 
     def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """What comes down after a block: host tensors and those on the device that go into them."""
+        """Return the copies after a block: host tensors and those on the device that go into them."""
         for name, here in self._here.items():
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]
@@ -210,8 +210,8 @@ class Frontier:
         counts: Array = self._here["counts"].numpy()[:frames]
         return counts
 
-    def found(self, name: str) -> Array:
-        """`previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state` and `cost`."""
+    def fetched(self, name: str) -> Array:
+        """The host copy of `previous`, `arc` [BLOCK_FRAMES, batch, tokens], `best`, or the tokens' `state`, `cost`."""
         array: Array = self._here[name].numpy()
         return array
 

@@ -62,7 +62,7 @@ class UtteranceHistory:
         self.costs[self.costs >= max(limit, np.sort(self.costs)[least])] = np.inf
 
     def close_up(self, tokens: int) -> None:
-        """Keep the best tokens, at most so many, in the first places."""
+        """Keep the best tokens, at most `tokens`, in the first places."""
         best = np.argsort(self.costs, kind="stable")[:tokens]
         self._entry, self.states, self.costs = (
             self._entry[best],

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 FIRST_ROOM = Room(1024, 4096)
 """The least that there is room for; it grows in steps of two, and is kept for the next utterance."""
 SPARE = 1.5
-"""Room that is left for so many times the tokens and arcs of the last block, when it is made smaller."""
+"""When the room is reduced, it keeps this factor times the tokens and arcs of the last block."""
 MOST_FRONTIERS = 4
 """Sizes of room that stay on the device: what speech goes back and forth between."""
 LAUNCHES = "the host gives work to the device here and computes nothing itself"
@@ -124,7 +124,7 @@ class DeviceSearch:
         self._peak = Room(0, 0)
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Return new messages on the device for the user, each once."""
         return self._work.take_notices()
 
     def advance(
@@ -234,7 +234,7 @@ class DeviceSearch:
     def _keep(self, frontier: Frontier, counts: Array, lengths: list[int]) -> None:
         """Take the block's back-pointers into the histories, and the tokens after it."""
         names = ("previous", "arc", "best", "state", "cost")
-        previous, arc, best, states, costs = (frontier.found(name) for name in names)
+        previous, arc, best, states, costs = (frontier.fetched(name) for name in names)
         for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
             one.take(previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b])
 
@@ -270,7 +270,7 @@ class DeviceSearch:
         return found
 
     def _larger(self, room: Room, counts: Array) -> Room | None:
-        """What room the block needs that did not fit into `room`; None if it did."""
+        """Return the room for a block that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(counts[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
         if full & 1 and tokens < self._token_limit():

@@ -136,7 +136,7 @@ class DeviceViterbi:
         return self._one.lost
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Return new messages on the device for the user, each once."""
         return self._search.take_notices()
 
     def costs(self, turns: bool = False) -> dict[str, Cost]:

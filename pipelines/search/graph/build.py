@@ -119,7 +119,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
 
 
 def _check_phones(language: Source, recipe: Recipe) -> None:
-    """GraphError when the pronunciations would be more than can be put together."""
+    """Raise GraphError if the pronunciations are too many to be combined."""
     lengths = {word: sum(map(len, language.dictionary[word])) for word in language.dictionary.words()}
     total = sum(lengths.values())
     if recipe.grammar:

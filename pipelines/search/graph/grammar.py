@@ -30,7 +30,7 @@ MAX_STATES, MAX_ARCS = 200_000, 500_000
 """Of the acceptor as it is laid down. Words of phrases are states, words of lists are arcs; more than these are
 beyond what a graph can be compiled of (`pipelines.search.graph.build`). Rules that are used in rules multiply."""
 GROWTH, SLACK = 4, 5000
-"""Determinisation may make this many states of one, and so many more; a word list makes fewer."""
+"""Determinisation may make GROWTH states of one, plus SLACK in all; a word list makes fewer."""
 _HALF = -log(0.5)
 
 
@@ -79,7 +79,7 @@ class _Automaton:
         self._add(Alternatives(choices), 0, 1)
 
     def fst(self) -> Fst:
-        """What was built, without output labels."""
+        """Return the built transducer, without output labels."""
         source, label, weight, target = (np.array(c) for c in zip(*self._arcs, strict=True))
         final = np.full(self._n_states, np.inf, dtype=np.float32)
         final[1] = 0.0

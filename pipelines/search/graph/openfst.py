@@ -125,7 +125,7 @@ def reached(fst: Fst) -> Bool:
 
 
 def _places(first: I64) -> tuple[I64, I64]:
-    """Where each state and each arc begins in the words of a file: a state has 3 words of 32 bits, an arc has 4."""
+    """Return where each state and each arc begins in the 32-bit words of a file: a state has 3 words, an arc 4."""
     n, degree = len(first) - 1, np.diff(first)
     states = 3 * np.arange(n) + 4 * first[:-1]
     return states, 3 * np.repeat(np.arange(1, n + 1), degree) + 4 * np.arange(first[-1])

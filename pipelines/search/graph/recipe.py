@@ -18,7 +18,7 @@ from profiler.plain import one_line
 SILENCE_PROBABILITY = 0.3
 FILLER_PROBABILITY = 0.001
 TRANSITION_SCALE = 0.3
-"""Weight of the HMM transition probabilities beside the language model and the scaled acoustics.
+"""Weight of the HMM transition probabilities relative to the language model and the scaled acoustics.
 
 These three were tuned together with acoustic scale and insertion penalty on the first 100
 sentences of the synthetic development corpus (tests/bench/corpus.py): 552 word errors in 1 433, where
@@ -58,11 +58,11 @@ def default_language_model() -> Path:
 
 
 def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
-    """What the settings ask for; files that they do not name are those of the pocketsphinx package.
+    """Return the recipe for the settings; files that they do not name are those of the pocketsphinx package.
 
-    Settings that do not act beside the others are left out, so that they do not ask for another
+    Settings that do not act with the others are left out, so that they do not cause another
     graph. Of the model only senones, tying and transitions matter, which all models derived from
-    one directory share. GraphError for a grammar that there is not.
+    one directory share. Raises GraphError for a missing grammar.
     """
     directory = str(model.directory)
     dictionary = _file(config.dictionary) or str(dictionaries.default_path())

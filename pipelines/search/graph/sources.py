@@ -27,7 +27,7 @@ from profiler.plain import one_line
 
 JSGF_SUFFIXES = (".jsgf", ".gram")
 MARKS = frozenset({"<s>", "</s>", "<unk>", "<eps>"})
-"""What language models and dictionaries list beside words, in small letters."""
+"""Entries of language models and dictionaries that are no words, in lower case."""
 FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")
 """How noises and silence are written there."""
 NOTED = 8
@@ -49,7 +49,7 @@ class Source:
 
 
 def source(recipe: Recipe, definition: ModelDefinition) -> Source:
-    """What `recipe` wants recognised; BadInput in one sentence for what cannot be."""
+    """Return the source for `recipe`; raises BadInput (one sentence) if it cannot be read."""
     if recipe.grammar:
         return _sentences(recipe, definition)
     model, words = language(recipe, definition)
@@ -141,9 +141,9 @@ class _Entries:
         return entry
 
     def pronunciations(self, shown: Mapping[str, str]) -> tuple[Dictionary, list[str]]:
-        """Of each word, as it is shown -> its entry, in phones of speech; and what was read otherwise.
+        """Return the dictionary of the words in `shown` (displayed word → entry), in phones of speech, and notes.
 
-        DictionaryError where the acoustic model lacks a phone.
+        Raises DictionaryError if the acoustic model lacks a phone.
         """
         prons = {word: self._words[entry] for word, entry in shown.items()}
         written = Dictionary(prons, self._words.path)
@@ -160,9 +160,9 @@ class _Entries:
         return words, notes
 
 
-def _in_other_capitals(found: Mapping[str, str], source: str) -> list[str]:
+def _in_other_capitals(entries: Mapping[str, str], source: str) -> list[str]:
     """The note on words of `source` whose entries, their values, have other capitals."""
-    other = [f"{w} ({e})" for w, e in found.items() if not same_capitals(w, e)]
+    other = [f"{w} ({e})" for w, e in entries.items() if not same_capitals(w, e)]
     if not other:
         return []
     have = "words of the {} have" if len(other) > 1 else "word of the {} has"

@@ -71,7 +71,7 @@ class Graph:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of dictionary, language model or grammar, or read otherwise, a sentence each."""
+        """Notes on what was left out of dictionary, language model or grammar, or changed, a sentence each."""
         found = self.made.get("notes", ())
         return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
@@ -87,7 +87,7 @@ class Graph:
 
 
 class Senones(NamedTuple):
-    """What a graph knows of the senones: `phone` and `state` of each, and for each phone whether it is a `filler`."""
+    """The senones as a graph needs them: `phone` and `state` of each, and for each phone whether it is a `filler`."""
 
     phone: Array
     state: Array
@@ -202,7 +202,7 @@ def load(path: Path) -> Graph:
 
 
 def _fault(graph: Graph) -> str:
-    """What is wrong with a graph: "" when every index that the kernels follow stays inside its array."""
+    """Describe what is wrong with a graph; "" if every index that kernels follow stays inside its array."""
     if not (
         0 <= graph.start < graph.n_states
         and 0 <= graph.n_epsilon_states <= graph.n_states

@@ -92,7 +92,7 @@ def numbers_of(arrays: Arrays) -> Numbers:  # pragma: no cover - compiled
 
 @njit_called
 def begin(table: I64) -> int:  # pragma: no cover - compiled
-    """Epsilon closure of the token at place 0, before the first frame; DONE, or why not."""
+    """Epsilon closure of the token at place 0, before the first frame; returns DONE or the reason for stopping."""
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
     status = epsilon.close(arrays, numbers, INFINITY)
@@ -201,7 +201,7 @@ def _record(
 
 @njit_called
 def prune(table: I64) -> int:  # pragma: no cover - compiled
-    """End the pending frame; DONE, or why not."""
+    """End the pending frame; returns DONE or the reason for stopping."""
     arrays: Arrays = named(table)
     return pruning.prune(arrays, numbers_of(arrays))
 

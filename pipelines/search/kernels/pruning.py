@@ -45,7 +45,7 @@ from profiler.arrays import F32, I64
 from profiler.recording.kernel_spans import now_ns
 
 DEAD_SHARE = 4
-"""One in so many places may be dead before the lists are closed up."""
+"""One in DEAD_SHARE places may be dead before the lists are compacted."""
 
 
 @njit_inner
@@ -86,9 +86,9 @@ def below(values: F32, n: int, limit: np.float32) -> np.int32:  # pragma: no cov
 def ranked(
     costs: F32, m: int, inside: Index, best: np.float32, numbers: Numbers, scratch: Scratch
 ) -> np.float32:  # pragma: no cover - compiled
-    """Cost from which tokens are dropped where more than max_active or at most min_active of them are in the beam.
+    """Return the cost from which tokens are dropped if more than max_active or at most min_active are in the beam.
 
-    That of the token with that rank: +inf where there are not so many.
+    It is the cost of the token with that rank; +inf if there are fewer tokens.
     """
     values, bins, counts = scratch.values, scratch.backpointers, scratch.bins
     beam, max_active, min_active = numbers.beam, numbers.max_active, numbers.min_active

@@ -78,7 +78,7 @@ def _price(
 
 @njit_inner
 def mark(n: int, cost: F32, label: U32, active: U8) -> None:  # pragma: no cover - compiled
-    """Mark in asked [n_senones + 1] the labels of those whose cost is finite."""
+    """Set active [n_senones + 1] at the label of each token whose cost is finite."""
     for i in range(n):
         # As a product: as a choice it is a branch, and which costs are finite nobody can predict.
         active[label[i] * np.uint32(cost[i] < INFINITY)] = 1

@@ -2,8 +2,8 @@
 
 Speed changes by resampling, which moves pitch and formants too (Ko et al. 2015, "Audio augmentation for
 speech recognition"); the vocal tract by scaling the mel filters (Lee & Rose 1996; as augmentation Jaitly &
-Hinton 2013). Speed changes when things are said and is therefore heard by the teacher too; noise, level
-and vocal tract are heard by the pupil alone, who is to answer as the teacher did for the clean sound.
+Hinton 2013). Speed changes when things are said, so it applies to the teacher's input too; noise, level
+and vocal tract change that of the student alone, which is to answer as the teacher did for the clean sound.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Samples = F32
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to one utterance; the defaults leave it alone."""
+    """Changes to one utterance; the defaults make none."""
 
     speed: float = 1.0
     warp: float = 1.0

@@ -1,7 +1,7 @@
 """Training data: utterances as features in shards, made once, in an order and with changes that a seed fixes.
 
-A shard is one safetensors file with three tensors: `heard` f16 [frames, 39], what the pupil hears;
-`clean` f16 [frames, 39], what the teacher hears (the same without noise, level or vocal-tract change);
+A shard is one safetensors file with three tensors: `heard` f16 [frames, 39], the input of the student;
+`clean` f16 [frames, 39], that of the teacher (the same without noise, level or vocal-tract change);
 `ends` i32 [utterances], where each utterance ends. Targets are not kept: all posteriors of
 a frame take far more room than its features, and the best few are not what a pupil is to learn, so teachers answer
 afresh.
@@ -42,7 +42,7 @@ RECIPE = "recipe.json"
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """What the shards are made of. `human` names unlabelled recordings, the last of which is held out."""
+    """Sources of the shards. `human` names unlabelled recordings, the last of which is held out."""
 
     text: str = str(SENTENCES)
     passes: int = 2
@@ -67,7 +67,7 @@ class DataRecipe:
 
 @dataclass(frozen=True)
 class Source:
-    """Where an utterance comes from: a sentence and its voice, or seconds of a recording."""
+    """Origin of an utterance: a sentence and its voice, or seconds of a recording."""
 
     voice: str = ""
     text: str = ""
@@ -88,7 +88,7 @@ class Frames:
 
 
 def plan(recipe: DataRecipe) -> tuple[list[Source], list[Source]]:
-    """What is trained on, in the order of the shards, and what is held out."""
+    """Return the training utterances in the order of the shards, and the held-out ones."""
     chosen = sentences(Path(recipe.text), "training")
     if len(chosen) <= recipe.held_out:
         raise CorpusError(
@@ -233,12 +233,12 @@ class Pool:
     def __len__(self) -> int:
         return len(self.frames)
 
-    def heard(self, at: Array, left: int, right: int) -> F32:
-        """What the pupil hears around the frames `at` [n]: f32 [n, left + 1 + right, 39]."""
+    def student_input(self, at: Array, left: int, right: int) -> F32:
+        """Return the student's input around the frames `at` [n]: f32 [n, left + 1 + right, 39]."""
         return self._around(self.frames.heard, at, left, right)
 
     def clean(self, at: Array, left: int = 0, right: int = 0) -> F32:
-        """What the teacher hears, in the same form."""
+        """Return the teacher's input, in the same form."""
         return self._around(self.frames.clean, at, left, right)
 
     def later(self, at: Array, frames: int) -> Array:

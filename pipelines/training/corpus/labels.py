@@ -1,7 +1,7 @@
-"""Hard labels: the senone that forced alignment gives each frame of what was spoken from a text.
+"""Hard labels: the senone of each frame of read text, by forced alignment.
 
-They lie beside the shards, `labels-0000.safetensors` with `senones` u16 [frames] beside `shard-0000`; frames of
-recordings without a transcript, and of sentences with a word that has no pronunciation, are UNLABELLED.
+They lie in the folder of the shards: `labels-0000.safetensors` with `senones` u16 [frames] belongs to `shard-0000`.
+Frames of recordings without a transcript, and of sentences with a word that has no pronunciation, are UNLABELLED.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
             continue
         first = number * data.SHARD_UTTERANCES
 
-        def shown(part: float, path: Path = path, number: int = number) -> None:
+        def report(part: float, path: Path = path, number: int = number) -> None:
             progress(path.stem, (number + part) / len(ready))
 
         words = [source.text.split() for source in sources[first:]]
-        labels = aligned(data.read(shard), words, aligner, scorer, shown)
+        labels = aligned(data.read(shard), words, aligner, scorer, report)
         write(labels, shard)
 
 
@@ -82,13 +82,13 @@ def aligned(
 
 
 def write(labels: U16, shard: Path) -> None:
-    """Put the labels of `shard`, or of the held-out utterances, beside it."""
+    """Write the labels of `shard`, or of the held-out utterances, into its folder."""
     with writing(_file_of(shard), "the labels") as draft:
         save_file({"senones": labels}, draft)
 
 
 def labelled(shard: Path) -> bool:
-    """Whether there are labels beside `shard`."""
+    """Whether `shard` has labels in its folder."""
     return _file_of(shard).exists()
 
 

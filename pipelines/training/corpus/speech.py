@@ -22,7 +22,7 @@ SPLITS = ("test", "development", "training")
 
 
 class CorpusError(BadInput):
-    """The corpus cannot be made as asked; the message is one sentence."""
+    """The requested corpus cannot be made; the message is one sentence."""
 
 
 def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:

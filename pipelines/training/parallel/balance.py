@@ -31,7 +31,7 @@ def split(costs: Sequence[float], workers: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a worker's layers take, in seconds: forward, backward with the update, and to send what they say."""
+    """Seconds of a worker's layers: forward, backward with the update, and sending their outputs."""
 
     forward: float
     backward: float
@@ -40,7 +40,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a worker would do, in seconds from the beginning."""
+    """A simulated task of a worker, in seconds from the beginning."""
 
     worker: int
     batch: int
@@ -86,6 +86,6 @@ def simulated(stages: Sequence[Stage], batches: int) -> list[Slot]:
 
 
 def speed_up(stages: Sequence[Stage], batches: int) -> float:
-    """How much sooner the pipeline is done with so many minibatches than one worker with all the layers."""
+    """The speed-up of the pipeline for `batches` minibatches over one worker with all the layers."""
     alone = batches * sum(stage.forward + stage.backward for stage in stages)
     return alone / max(slot.end for slot in simulated(stages, batches))

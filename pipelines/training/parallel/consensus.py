@@ -21,7 +21,7 @@ Local = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
 
 
 class Admm:
-    """What a worker knows: its w, λ and everybody's z, f32 vectors of one length."""
+    """State of a worker: its w, λ and the common z, f32 vectors of one length."""
 
     def __init__(self, peers: Peers, start: torch.Tensor, rho: float) -> None:
         """`start` becomes w and is changed in place."""

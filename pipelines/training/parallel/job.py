@@ -1,4 +1,4 @@
-"""What workers are asked to do and what they report, as JSON: all that passes between launcher and workers."""
+"""Jobs of workers and their reports, as JSON: all messages between launcher and workers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Several tasks in turns, a piece of each per round, so that whatever disturbs hits all alike.
 
-    `data`: folder of shards with labels, on the first machine. `outputs`: what is told apart, all senones or the states
+    `data`: folder of shards with labels, on the first machine. `outputs`: the classes, all senones or the states
     of phones. `widths`, `bottleneck`, `context`: the net (frames on either side). `threads` of each worker.
     """
 
@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """What a worker did: nanoseconds of its clock, and the number of the minibatch (-1: none)."""
+    """An action of a worker: nanoseconds of its clock, and the number of the minibatch (-1: none)."""
 
     kind: Kind
     begin: int

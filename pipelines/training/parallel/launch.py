@@ -62,7 +62,7 @@ class Standstill:
         self._looks = 0
 
     def look(self) -> bool:
-        """Whether no worker has worked for LOOKS looks; to be asked every LOOKS_EVERY_S seconds."""
+        """Whether no worker has worked for LOOKS looks; call it every LOOKS_EVERY_S seconds."""
         try:
             taken = self._seconds()
         except psutil.Error:
@@ -74,7 +74,7 @@ class Standstill:
         return self._looks >= LOOKS
 
     def _seconds(self) -> list[float]:
-        """Of a processor that each worker took; nothing as long as not all have been started."""
+        """Processor seconds of each worker; empty until all have started."""
         if not self._workers:
             found = psutil.Process(self._launcher).children()
             self._workers = found if len(found) >= self._expected else ()
@@ -92,7 +92,7 @@ class Machines:
     address: str = ""
 
     def arguments(self, workers: int) -> list[str]:
-        """What torchrun is told, for so many workers in all."""
+        """Arguments of torchrun, for `workers` workers in all."""
         each = [f"--nproc-per-node={-(-workers // self.count)}"]
         if self.count == 1:
             return ["--standalone", *each]
@@ -109,7 +109,7 @@ class Machines:
 def pieces(
     job: Job, workers: int, stopping: Callable[[], bool], machines: Machines | None = None
 ) -> Generator[Piece, None, None]:
-    """Do `job` with so many processes; each piece as it is done.
+    """Do `job` with `workers` processes; yield each piece as it is done.
 
     Raises Cancelled when `stopping()`, and WorkerDied, also where workers wait for each other without end (on one
     machine; on several they give up after their own patience). However it ends, no process is left.
@@ -197,7 +197,7 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
 
 
 def _died(place: Path, status: int) -> WorkerDied:
-    """What torchrun says of the first worker that ended, with that worker's own last words."""
+    """Describe the first worker that ended, with its own last words, from torchrun's output."""
     said = (place / "torchrun.log").read_text(encoding="utf-8", errors="replace")
     cause = _ROOT_CAUSE.search(said)
     if cause is None:
@@ -211,7 +211,7 @@ def _died(place: Path, status: int) -> WorkerDied:
 
 
 def _last_words(place: Path) -> str:
-    """Of the workers, what they wrote so far."""
+    """Return what the workers wrote so far."""
     logs = sorted(place.glob("*/attempt_0/*/stderr.log"))
     return _tail("\n".join(path.read_text(encoding="utf-8", errors="replace") for path in logs))
 

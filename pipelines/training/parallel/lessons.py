@@ -28,15 +28,15 @@ class Part:
 
     def examples(self, at: Array, context: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Frames f32 [n, 2 · context + 1, features] and classes i64 [n] of the frames `at`."""
-        heard = self.pool.heard(at, context, context)
+        heard = self.pool.student_input(at, context, context)
         return torch.from_numpy(heard), torch.from_numpy(self.targets[at])
 
 
 class Lessons:
-    """What is taught; of it `examined`, the frames that the loss is taken of. `classes`: how many are told apart.
+    """The training data; `examined`: those of its frames on which the loss is measured. `classes`: their number.
 
-    Frames that are taught, as a minute of speech is learnt by heart before a loss on other sentences says how well a
-    net descends: then it rises with every good step.
+    The loss is measured on training frames: a minute of speech is memorised before a loss on other sentences shows how
+    well a net descends, and from then on that one rises with every good step.
     """
 
     def __init__(self, taught: Part, examined: I64, classes: int, context: int, seed: int) -> None:
@@ -50,7 +50,7 @@ class Lessons:
     def batch(self, number: int, size: int, share: int = 0, shares: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Minibatch `number` of `size` examples, or one of its equal shares; epoch after epoch, each in its own order.
 
-        BadInput where a minibatch is larger than all there is.
+        Raises BadInput if a minibatch is larger than the data.
         """
         if size > len(self):
             raise BadInput(f"A minibatch of {size} needs as many examples, and there are {len(self)}.")
@@ -112,7 +112,7 @@ def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int, ex
 
 
 def _classes(outputs: str) -> tuple[int, I64]:
-    """How many classes there are, and that of each senone."""
+    """Return the number of classes, and the class of each senone."""
     from pipelines.models import sphinx
 
     mdef = sphinx.load(sphinx.default_directory()).mdef

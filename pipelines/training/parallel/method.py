@@ -17,7 +17,7 @@ from pipelines.training.parallel.peers import Peers
 
 @dataclass
 class Done:
-    """What a piece came to, as the first worker knows it."""
+    """Result of a piece, as the first worker knows it."""
 
     examples: int
     updates: int
@@ -31,12 +31,12 @@ class Training(Protocol):
         """Train on the next `batches` minibatches, all workers' together, until nothing is on its way any more."""
 
     def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The whole net as it is; asked of all workers, meant for the first."""
+        """The whole net as it is; all workers call it, the first one uses the result."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a worker trains: among whom, on which data, on which device. `back`: a second group of the same workers."""
+    """Context of a worker: its group, data and device. `back`: a second group of the same workers."""
 
     peers: Peers
     back: Peers

@@ -16,7 +16,7 @@ from pipelines.training.module import FeedForward
 
 
 class _Kept(Protocol):
-    """What a forward pass leaves for the backward pass."""
+    """Values that a forward pass keeps for the backward pass."""
 
     x: torch.Tensor
     weight: torch.Tensor

@@ -40,7 +40,7 @@ class Diary:
 
     @contextmanager
     def doing(self, kind: Kind, batch: int = -1) -> Iterator[None]:
-        """What happens in the context is `kind`, of minibatch `batch`."""
+        """Record the time in the context as `kind`, of minibatch `batch`."""
         begin = now_ns()
         yield
         if self._settled is not None:
@@ -95,7 +95,7 @@ class Peers:
         return work
 
     def receive_any(self, vector: torch.Tensor, tag: int = 0) -> int:
-        """Wait for a vector from whoever sends first, and say who (gloo alone can)."""
+        """Wait for the first vector from any worker; return its rank (gloo only)."""
         self.diary.bytes += _bytes(vector)
         work = self.group.recv_anysource([vector], tag)
         work.wait()

@@ -28,7 +28,7 @@ METHODS: Final[dict[Method, Maker]] = {
 }
 
 Group = Callable[[int, Diary], Peers | None]
-"""The first n workers among themselves; None for a worker that is none of them. Asked by all, in the same order."""
+"""A group of the first n workers; None for a worker outside it. All workers call it, in the same order."""
 
 
 def read(job: Job) -> Lessons:
@@ -104,5 +104,5 @@ def _piece(
 
 
 def widest(tasks: Sequence[Task]) -> int:
-    """How many processes a job needs."""
+    """Return the number of processes that a job needs."""
     return max(task.ranks for task in tasks)

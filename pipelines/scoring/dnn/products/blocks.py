@@ -1,7 +1,7 @@
 """Only the blocks of 16 outputs by one input in which a weight is not zero.
 
 Sixteen weights that are kept or cut together are what one register holds (Narang, Undersander & Diamos 2017 prune
-nets in such blocks): what is kept lies in memory in the order of the loop, and a number of 16 bits beside each block
+nets in such blocks): what is kept lies in memory in the order of the loop, and a number of 16 bits per block
 says to which input it belongs. Up to eight frames the outputs lie in the lanes, beyond that the frames do, and no
 result has to be turned. A dense matrix is the case in which all blocks are there.
 

@@ -1,6 +1,6 @@
 """Only the weights that are not zero, row by row: a sparse net (Yu, Seide, Li & Deng 2012).
 
-Compressed sparse rows: for each output its weights side by side, and beside each of them in 16 bits the input that it
+Compressed sparse rows: for each output its weights side by side, and for each of them in 16 bits the input that it
 belongs to. Frames lie in the lanes, so that one weight meets sixteen frames in one multiplication and no sum has to
 be folded; one frame alone is gathered value by value, which no vector helps.
 

@@ -59,7 +59,7 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
 
 
 def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
-    """What the kernels follow without looking: ArrayError where it leads nowhere."""
+    """Check the indices that kernels follow unchecked; raises ArrayError if one is out of range."""
     base, onward, said, symbol = contexts
     span, phones = said.shape
     if not fst.n_states:
