@@ -75,8 +75,6 @@ class StageCount(QObject):
         self._at = 0.0
 
     def _begin(self, snapshot: Snapshot, span: Span) -> None:
-        # What is under way goes by the sums that change now.
-        self._slices.drop()
         self._counting = span
         self._slices.start(_counted(snapshot, span))
         if not snapshot.moving:

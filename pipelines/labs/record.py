@@ -53,7 +53,8 @@ class Record:
         if self.measured is None:
             return None
         try:
-            return self.lab.picture(self.measured)
+            chart = self.lab.picture(self.measured)
+            return chart if chart.layers else None
         except (ArithmeticError, ValueError, LookupError):
             return None  # figures of a stranger's session
 

@@ -153,9 +153,9 @@ def breakdown_in_steps(
     first_frame: int | None = None,
     last_frame: int | None = None,
 ) -> Generator[None, None, Breakdown]:
-    """`breakdown` for a caller with something else to do meanwhile: rests after every kind of span and every row.
+    """`breakdown` for a caller with something else to do meanwhile: rests after the sums, and after every row.
 
-    `track`: up to date; its `stages` must stay as they are until the end.
+    `track`: up to date at the first step; it may grow with the session from then on.
     """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
@@ -166,13 +166,14 @@ def breakdown_in_steps(
     audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
+    # All at once: between two steps the session may have grown, and the sums with it.
     for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
         else:
             found.setdefault((lane, stage), []).append((epoch, part))
-        yield
+    yield
     rows = []
     for lane, stage in _in_order(session, found):
         rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution))

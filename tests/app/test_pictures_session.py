@@ -237,7 +237,7 @@ def test_a_stage_is_explained(
 def test_the_roofline_is_a_picture_of_its_own(pictures: SessionPictures) -> None:
     assert draw(pictures, views=("roofline",)) != draw(pictures, views=("breakdown",))
     assert PictureRequest(("roofline",)).name == "roofline"
-    assert "roofline" not in PictureRequest().shown
+    assert "roofline" not in PictureRequest().ordered_views
 
 
 def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QObject, QTimer
-from sample_session import write_sample
+from sample_session import Sample, write_sample
 
 from app.model.pace import Pace, Slices
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
@@ -81,3 +81,30 @@ def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:
             rests += 1
     assert found == at_once
     assert rests > len(at_once.stages)
+
+
+def test_the_session_may_grow_between_two_steps(tmp_path: Path) -> None:
+    """An epoch and a thousand spans come while the stages of the beginning are worked out."""
+    sample = Sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256)
+    sample.write(512)
+    try:
+        with Session.open(sample.path) as one:
+            track = CostTrack()
+            track.update(one)
+            times = {row.name: row.time_ns for row in breakdown(one, 10, 300, track).stages}
+            for steps in range(4):
+                job = breakdown_in_steps(one, track, 10, 300)
+                for _ in range(steps):
+                    next(job)
+                sample.write(sample.written + 384)
+                one.refresh()
+                track.update(one)
+                while True:
+                    try:
+                        next(job)
+                    except StopIteration as over:
+                        result = over.value
+                        break
+                assert {row.name: row.time_ns for row in result.stages} == times
+    finally:
+        sample.close()

@@ -317,7 +317,7 @@ def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
     assert "operation not permitted" in notice
 
 
-@pytest.mark.parametrize("call", ["record", "mark", "done", "wait", "time_ns", "follow", "run"])
+@pytest.mark.parametrize("call", ["record", "mark", "is_complete", "wait", "time_ns", "follow", "run"])
 def test_whichever_call_hears_of_a_lost_device_tells_of_it(call: str) -> None:
     backend = Streams(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
