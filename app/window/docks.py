@@ -27,7 +27,7 @@ AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 FIRST_SIZE: Final = QSize(1000, 560)
 """Before the docks are shown; what is divided then is divided alike in any other size."""
 
-LOW: Final = 460
+LOW: Final = 540
 """Pixels of height below which a column has two rows at most: the third view is a tab."""
 
 
