@@ -79,7 +79,7 @@ LITTLE = 100_000_000
 
 
 def hold_memory() -> int:
-    block = bytearray(3 * LITTLE)
+    block = bytearray(2_000_000_000)  # far more than what this process has, and its child shares
     block[::4096] = b"x" * len(block[::4096])
     time.sleep(60)
     return len(block)

@@ -167,13 +167,13 @@ def overhead(trees: Trees) -> list[Table]:
 DESK: Final = (
     ("updates per second, live", "updates_per_s", "≥ 30", ".1f"),
     ("of a core, live", "gui_core_share", "≤ 0.35", ".2f"),
-    ("own gaps above 50 ms in a minute", "own_gaps_over_50ms", "0", "d"),
+    ("own gaps above 50 ms in a minute", "own_gaps_over_50ms", "0", ".0f"),
     ("first painting, s", "first_paint_s", "≤ 0.8", ".2f"),
     ("a million spans: open, s", "open_1e6_s", "≤ 1", ".2f"),
     ("a million spans: pan and zoom, ms, p50", "pan_zoom_ms_p50", "", ".1f"),
     ("a million spans: pan and zoom, ms, p99", "pan_zoom_ms_p99", "≤ 16", ".1f"),
     ("memory, MB", "memory_mb", "≤ 400", ".0f"),
-    ("left behind", "leaked", "0", "d"),
+    ("left behind", "leaked", "0", ".0f"),
 )
 """Figures of the window: title, key, what is wanted, format."""
 
