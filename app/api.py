@@ -186,4 +186,4 @@ class Recording:
         from app.export.details import details
         from app.model.report import report
 
-        return report(self.session) | details(self.session)
+        return report(self.session, self._track) | details(self.session, self._track)

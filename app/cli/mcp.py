@@ -58,6 +58,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     from app import api
     from app.cli import compare as verb
     from app.cli._output import finite
+    from app.export.details import slowest_words
     from profiler.session.errors import SessionError
 
     serves = MCPServer[None]("asrscope", instructions=__doc__, log_level="ERROR")
@@ -133,20 +134,6 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         """The recognised words that took longest: ms, RTF, tokens per frame, what became of each (same, substituted,
         inserted; null without a reference) and its reference."""
         with closing(opened(session)) as recording:
-            every = sorted(recording.words(), key=lambda word: -word.ms)
-            rows = [
-                {
-                    "word": word.word,
-                    "kind": word.kind,
-                    "reference": word.reference,
-                    "first_frame": word.first_frame,
-                    "frames": word.frames,
-                    "ms": word.ms,
-                    "rtf": word.rtf,
-                    "tokens_per_frame": word.tokens,
-                }
-                for word in every[: max(0, longest)]
-            ]
-            return finite({"of": len(every), "words": rows})
+            return finite(slowest_words(recording.words(), longest))
 
     return serves

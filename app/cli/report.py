@@ -30,9 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report."""
+    from app.api import Recording
     from app.export import markdown
-    from app.export.details import details
-    from app.model.report import report
     from profiler.session.reader import Session
 
     with ExitStack() as stack:
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         sessions = [stack.enter_context(closing(Session.open(name))) for name in names]
         comparison = compare.report(*sessions) if len(sessions) == 2 else None
         if arguments.json:
-            trees = [report(session) | details(session) for session in sessions]
+            trees = [Recording(session).report() for session in sessions]
             _output.print_json({"schema": 1, "sessions": trees, "comparison": comparison})
             return 0
         lines = [line for session in sessions for line in [*markdown.lines(session), ""]]

@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from app.export.details import QUANTILE_KEYS, details
+from app.export.details import details
 from profiler.export import Format, write_text
 from profiler.plain import clock, one_line, printable
 
@@ -102,8 +102,11 @@ def lines(session: Session) -> list[str]:
     from app.model.report import report
     from app.pictures.request import OUT
     from pipelines.labs import record
+    from profiler.analysis.track import CostTrack
 
-    tree, run = report(session), record.read(session.meta)
+    track = CostTrack()
+    track.update(session)
+    tree, run = report(session, track), record.read(session.meta)
     found = [f"# {escaped(session.path.name)}", ""]
     found += table(("session", "as recorded"), session_facts.origin(session, run))
     if run is not None:
@@ -116,7 +119,7 @@ def lines(session: Session) -> list[str]:
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
     if decoded:
-        found += _distribution(details(session))
+        found += _distribution(details(session, track))
     found += _section("Notes", bullets(_notes(session, tree)))
     if words := session_facts.command(session, run):
         found += _section("To record it again", code(shlex.join(words)))
@@ -169,7 +172,7 @@ def _distribution(known: Tree) -> list[str]:
 
     found: list[str] = []
     if rows := known["percentiles"]:
-        keys = ("mean_ms", *QUANTILE_KEYS, "highest_ms")
+        keys = [key for key in rows[0] if key.endswith("_ms")]
         head = ("stage", "frames", *(key.removesuffix("_ms") + " ms" for key in keys))
         body = ((row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys)) for row in rows)
         found += _section("Time per frame", table(head, body, head[1:]))
@@ -195,7 +198,7 @@ def _distribution(known: Tree) -> list[str]:
                 milliseconds(row["ms"]),
                 f"{row['rtf']:.3f}",
                 count(row["tokens_per_frame"]),
-                "" if row["error"] in (None, SAME) else row["error"],
+                "" if row["kind"] in (None, SAME) else row["kind"],
                 row["reference"] or "",
             )
             for row in rows

@@ -22,8 +22,8 @@ ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
 
 
-def report(session: Session) -> Tree:
-    """The JSON object of `run` and `show` for an open session."""
+def report(session: Session, track: CostTrack | None = None) -> Tree:
+    """The JSON object of `run` and `show` for an open session; `track`: up to date, where there is one."""
     from pipelines.audio.word_errors import total_of, transcribed
     from profiler import counting
     from profiler.analysis import device
@@ -31,8 +31,9 @@ def report(session: Session) -> Tree:
     from profiler.analysis.track import CostTrack
     from profiler.machine.roofs.table import sound_drift
 
-    track = CostTrack()
-    track.update(session)
+    if track is None:
+        track = CostTrack()
+        track.update(session)
     parts = breakdown(session, track=track)
     waits = latency.of_session(session, track)
     counted = counting.by_stage(session)

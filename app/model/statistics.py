@@ -21,7 +21,8 @@ WHOLE: Final = "whole frame"
 COUNTED: Final = ("frontend", "scoring", "search", "transfer")
 """Groups whose stages have a distribution: they work on frames."""
 
-QUANTILES: Final = (0.5, 0.9, 0.99)
+QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+"""The percentiles by name, rising."""
 
 BINS: Final = 60
 SLOWEST: Final = 50
@@ -42,7 +43,7 @@ class Statistics:
         name: a stage, or WHOLE.
         frames: number of frames that it worked on.
         mean: ms per frame.
-        quantiles: ms per frame at QUANTILES.
+        quantiles: ms per frame at QUANTILES, in their order.
         highest: ms of the slowest frame.
         edges: [bins + 1] ms, of the histogram.
         counts: [bins] frames in each; the first and the last have what lies beyond the ends, too.
@@ -61,9 +62,9 @@ class Statistics:
     slowest_ms: F64
 
 
-def stage_names(session: Session) -> tuple[str, ...]:
+def stage_names(session: Session, track: CostTrack) -> tuple[str, ...]:
     """WHOLE, then the stages that work on frames and have run, in the order in which they were declared."""
-    ran = set(np.unique(session.spans["stage"]).tolist())
+    ran = {stage for (_, stage, _), _ in track.stages.totals()}
     stages = (s.name for n, s in session.stages.items() if n in ran and s.group in COUNTED)
     return WHOLE, *dict.fromkeys(stages)
 
@@ -88,7 +89,7 @@ def statistics(session: Session, track: CostTrack, name: str, first: int, last: 
     top = top or float(ms.max()) or 1.0
     least = 0.0 if least < FROM_ZERO * top or least == top else least
     counts, edges = np.histogram(np.clip(ms, least, top), BINS, (least, top))
-    low, middle, high = (float(q) for q in np.quantile(ms, QUANTILES))
+    low, middle, high = (float(q) for q in np.quantile(ms, list(QUANTILES.values())))
     return Statistics(
         name,
         len(ms),

@@ -43,7 +43,7 @@ class PivotView(TableView):
         utterances = [one for one in session.utterances.in_time if one.first_frame < end]
         begins = np.array([one.first_frame for one in utterances], np.int64)
         ends = np.minimum([one.end_frame for one in utterances], end).astype(np.int64)
-        whole, *names = stage_names(session)
+        whole, *names = stage_names(session, snapshot.track)
         sums = stage_sums(session, names, begins, end)
         dearest_first = np.argsort(-sums.sum(axis=1), kind="stable")
         names = [names[at] for at in dearest_first]

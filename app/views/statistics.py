@@ -30,8 +30,6 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
 AROUND = 40.0
 """Frames shown on both sides of one that is gone to."""
 
-TITLES = ("p50", "p90", "p99")
-
 
 class Histogram(StillPlot):
     """Frames over their time, and lines at the percentiles."""
@@ -86,7 +84,7 @@ class Histogram(StillPlot):
     def _lines(self, shown: Statistics, area: QRectF, x_of: Callable[[float], float]) -> None:
         """Lines at the percentiles, with texts that give way to each other."""
         metrics = small_metrics()
-        for title, value in zip(TITLES, shown.quantiles, strict=True):
+        for title, value in zip(QUANTILES, shown.quantiles, strict=True):
             x = round(x_of(value)) + 0.5
             pen = QPen(theme().color("text"), 1, Qt.PenStyle.DashLine)
             self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
@@ -139,7 +137,7 @@ class StatisticsView(View):
     def draw(self, snapshot: Snapshot) -> None:
         """Count the frames of the range again."""
         self._soon.stop()
-        names = stage_names(snapshot.session)
+        names = stage_names(snapshot.session, snapshot.track)
         known = [self.stage.itemData(at) for at in range(self.stage.count())]
         if list(names) != known:
             chosen = self.stage.currentData()
@@ -225,7 +223,7 @@ class StatisticsView(View):
         if model is None:
             return self.tr("No frames in range yet.")
         quantiles = ", ".join(
-            f"{title} {milliseconds(value)} ms" for title, value in zip(TITLES, model.quantiles, strict=True)
+            f"{title} {milliseconds(value)} ms" for title, value in zip(QUANTILES, model.quantiles, strict=True)
         )
         return self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
             model.name,
@@ -237,11 +235,11 @@ class StatisticsView(View):
 
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""
-        headers = ["stage", "mean ms", *(f"p{100 * q:.0f} ms" for q in QUANTILES)]
+        headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
         headers = [self.tr(text) for text in (*headers, "highest ms", "frames", "highest at", "at frame")]
         snapshot = self.snapshot
         rows: list[list[object]] = []
-        for name in () if snapshot is None else stage_names(snapshot.session):
+        for name in () if snapshot is None else stage_names(snapshot.session, snapshot.track):
             assert snapshot is not None
             one = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
             if one is not None:

@@ -61,7 +61,7 @@ def test_the_reference_client_reads_sessions(folder: Path) -> None:
     both = folder / "one.asrs", folder / "two.asrs"
     assert answer("compare") == json.loads(here("compare", *both, "--json").stdout)
     assert answer("predict")["predicted_rtf"] < answer("predict")["rtf"]
-    assert len(answer("words")["words"]) == 2 < answer("words")["of"]
+    assert len(answer("words")["rows"]) == 2 < answer("words")["of"]
     for name in ("outside", "absolute"):
         assert answers[name].is_error
         assert "is no session in" in answers[name].content[0].text

@@ -52,7 +52,7 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
     assert track is not None
-    names = stage_names(session)
+    names = stage_names(session, track)
     assert names[0] == WHOLE
     assert len(names) > 3
     for name in names[1:]:
