@@ -152,11 +152,11 @@ def main(arguments: list[str] | None = None) -> int:
     as_json = parser.parse_args(arguments).json
     found = tuple(availability())
     if as_json:
-        told = {
+        reported = {
             "devices": [asdict(each) for each in found],
             "obstacles": {key: unavailable_choices(key, found) for key in KEYS},
         }
-        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.write(json.dumps(reported) + "\n")
     else:
         for each in found:
             sys.stdout.write(f"{'here' if each.available else 'absent':8} {each.name:10} {each.reason}\n")

@@ -93,7 +93,6 @@ def hold_memory() -> int:
         (crash, 30.0, "signal 11"),
         (fail, 30.0, "traceback: KeyError: 'text'"),
         (lambda: time.sleep(60) or 0, 0.3, "killed after"),
-        (hold_memory, 30.0, "killed after"),
         (lambda: sys.stdout.write("\x1b[2J") and 0, 30.0, "control characters on a stream"),
         (lambda: sys.stderr.write("x" * 5000) and 2, 30.0, "a sentence of over 1,000 characters"),
     ],
@@ -102,6 +101,14 @@ def test_the_end_of_a_command_is_a_finding_or_none(work, seconds, fault, tmp_pat
     limits = driver.Limits(seconds, LITTLE)
     found = driver.faults(driver.forked(work, tmp_path, limits), limits)
     assert any(one.startswith(fault) for one in found) if fault else not found
+
+
+def test_a_command_that_takes_too_much_memory_is_killed_before_its_time(tmp_path):
+    limits = driver.Limits(50.0, LITTLE)
+    ended = driver.forked(hold_memory, tmp_path, limits)
+    assert ended.seconds < limits.seconds / 2
+    assert ended.bytes > LITTLE
+    assert driver.faults(ended, limits)[0].startswith("killed after")
 
 
 def test_changes_outside_the_folder_of_an_attack_are_found(tmp_path):

@@ -97,7 +97,7 @@ def _small(png: bytes) -> bytes:
 
 def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
     found = [run.finding.verdict for run in runs.values() if run.finding is not None]
-    *most, last = [f"{found.count(v)} {told}" for v, told in COUNTED.items() if v in found] or ["0"]
+    *most, last = [f"{found.count(v)} {reported}" for v, reported in COUNTED.items() if v in found] or ["0"]
     missing = [name for name in labs.names() if name not in runs]
     lead = LEAD.format(
         command=command,

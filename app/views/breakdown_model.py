@@ -39,7 +39,7 @@ PARTED: Final = ("scoring", "search")
 SELECTION, SINCE_CHANGE, WHOLE = "selection", "since change", "whole"
 
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
-NOT_TOLD = "not told"
+NOT_RECORDED = "not recorded"
 
 REASONS: Final = {
     NO_DEVICE: (
@@ -50,7 +50,7 @@ REASONS: Final = {
     ),
     NO_ROOFS: ("not separated: machine not calibrated", "machine not calibrated", "not calibrated"),
     NO_SCORING: ("none: nothing was scored here", "nothing was scored", "none scored"),
-    NOT_TOLD: ("not recorded in this session", "not recorded"),
+    NOT_RECORDED: ("not recorded in this session", "not recorded"),
     NOTHING: ("none in this range", "none"),
 }
 """Why a category is zero: in words, and in fewer for a narrow column."""
@@ -229,7 +229,7 @@ def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS
         elif name == OTHER_PROGRAMS and not _counts_other_programs(session):
-            reasons[name] = NOT_TOLD
+            reasons[name] = NOT_RECORDED
     return reasons
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -27,7 +25,6 @@ from app.style.theme import font
 from app.views.breakdown_model import stretch_of
 from app.views.stage_view import StageView
 from app.views.table_twin import Table
-from pipelines.config import Value
 from profiler.analysis.categories import PART_NAMES
 
 WHAT, GIVES, RTF = range(3)
@@ -102,6 +99,8 @@ class FasterView(StageView):
         )
 
     def _rebuild(self) -> None:
+        """Make rows for other stages or changes; the change that is chosen stays so."""
+        before = self.chosen()
         self.tree.clear()
         for one in self._candidates:
             row = QTreeWidgetItem(self.tree)
@@ -112,6 +111,8 @@ class FasterView(StageView):
                 below = QTreeWidgetItem(row, [f"{title}: {why}"])
                 below.setFirstColumnSpanned(True)
                 below.setData(WHAT, CHANGE, change)
+                if change == before:
+                    self.tree.setCurrentItem(below)
         self.tree.expandAll()
 
     def _fill(self) -> None:
@@ -145,6 +146,11 @@ class FasterView(StageView):
         self.tree.clear()
         self.set_note("")
 
+    def set_picture(self, on: bool) -> None:
+        """In a picture nothing can be tried."""
+        self.try_it.setVisible(not on)
+        self.about.setVisible(not on)
+
     def model(self) -> tuple[Candidate, ...]:
         """Return the stages ranked."""
         return self._candidates
@@ -168,8 +174,7 @@ class FasterView(StageView):
     def _try_current(self) -> None:
         change = self.chosen()
         if change is not None:
-            wanted: Mapping[str, Value] = change.settings
-            self.tried.emit(dict(wanted))
+            self.tried.emit(dict(change.settings))
 
     # -- in words and figures --------------------------------------------------------------------
 
@@ -189,16 +194,10 @@ class FasterView(StageView):
     def table(self) -> Table:
         """Return one row per stage, and one per change below it."""
         headers = [
-            self.tr(t)
-            for t in (
-                "stage",
-                "change",
-                "ms per frame",
-                "share",
-                "headroom",
-                "could give",
-                "RTF at least",
-                "why",
+            self.tr(text)
+            for text in (
+                *("stage", "change", "ms per frame", "share", "headroom"),
+                *("could give", "lowest RTF", "why"),
             )
         ]
         rows: list[list[object]] = []

@@ -10,6 +10,7 @@ from app.charts.scale import milliseconds
 from app.model.configurations import Configurations, differing
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
+from app.model.time_axis import TimeAxis
 from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
@@ -28,17 +29,27 @@ class PivotView(TableView):
     id = "pivot"
     title = "Stages by utterance"
 
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        self._counted: Table = (), ()
+
     def draw(self, snapshot: Snapshot) -> None:
-        """Renew the rows."""
+        """Sum up the spans again, and renew the rows."""
+        self._counted = self._count(snapshot)
         super().draw(snapshot)
         self.set_note(self.tr("ms per 10 ms frame · start to cursor"), self.tr("ms per frame"))
 
+    def clear(self) -> None:
+        """Show nothing."""
+        self._counted = (), ()
+        super().clear()
+
     def table(self) -> Table:
         """Return ms per frame of every stage: a row per configuration, then one per utterance begun."""
-        snapshot = self.snapshot
+        return self._counted
+
+    def _count(self, snapshot: Snapshot) -> Table:
         titles = [self.tr(text) for text in ("utterance", "at", "configuration")]
-        if snapshot is None:
-            return titles, []
         session, end = snapshot.session, snapshot.cursor_frame
         utterances = [one for one in session.utterances.in_time if one.first_frame < end]
         begins = np.array([one.first_frame for one in utterances], np.int64)
@@ -76,7 +87,7 @@ class PivotView(TableView):
 
     def summary(self) -> str:
         """Return one sentence: the utterance whose frames take longest."""
-        headers, rows = self.table()
+        headers, rows = self._counted
         column = headers.index(self.tr(WHOLE)) if rows else 0
         known = [row for row in rows if row[1] and row[column] != "–"]
         if not known:

@@ -11,9 +11,7 @@ from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.style.theme import theme
-
-SAME: Final = (0.98, 1.02)
-"""Within these a difference is none."""
+from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, EQUAL, NO_DIFFERENCE
 
 ROW: Final = 20.0
 """Pixels of a row."""
@@ -26,8 +24,6 @@ AIR: Final = 1.1
 LEAST_REACH: Final = 1.25
 MOST_REACH: Final = 20.0
 """The axis reaches so far at least and at most from 1, on both sides; AIR beyond the rows."""
-
-FASTER, SLOWER, NO_DIFFERENCE = "B faster", "A faster", "no difference"
 
 
 class RatioRow(NamedTuple):
@@ -76,14 +72,14 @@ class Ratios(StillPlot):
         band = theme().color("muted")
         band.setAlpha(70)
         self.bars(
-            [QRectF(QPointF(x_of(SAME[0]), area.top()), QPointF(x_of(SAME[1]), area.bottom()))],
+            [QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))],
             band,
         )
         for y, row in zip(middles, self.rows, strict=True):
             self._row(row, y, x_of)
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)
             flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-            decided = row.verdict in (FASTER, SLOWER)
+            decided = row.verdict in (A_FASTER, B_FASTER)
             self.text(self.tr(row.verdict), box, flags, "text" if decided else "muted")
 
     def _row(self, row: RatioRow, y: float, x_of: Callable[[float], float]) -> None:
@@ -91,10 +87,10 @@ class Ratios(StillPlot):
         if row.ends is not None:
             line = QLineF(x_of(row.ends[0]), y, x_of(row.ends[1]), y)
             self.intervals([line], QPen(color, 1), beam=7.0)
-        sign = {NO_DIFFERENCE: "s", FASTER: "d", SLOWER: "d"}.get(row.verdict, "o")
+        sign = {NO_DIFFERENCE: "s", A_FASTER: "d", B_FASTER: "d"}.get(row.verdict, "o")
         fill = QColor(theme().card) if sign == "o" else color
         self.spots([QPointF(x_of(row.ratio), y)], [9.0], [color], [fill], sign, 1.5)
 
     @staticmethod
     def _color(verdict: str) -> QColor:
-        return theme().color({FASTER: "ok", SLOWER: "danger"}.get(verdict, "muted"))
+        return theme().color({B_FASTER: "ok", A_FASTER: "danger"}.get(verdict, "muted"))

@@ -183,6 +183,10 @@ class StatisticsView(View):
             self._redraw()
         return self._model
 
+    def set_picture(self, on: bool) -> None:
+        """In a picture nothing is pressed; what the histogram is of stays."""
+        self.next.setVisible(not on)
+
     # -- the slowest frames ----------------------------------------------------------------------
 
     def go_to_next(self) -> None:

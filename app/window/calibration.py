@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from PySide6.QtCore import QDateTime
 from PySide6.QtWidgets import QWidget
 
@@ -37,7 +37,7 @@ class CalibrationDialog(CommandDialog):
         """Show ladder and rates as the picture has them, and what is missing."""
         from app.pictures.calibration import CalibrationPicture
 
-        tree = json.loads(printed)
+        tree = msgspec.json.decode(printed)
         at = QDateTime.fromSecsSinceEpoch(int(tree["measured_at"] or 0))
         self.state.setText(self.tr("Last measured: {0}").format(at.toString("yyyy-MM-dd HH:mm")))
         picture = CalibrationPicture(tree)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +27,12 @@ from app.views.table_twin import Table, TableModel, TableTwin
 from profiler.process import children
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.views.breakdown_model import StageLine
     from app.window.main_window import MainWindow
+
+tr = partial(QCoreApplication.translate, "CommandDialog")
 
 VERB: Final = tuple(children.python("-m", "app.cli.main"))
 SIZE: Final = QSize(860, 620)
@@ -44,7 +50,7 @@ LEAST_SHARE: Final = 0.05
 
 
 class CommandDialog(QDialog):
-    """Progress, then sentences and tables. A subclass overrides `show_result` and, before it, calls `start`."""
+    """Progress, then what `show_result` adds: a subclass overrides it."""
 
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -83,7 +89,10 @@ class CommandDialog(QDialog):
     # -- for subclasses --------------------------------------------------------------------------
 
     def show_result(self, printed: bytes) -> None:
-        """Show what the command printed (override); msgspec.MsgspecError where it cannot be read."""
+        """Show what the command printed (override).
+
+        Raises `msgspec.MsgspecError`, `KeyError` or `IndexError` where it cannot be read.
+        """
         raise NotImplementedError
 
     def add_sentence(self, text: str) -> None:
@@ -173,6 +182,35 @@ class CommandDialog(QDialog):
             else:
                 parts.append(one.text())
         QGuiApplication.clipboard().setText("\n\n".join(parts))
+
+
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """The ends of an interval of ratios; an en dash where there is none."""
+    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
+
+
+def session_to_measure(window: MainWindow) -> Path | None:
+    """The session shown, if something can be measured with it now; else None, and the window says why."""
+    why, session = window.explain_unavailable_reason(), window.playhead.session
+    if why is None and session is not None:
+        return session.path
+    window.notices.info(why or "")
+    return None
+
+
+def stage_to_measure(window: MainWindow, stage: str) -> tuple[str, StageLine | None] | None:
+    """The name and, if the breakdown has it, the line of a stage: of the one that it explains if `stage` is empty.
+
+    None where that is a group or nothing; the window then says what to choose.
+    """
+    tree = window.desk.breakdown.tree
+    chosen = tree.explained()
+    name = stage or (chosen.name if chosen is not None else "")
+    line = next((line for line in tree.stages if line.name == name), None)
+    if line is None and not stage:
+        window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
+        return None
+    return name, line
 
 
 def open_over(window: MainWindow, dialog: CommandDialog) -> None:

@@ -10,8 +10,9 @@ import msgspec
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.model.recent import SESSION_SUFFIX
+from app.model.report_lines import number
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over
 from pipelines.config import Value, value_text
 from profiler.plain import counted
 
@@ -100,8 +101,8 @@ class Comparison(CommandDialog):
                 f"{row.a_s:.3f}",
                 f"{row.b_s:.3f}",
                 f"{row.ratio:.3f}",
-                "–" if row.ci95 is None else f"{row.ci95[0]:.3f} – {row.ci95[1]:.3f}",
-                "–" if row.p_adjusted is None else f"{row.p_adjusted:.4f}",
+                interval_text(row.ci95),
+                number(row.p_adjusted, ".4f"),
                 self.tr(row.verdict),
             ]
             for row in found.stages
@@ -112,7 +113,7 @@ class Comparison(CommandDialog):
 
     def _summary(self, result: Result) -> str:
         overall = result.overall
-        interval = "" if overall.ci95 is None else f" ({overall.ci95[0]:.3f} – {overall.ci95[1]:.3f})"
+        interval = "" if overall.ci95 is None else f" ({interval_text(overall.ci95)})"
         how = self.tr("in turns") if result.interleaved else self.tr("one after the other")
         return self.tr("{0}: B takes {1}{2} of A's time, over {3} {4}, {5} s of audio.").format(
             self.tr(overall.verdict),

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.model.report_lines import number
+from app.window.command_dialog import (
+    VERB,
+    CommandDialog,
+    interval_text,
+    open_over,
+    session_to_measure,
+    stage_to_measure,
+)
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -81,9 +89,9 @@ class Confirmation(CommandDialog):
             [
                 one.name,
                 one.change or "",
-                _number(one.predicted),
-                _number(one.measured_ratio),
-                "–" if one.ci95 is None else f"{one.ci95[0]:.3f} – {one.ci95[1]:.3f}",
+                number(one.predicted, ".3f"),
+                number(one.measured_ratio, ".3f"),
+                interval_text(one.ci95),
                 agrees[one.agrees],
                 one.unavailable or one.why or "",
             ]
@@ -93,17 +101,9 @@ class Confirmation(CommandDialog):
         self.add_table(title, ([self.tr(text) for text in titles], rows))
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
 def confirm(window: MainWindow, stage: str = "") -> None:
     """Confirm the verdict of a stage; without a name, of the one that the breakdown explains."""
-    why, session = window.explain_unavailable_reason(), window.playhead.session
-    if why is not None or session is None:
-        window.notices.info(why or "")
-        return
-    shown = window.desk.breakdown.tree.explained()
-    wanted = stage or (shown.name if shown is not None else "")
-    dialog = Confirmation(session.path, wanted, window)
-    open_over(window, dialog)
+    session = session_to_measure(window)
+    chosen = None if session is None else stage_to_measure(window, stage)
+    if session is not None and chosen is not None:
+        open_over(window, Confirmation(session, chosen[0], window))

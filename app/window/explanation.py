@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QWidget
 
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure, stage_to_measure
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.views.breakdown_model import StageLine
     from app.window.main_window import MainWindow
-
-tr = partial(QCoreApplication.translate, "Explanation")
 
 EXPLAIN: Final = (*VERB, "explain", "--json")
 
@@ -134,16 +130,8 @@ def _interval(low: float, high: float) -> str:
 
 def explain(window: MainWindow, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    why, session = window.explain_unavailable_reason(), window.playhead.session
-    if why is not None or session is None:
-        window.notices.info(why or "")
-        return
-    tree = window.desk.breakdown.tree
-    shown = tree.explained()
-    wanted = stage or (shown.name if shown is not None else "")
-    recorded = next((line for line in tree.stages if line.name == wanted), None)
-    if not stage and recorded is None:
-        window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
-        return
-    dialog = Explanation(session.path, wanted, window, recorded=recorded)
-    open_over(window, dialog)
+    session = session_to_measure(window)
+    chosen = None if session is None else stage_to_measure(window, stage)
+    if session is not None and chosen is not None:
+        name, recorded = chosen
+        open_over(window, Explanation(session, name, window, recorded=recorded))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.model.report_lines import number
 from app.style.plain_text import Button
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over, session_to_measure
 from pipelines.config import Value, value_text
 from profiler.plain import counted
 
@@ -94,33 +95,24 @@ class Trial(CommandDialog):
         rounds = counted(check.rounds, self.tr("round"), self.tr("rounds"))
         self.state.setText(self.tr("Measured on this machine, now: {0} of {1}.").format(rounds, check.audio))
         self.add_sentence(
-            self.tr("Time with the change: {0} of the time without it; predicted were {1}.").format(
+            self.tr("Time with the change: {0} of the time without it; the prediction was {1}.").format(
                 _ratio(check.ratio, check.ci95), _ratio(check.predicted_ratio, None)
             )
         )
         self.add_sentence(
             self.tr("RTF here and now {0} → {1}; of the session {2}, predicted {3}.").format(
-                *map(_rtf, (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
+                *(number(rtf, ".4f") for rtf in (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
             )
         )
         headers = [self.tr(t) for t in ("stage", "predicted", "measured", "95 % interval")]
-        rows = [[row.name, _plain(row.predicted), _plain(row.ratio), _interval(row.ci95)] for row in check.stages]
+        rows = [
+            [row.name, number(row.predicted, ".2f"), number(row.ratio, ".2f"), interval_text(row.ci95)]
+            for row in check.stages
+        ]
         self.add_table(self.tr("Time with the change over time without it"), (headers, rows))
         for sentence in found.assumptions:
             self.add_sentence(sentence)
         self.keep.setEnabled(True)
-
-
-def _plain(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
-
-
-def _rtf(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
 
 
 def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:
@@ -131,14 +123,11 @@ def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:
 
 def try_change(window: MainWindow, settings: Mapping[str, Value]) -> None:
     """Try settings on the session shown."""
-    why, session = window.explain_unavailable_reason(), window.playhead.session
-    if why is not None or session is None:
-        window.notices.info(why or "")
-        return
 
     def keep(kept: Mapping[str, Value]) -> None:
         for key, value in kept.items():
             window.pipeline.set(key, value)
 
-    dialog = Trial(session.path, settings, window, keep)
-    open_over(window, dialog)
+    session = session_to_measure(window)
+    if session is not None:
+        open_over(window, Trial(session, settings, window, keep))

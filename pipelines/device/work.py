@@ -138,9 +138,9 @@ class DeviceWork:
 
     def take_notices(self) -> list[str]:
         """Return new messages on the device for the user, each once."""
-        told = self.device.notices
-        notices = list(dict.fromkeys(told))
-        told.clear()
+        reported = self.device.notices
+        notices = list(dict.fromkeys(reported))
+        reported.clear()
         return notices
 
     def end_block(self, first_frame: int, frames: int) -> None:

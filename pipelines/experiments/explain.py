@@ -114,8 +114,8 @@ def explain(
             if cancelled():
                 raise Cancelled
             progress(f"replaying {stage}", again.rounds / ROUNDS)
-            told = again.decode(counts=number >= 0)
-            again.replay(counts=told)
+            reported = again.decode(counts=number >= 0)
+            again.replay(counts=reported)
             if again.rounds == ROUNDS:
                 break
     return again.explanation(table)

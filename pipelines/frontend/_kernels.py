@@ -23,7 +23,7 @@ FALL_MEMORY = 0.5  # … and a quieter one fast
 MASK_DECAY = 0.85  # decay per frame of the peak that masks what follows it
 MASK_LEVEL = 0.2  # level, relative to that peak, of what is masked
 MAX_GAIN = 20.0  # a channel is never changed by more than this factor
-SMOOTHED_CHANNELS = 4  # gains are averaged over so many neighbours on each side
+SMOOTHED_CHANNELS = 4  # gains are averaged over this many neighbours on each side
 
 POWER, NOISE, FLOOR, PEAK = range(4)  # rows of the noise state
 

@@ -50,7 +50,7 @@ class Params(Parameters, frozen=True, kw_only=True):
         int,
         setting(
             "Largest batch",
-            "Batches go in powers of two up to so many frames of real speech.",
+            "Batches go in powers of two up to this number of frames of real speech.",
             unit="frames",
             ge=1,
             le=128,

@@ -30,9 +30,9 @@ MOST: Final = 0.5
 class Params(Parameters, frozen=True, kw_only=True):
     """The reference workload of the note: thousands of mixtures, dozens of Gaussians, 40 floats."""
 
-    senones: Annotated[int, setting("Senones", "The sweep goes in powers of two up to so many.", ge=16, le=1 << 20)] = (
-        4096
-    )
+    senones: Annotated[
+        int, setting("Senones", "The sweep goes in powers of two up to this number.", ge=16, le=1 << 20)
+    ] = 4096
     gaussians: Annotated[int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)] = 42
     dimensions: Annotated[int, setting("Dimensions", "Floats of a frame of features.", ge=1, le=1024)] = 40
     batch: Annotated[
@@ -113,7 +113,7 @@ class Mixtures:
 
         groups = senones // LANES
         some, x = self.parameters[:groups], self.x[:frames]
-        # Rows of the scores lie as far apart as the kernel is told: each size has scores of its own.
+        # Rows of the scores are as far apart as the argument of the kernel says: each size has scores of its own.
         into = self.scores.ravel()[: frames * senones].reshape(frames, senones)
         return lambda: kernels.dense(x, some, self._tile, self._sums, into, 0, groups)
 

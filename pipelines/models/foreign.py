@@ -87,8 +87,8 @@ def _graph(path: Path, kept: Any) -> Any:
 
     from pipelines.models.onnx.graph import OnnxModel
 
-    told = {**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}
-    return msgspec.convert(told, OnnxModel)
+    reported = {**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}
+    return msgspec.convert(reported, OnnxModel)
 
 
 def _run_child(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:

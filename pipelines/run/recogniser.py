@@ -64,12 +64,12 @@ class Recogniser:
 
     def take_notices(self) -> list[str]:
         """Return new messages for the user, each once."""
-        told: list[str] = []
+        reported: list[str] = []
         if isinstance(self.scorer, DeviceScorer):
-            told += self.scorer.take_notices()
+            reported += self.scorer.take_notices()
         if isinstance(self.search, DeviceViterbi):
-            told += self.search.take_notices()
-        return told
+            reported += self.search.take_notices()
+        return reported
 
     def register(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--passes", type=int, default=defaults.passes, help="of each sentence")
     made.add_argument("--human-passes", type=int, default=defaults.human_passes, help="of each recording")
-    made.add_argument("--shards", type=int, help="make no more than so many, the first ones")
+    made.add_argument("--shards", type=int, help="make only the first N")
     made.add_argument(
         "--labels",
         action="store_true",

@@ -89,7 +89,7 @@ class PerFrame:
         self._begins = np.zeros(FIRST_ROOM, np.int64)
         self._share: list[F64] = []
         self._rest: list[F64] = []
-        # Sums before each group of stretches, known of the first so many: made when they are asked for.
+        # Sums before each group of stretches, known of the first ones: made when they are asked for.
         self._before: list[F64] = []
         self._summed: list[int] = []
         # Rows of which something is not zero: pages that nobody has written to take no memory.

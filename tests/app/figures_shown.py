@@ -301,12 +301,12 @@ def wer_of_page(o: Opened) -> Values:
 
 def cost_by_hand(o: Opened) -> float | None:
     """Every span of every lane, recorded or lost, at what a span cost; with the counters where they were read."""
-    told = o.session.meta.get("recorder") or {}
+    reported = o.session.meta.get("recorder") or {}
     lanes = o.session.lanes.values()
-    if "ns_per_span" not in told:
+    if "ns_per_span" not in reported:
         return None
-    ns = sum((lane.recorded + lane.dropped) * told["ns_per_span"] for lane in lanes)
-    reading = told.get("ns_per_counted_span") or 0.0
+    ns = sum((lane.recorded + lane.dropped) * reported["ns_per_span"] for lane in lanes)
+    reading = reported.get("ns_per_counted_span") or 0.0
     ns += sum((lane.recorded + lane.dropped) * reading for lane in lanes if lane.decode)
     events = o.session.meta.get("device_events") or {}
     ns += events.get("events", 0) * events.get("ns_per_event", 0.0)

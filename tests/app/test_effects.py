@@ -259,8 +259,8 @@ def test_a_turn_of_the_settings_before_shows_no_effect_of_those_after(flipped: R
     ab(flipped, 3)
     turns = [(flipped.end - 500 * back, back in (0, 3, 4)) for back in range(6)]
     for end, is_b in turns:
-        told = effects_of(cast("Any", flipped)).in_force(cast("Any", flipped), flipped.track, end)
-        assert (told is not None) == is_b, f"the turn that ends at frame {end}"
+        reported = effects_of(cast("Any", flipped)).in_force(cast("Any", flipped), flipped.track, end)
+        assert (reported is not None) == is_b, f"the turn that ends at frame {end}"
         assert flipped.effect(SELECTION, end=end) is not None, "the toggle tells it at any time"
 
 

@@ -61,9 +61,9 @@ def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
     real.pipeline.choose("gmm")
     real.runs.start()
     control = real.runs.control
-    told: list[str] = []
-    control.progress.connect(lambda stage, _: told.append(stage))
-    qtbot.waitUntil(lambda: bool(told), timeout=SOON_MS)  # it is up, and has begun
+    reported: list[str] = []
+    control.progress.connect(lambda stage, _: reported.append(stage))
+    qtbot.waitUntil(lambda: bool(reported), timeout=SOON_MS)  # it is up, and has begun
     os.kill(process_id(control), number)
     qtbot.waitUntil(lambda: bool(errors(real)), timeout=SOON_MS)
     (text,) = errors(real)

@@ -44,8 +44,8 @@ def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, changes: dict
 def test_what_is_no_session_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")
     path.write_bytes(window.base()[:9000] if content is None else content)
-    told = desk.look_at(path)
-    assert told is not None
+    reported = desk.look_at(path)
+    assert reported is not None
 
 
 def test_painters_of_widgets_end_whatever_happens() -> None:

@@ -87,10 +87,10 @@ def test_what_fails_keeps_its_table_and_the_others_are_written(
     monkeypatch.setattr(measurements, "ENTRIES", entries)
     monkeypatch.setattr(measurements, "PAGE", page)
     assert measurements.main([]) == 1
-    told = capsys.readouterr().err
-    assert "one is left as it was: There is no speech." in told
-    assert "two is left as it was" in told
-    assert "(--only NAME): slow." in told
+    reported = capsys.readouterr().err
+    assert "one is left as it was: There is no speech." in reported
+    assert "two is left as it was" in reported
+    assert "(--only NAME): slow." in reported
     now = page.read_text(encoding="utf-8")
     places_now = places(now, [e.name for e in entries])
     shown = {name: now[slice(*ends)] for name, ends in places_now.items()}

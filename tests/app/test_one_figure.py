@@ -334,7 +334,7 @@ def opened(
     window: Callable[..., MainWindow],
     tmp_path: Path,
 ) -> Iterator[Opened]:
-    path, told = session_file
+    path, reported = session_file
     w = window()
     assert w.open_session(path)
     # Everything at once: without it the breakdown shows what came after the last change.
@@ -346,7 +346,7 @@ def opened(
         QCoreApplication.processEvents()
     w.desk.views["breakdown"].settle()
     with Session.open(path) as session:
-        yield Opened(session, tmp_path, w, told)
+        yield Opened(session, tmp_path, w, reported)
 
 
 def test_every_figure_is_the_same_in_all_places(opened: Opened) -> None:
@@ -356,8 +356,8 @@ def test_every_figure_is_the_same_in_all_places(opened: Opened) -> None:
 
 def test_the_losses_of_the_tangled_session_are_those_that_were_made(tmp_path: Path) -> None:
     with Session.open(tangled_session.write(tmp_path / "t.asrs")) as session:
-        told = report(session)["recorder"]
-    lost = {key: told[key] for key in ("dropped", "misplaced", "missed")}
+        reported = report(session)["recorder"]
+    lost = {key: reported[key] for key in ("dropped", "misplaced", "missed")}
     assert lost == {
         "dropped": tangled_session.DROPPED,
         "misplaced": tangled_session.MISPLACED,

@@ -182,7 +182,7 @@ def figures(headline: Headline) -> dict[str, tuple[str, str]]:
 def test_figures_are_of_what_is_shown(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
     for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
         draw(pictures, **options)
-    whole, early, late, then = (figures(told.headline) for _, told in telling)
+    whole, early, late, then = (figures(reported.headline) for _, reported in telling)
     assert whole["RTF"][1] == "whole run"
     assert early["RTF"][1] == "0:00.0 – 0:02.0"
     assert late["RTF"][1] == "0:08.0 – 0:10.2"
@@ -197,21 +197,21 @@ def test_words_are_counted_where_figures_are(switched: Path, telling: list[tuple
     for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
         draw(pictures, **options)
     pictures.close()
-    told = [figures(told.headline)["WER"] for _, told in telling]
-    assert told[1] == ("16.7 %", "6 words")
-    assert told[2][0] == "0.0 %"
-    assert told[2][1] == "3 words"
-    assert told[3] == ("–", "")
+    reported = [figures(reported.headline)["WER"] for _, reported in telling]
+    assert reported[1] == ("16.7 %", "6 words")
+    assert reported[2][0] == "0.0 %"
+    assert reported[2][1] == "3 words"
+    assert reported[3] == ("–", "")
 
 
 def test_a_selection_drives_the_figures(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
     draw(pictures, select=("1..2",))
     draw(pictures, select=("synthetic-0002",))
-    (first, told), (second, _) = telling
-    assert figures(told.headline)["RTF"][1] == "0:01.0 – 0:02.0"
+    (first, reported), (second, _) = telling
+    assert figures(reported.headline)["RTF"][1] == "0:01.0 – 0:02.0"
     assert first.selected == (100, 200)
     assert second.selected == (512, 768)
-    assert told.origin["selection"] == "1..2"
+    assert reported.origin["selection"] == "1..2"
 
 
 def test_a_stage_is_explained(
@@ -302,17 +302,17 @@ def test_settings_are_those_then_in_force(
     pictures = SessionPictures(switched)
     draw(pictures, **options)
     pictures.close()
-    ((_, told),) = telling
-    (toggle, *_) = told.headline.toggles
+    ((_, reported),) = telling
+    (toggle, *_) = reported.headline.toggles
     assert toggle.title == "Gaussian selection"
     assert toggle.on is on
     assert text in toggle.text
     assert ("since" in toggle.text) == bool(text)
-    assert ("gmm.selection.enabled=true" in told.caption[0]) is on
-    assert f"gmm.selection.enabled={str(on).lower()}" in told.origin["settings"]
-    assert told.origin.get("changes", "").count(" at ") == len(changes)
+    assert ("gmm.selection.enabled=true" in reported.caption[0]) is on
+    assert f"gmm.selection.enabled={str(on).lower()}" in reported.origin["settings"]
+    assert reported.origin.get("changes", "").count(" at ") == len(changes)
     for moment in changes:
-        assert f"at {moment}" in told.caption[0]
+        assert f"at {moment}" in reported.caption[0]
 
 
 @pytest.fixture
@@ -350,12 +350,12 @@ def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
     pictures = SessionPictures(flipped)
     draw(pictures, **options)
     pictures.close()
-    ((_, told),) = telling
-    toggle, skipping, *_ = told.headline.toggles
+    ((_, reported),) = telling
+    toggle, skipping, *_ = reported.headline.toggles
     assert (toggle.effect and toggle.effect.text) == effect
     assert skipping.effect is None
-    assert told.origin.get("effects") == (effect and f"Gaussian selection: {effect}")
-    sheet = ViewPicture((), told.headline, (), 1280)
+    assert reported.origin.get("effects") == (effect and f"Gaussian selection: {effect}")
+    sheet = ViewPicture((), reported.headline, (), 1280)
     lay_out(sheet, QSize(1280, 800))
     drawn = " ".join(text.text for text in texts(sheet))
     assert (effect or "") in drawn
@@ -371,7 +371,7 @@ def test_the_headline_is_as_high_with_an_effect_as_without(
     draw(pictures, at_s=5.0)
     draw(pictures)
     pictures.close()
-    sheets = [ViewPicture((), told.headline, (), 1280) for _, told in telling]
+    sheets = [ViewPicture((), reported.headline, (), 1280) for _, reported in telling]
     assert len({sheet.layout().itemAt(0).sizeHint().height() for sheet in sheets}) == 1
     for sheet in sheets:
         sheet.deleteLater()
@@ -381,13 +381,13 @@ def test_the_caption_names_session_machine_drift_and_command(
     pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     draw(pictures, range_s=(1.0, 2.0))
-    ((_, told),) = telling
-    assert "sample.asrs" in told.caption[1]
-    assert "Imaginary CPU, 2 cores" in told.caption[1]
-    assert "drift of the roofs not measured" in told.caption[1]
-    assert told.caption[2].startswith("asrscope export sample.asrs --png OUT")
-    assert told.origin["range"] == "0:01.00 – 0:02.00"
-    assert told.origin["drawn with"].startswith("Qt 6.")
+    ((_, reported),) = telling
+    assert "sample.asrs" in reported.caption[1]
+    assert "Imaginary CPU, 2 cores" in reported.caption[1]
+    assert "drift of the roofs not measured" in reported.caption[1]
+    assert reported.caption[2].startswith("asrscope export sample.asrs --png OUT")
+    assert reported.origin["range"] == "0:01.00 – 0:02.00"
+    assert reported.origin["drawn with"].startswith("Qt 6.")
 
 
 def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp: QApplication) -> None:
@@ -402,9 +402,9 @@ def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
 ) -> None:
     """The sample's configuration is none of ours."""
     draw(pictures)
-    ((_, told),) = telling
-    assert told.headline.toggles == ()
-    assert told.caption[0] == "settings of another version"
+    ((_, reported),) = telling
+    assert reported.headline.toggles == ()
+    assert reported.caption[0] == "settings of another version"
 
 
 def test_a_place_without_a_range_is_the_whole_session(pictures: SessionPictures) -> None:
@@ -421,5 +421,5 @@ def test_a_picture_says_how_many_utterances_have_a_transcript(
     pictures = SessionPictures(KEPT / "v2-0.1.0.asrs")
     draw(pictures)
     pictures.close()
-    ((_, told),) = telling
-    assert figures(told.headline)["WER"][1] == "3 words; 1 of 2 utterances have a transcript"
+    ((_, reported),) = telling
+    assert figures(reported.headline)["WER"][1] == "3 words; 1 of 2 utterances have a transcript"

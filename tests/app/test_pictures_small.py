@@ -89,11 +89,11 @@ def test_every_category_and_their_sum_are_in_the_picture(
     size: tuple[int, int],
 ) -> None:
     drawn: list[Text] = []
-    told: list[str] = []
+    reported: list[str] = []
 
     def look(sheet: QWidget, *_: object, **__: object) -> bytes:
         drawn.extend(text for text in texts(sheet) if not text.seen.isEmpty())
-        told.extend(faults(sheet))
+        reported.extend(faults(sheet))
         return b""
 
     monkeypatch.setattr(writers, "_file", look)
@@ -102,4 +102,4 @@ def test_every_category_and_their_sum_are_in_the_picture(
     for name in CATEGORIES:
         assert CATEGORY_TITLES[name] in shown, name
     assert [text for text in shown if text.startswith("sum ")]
-    assert told == []
+    assert reported == []

@@ -56,13 +56,13 @@ def test_a_job_longer_than_a_slice_rests_after_each_and_goes_on_where_it_was(
 
 
 def test_what_is_dear_is_not_added_to_the_drawing_of_a_moving_cursor(qtbot) -> None:
-    parent, told = QObject(), []
-    pace = Pace(parent, 1, lambda: told.append(None), apart=True)
+    parent, reported = QObject(), []
+    pace = Pace(parent, 1, lambda: reported.append(None), apart=True)
     pace.ask(moving=True)
-    assert not told
-    qtbot.waitUntil(lambda: len(told) == 1)
+    assert not reported
+    qtbot.waitUntil(lambda: len(reported) == 1)
     pace.ask(moving=False)
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:

@@ -58,11 +58,11 @@ def test_a_collision_and_a_cut_are_reported(page: QWidget) -> None:
     QPushButton("a text too long for it", page).setGeometry(150, 60, 50, 24)
     page.show()
     settle()
-    told = faults(page)
-    assert len(told) == 3
-    assert sum("collide" in one and "beneath all" in one for one in told) == 1
-    assert sum(one.startswith("cut off: “a sentence") for one in told) == 1
-    assert sum(one.startswith("cut off: “a text too long") for one in told) == 1
+    reported = faults(page)
+    assert len(reported) == 3
+    assert sum("collide" in one and "beneath all" in one for one in reported) == 1
+    assert sum(one.startswith("cut off: “a sentence") for one in reported) == 1
+    assert sum(one.startswith("cut off: “a text too long") for one in reported) == 1
 
 
 VERDICTS = sorted(set(VERDICT_OF.values()))

@@ -259,9 +259,9 @@ def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
     assert line is not None
     said = explanation(line, desk.breakdown.tree.stages)
     assert " %" in said
-    told = desk.breakdown.panel.text
-    assert told.replace("\xa0", " ") == said
-    assert " %" not in told
+    reported = desk.breakdown.panel.text
+    assert reported.replace("\xa0", " ") == said
+    assert " %" not in reported
     assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
 
 

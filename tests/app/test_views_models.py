@@ -250,8 +250,8 @@ def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
 
 def test_other_programs_that_nobody_counted_are_not_none() -> None:
     ms = np.array([1.0 if name == "compute" else 0.0 for name in CATEGORIES])
-    told = Stage(0, "decode.block", "decode", ("other_programs_ns",))
-    for stages, reason in (({}, bm.NOT_TOLD), ({0: told}, bm.NOTHING)):
+    reported = Stage(0, "decode.block", "decode", ("other_programs_ns",))
+    for stages, reason in (({}, bm.NOT_RECORDED), ({0: reported}, bm.NOTHING)):
         session = SimpleNamespace(stages=stages, configs=[], calibration=())
         assert bm._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
 

@@ -76,15 +76,15 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) ->
     a, b, c = (drawn.place(x, 1e9).x() for x in (0.1, 1.0, 10.0))
     assert b - a == pytest.approx(c - b)
     assert drawn.place(1.0, 1e9).y() > drawn.place(1.0, 1e10).y()
-    told: list[str] = []
-    drawn.chosen.connect(told.append)
+    reported: list[str] = []
+    drawn.chosen.connect(reported.append)
     for point in drawn.points:
         where = drawn.place(point.intensity, point.rate)
         assert drawn.rect().contains(where.toPoint())
     emit = next(p for p in drawn.points if p.name == "search.emit")
     where = drawn.place(emit.intensity, emit.rate)
     qtbot.mouseClick(drawn.viewport(), Qt.MouseButton.LeftButton, pos=where.toPoint())
-    assert told == ["search.emit"]
+    assert reported == ["search.emit"]
     assert drawn.spot_at(QPointF(-100, -100)) is None
     assert drawn.spot_at(QPointF(where)).tip == drawn.sentence(emit)
     assert "of what its bandwidth allows (ridge at 2)" in drawn.sentence()

@@ -57,26 +57,26 @@ def move(desk: Desk, columns: int) -> None:
 def test_what_is_due_between_two_drawings_is_done_with_the_next_one(
     qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parent, told, now = QObject(), [], [100.0]
+    parent, reported, now = QObject(), [], [100.0]
     monkeypatch.setattr("app.model.pace.time", SimpleNamespace(monotonic=lambda: now[0]))
-    pace = Pace(parent, 200, lambda: told.append(None))
+    pace = Pace(parent, 200, lambda: reported.append(None))
     pace.ask(moving=True)
-    assert len(told) == 1
+    assert len(reported) == 1
     now[0] += 0.16
     pace.ask(moving=True)
     assert pace._timer.interval() in range(40 + AT_NEXT_MS, 45 + AT_NEXT_MS)
     now[0] += 0.038  # timers are of whole milliseconds
     pace.ask(moving=True)
-    assert len(told) == 2
+    assert len(reported) == 2
     assert not pace._timer.isActive()
 
 
 def test_what_is_due_is_done_though_nothing_is_drawn_any_more(qtbot) -> None:
-    parent, told = QObject(), []
-    pace = Pace(parent, 1, lambda: told.append(None))
+    parent, reported = QObject(), []
+    pace = Pace(parent, 1, lambda: reported.append(None))
     pace.ask(moving=True)
     pace.ask(moving=True)
-    qtbot.waitUntil(lambda: len(told) == 2)
+    qtbot.waitUntil(lambda: len(reported) == 2)
 
 
 def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(

@@ -309,10 +309,10 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     assert window.when.is_idle()
     assert window.notices.banners[-1].text.startswith("The measurement before is still ending")
     window.show_lab()
-    told = []
-    window._lab.runs.failed.connect(told.append)
+    reported = []
+    window._lab.runs.failed.connect(reported.append)
     window._lab.runs.start("call-costs", {})
-    assert told == [leaving.unavailable_reason()]
+    assert reported == [leaving.unavailable_reason()]
     assert window.explain_unavailable_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

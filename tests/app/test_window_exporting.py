@@ -123,9 +123,9 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
         window.desk.form.hide()
         window.pipeline.set("search.beam", 9.0)
     assert files[0] == files[1]
-    image, told = QImage(str(target)), json.loads(QImageReader(str(target)).text("asrscope"))
+    image, reported = QImage(str(target)), json.loads(QImageReader(str(target)).text("asrscope"))
     assert (image.width(), image.height()) == (3200, 2000)
-    assert "search.beam=9 " not in told["settings"]
+    assert "search.beam=9 " not in reported["settings"]
 
 
 def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, picture, answer, tmp_path):
@@ -341,9 +341,9 @@ def test_the_menu_offers_every_format_there_is(window):
 def test_data_that_cannot_be_written_are_an_error(qtbot, window, answer):
     target = answer("no/such/folder/stages.csv")
     window.actions_.trigger("export.csv")
-    told = exported(qtbot, window)
+    reported = exported(qtbot, window)
     assert window.notices.banners[-1].kind == "error"
-    assert told == f"{target}: the export cannot be written there: no such file or directory."
+    assert reported == f"{target}: the export cannot be written there: no such file or directory."
 
 
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):

@@ -121,7 +121,7 @@ def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
-    assert "35.5% (34.0% – 37.0%) of the time without it; predicted were 33.3%" in copied
+    assert "35.5% (34.0% – 37.0%) of the time without it; the prediction was 33.3%" in copied
     assert "score.gaussians\t0.30\t–\t–" in copied
     qtbot.mouseClick(made.keep, Qt.MouseButton.LeftButton)
     assert kept == [{"block": 16}]

@@ -60,9 +60,9 @@ def test_every_lab_has_a_card_under_its_group(page):
     one = page()
     assert list(one.gallery.tiles) == list(labs.every())
     for name, tile in one.gallery.tiles.items():
-        told = tile.state_text().split(" · ")
-        assert told[0] == "not tried yet"
-        assert ("needs a GPU" in told) == labs.load(name).wants_device
+        reported = tile.state_text().split(" · ")
+        assert reported[0] == "not tried yet"
+        assert ("needs a GPU" in reported) == labs.load(name).wants_device
     assert "needs a GPU" in one.gallery.tiles["matrix-200"].state_text()
     assert "about 12 s" in one.gallery.tiles["exp-share"].state_text()
     assert one.gallery.tiles[NAME].accessibleName() == labs.load(NAME).claim
@@ -241,7 +241,7 @@ def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeyp
 
 
 def test_the_page_loads_nothing_heavy(tmp_path):
-    told = python(
+    reported = python(
         """
         import sys
         from app.application import application
@@ -259,7 +259,7 @@ def test_the_page_loads_nothing_heavy(tmp_path):
         """,
         tmp_path,
     )
-    assert told.split() == ["[]"]
+    assert reported.split() == ["[]"]
 
 
 def test_headings_begin_where_their_cards_do(page):

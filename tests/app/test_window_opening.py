@@ -69,7 +69,7 @@ def run(code: str, tmp_path: Path, width: int, height: int) -> str:
 
 
 def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: Path) -> None:
-    told = run(
+    reported = run(
         """
         from app.application import application
         from app.window.main_window import MainWindow
@@ -91,13 +91,13 @@ def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: P
         1280,
         800,
     ).split()
-    assert told == ["True", "1280", "768", *["True"] * 4]
+    assert reported == ["True", "1280", "768", *["True"] * 4]
 
 
 def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
     tmp_path: Path,
 ) -> None:
-    told = run(
+    reported = run(
         f"""
         import sys
         from PySide6.QtCore import QTimer
@@ -135,7 +135,7 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
         1600,
         1000,
     )
-    assert told.splitlines()[:4] == [
+    assert reported.splitlines()[:4] == [
         "skeleton painted: True with charts: False",
         "charts loaded: True",
         f"faces: {FONT_FAMILY}",
@@ -144,7 +144,7 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
 
 
 def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: Path) -> None:
-    told = run(
+    reported = run(
         """
         from PySide6.QtCore import QPoint
         from app.application import application
@@ -175,7 +175,7 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
         1600,
         1000,
     ).split()
-    assert told == ["True"] * 6
+    assert reported == ["True"] * 6
 
 
 def test_a_session_of_almost_no_time_is_not_one_of_none(window: Callable[..., MainWindow], tmp_path: Path) -> None:

@@ -121,23 +121,23 @@ def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline, key):
     )
     box.setFocus()
     box.selectAll()
-    told = []
-    pipeline.refused.connect(lambda *refused: told.append(refused))
+    reported = []
+    pipeline.refused.connect(lambda *refused: reported.append(refused))
     qtbot.keyClicks(box, "99999")
     assert box.text().startswith("99999")
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert (pipeline.value(key), box.text()) == (before, shown)
-    ((of, sentence),) = told
+    ((of, sentence),) = reported
     assert of == key
     assert sentence.endswith("; 99999 is not taken.")
     assert "must be a number from 1 to " in sentence
 
 
 def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
-    told = []
-    pipeline.refused.connect(lambda key, text: told.append(text))
+    reported = []
+    pipeline.refused.connect(lambda key, text: reported.append(text))
     assert not pipeline.set("frames.skip", 99)
-    assert "frames.skip" in told[0]
+    assert "frames.skip" in reported[0]
     assert pipeline.value("frames.skip") == 1
 
 
@@ -299,10 +299,10 @@ def test_a_choice_that_cannot_be_made_is_grey_with_its_reason(cellar: PipelineFo
     item = glass.editor.model().item(1)
     assert not item.isEnabled()
     assert item.toolTip() == settings.obstacle(pipeline.next, "glass", "flute")
-    told: list[str] = []
-    pipeline.refused.connect(lambda _, text: told.append(text))
+    reported: list[str] = []
+    pipeline.refused.connect(lambda _, text: reported.append(text))
     assert not pipeline.set("glass", "flute")
-    assert told == [item.toolTip()]
+    assert reported == [item.toolTip()]
     pipeline.set("colour", "white")
     assert item.isEnabled()
     assert pipeline.set("glass", "flute")
@@ -378,10 +378,10 @@ def test_switching_selection_on_selects_whatever_the_method(pipeline):
 def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
     code = 'print(\'{"obstacles": {"device": {"mps": "no"}}}\')'
     probe = DeviceProbe((sys.executable, "-c", code))
-    with qtbot.waitSignal(probe.found, timeout=SOON_MS) as told:
+    with qtbot.waitSignal(probe.found, timeout=SOON_MS) as reported:
         probe.ask()
         probe.ask()
-    assert told.args == [{"device": {"mps": "no"}}]
+    assert reported.args == [{"device": {"mps": "no"}}]
     for command in ((sys.executable, "-c", "print('no')"), ("/no/such/program",)):
         silent = DeviceProbe(command)
         silent.found.connect(lambda *_: pytest.fail("it knows nothing"))

@@ -73,12 +73,12 @@ def test_the_end_of_a_run_is_reported_once(qtbot, playhead, recording):
     run = recording()
     run.write(100)
     playhead.open(run.path)
-    told = []
-    playhead.ended.connect(told.append)
+    reported = []
+    playhead.ended.connect(reported.append)
     run.close()
     qtbot.waitUntil(lambda: not playhead.live)
     qtbot.wait(150)
-    assert told == ["closed"]
+    assert reported == ["closed"]
     assert not playhead._timer.isActive()
 
 
@@ -132,13 +132,13 @@ def test_nothing_is_delivered_after_closing(qtbot, playhead, recording):
     run = recording()
     run.write(100)
     playhead.open(run.path)
-    told = []
-    playhead.changed.connect(told.append)
+    reported = []
+    playhead.changed.connect(reported.append)
     playhead.close()
     run.write(200)
     qtbot.wait(200)
     playhead.tick()
-    assert told == []
+    assert reported == []
     assert playhead.snapshot() is None
 
 

@@ -17,15 +17,15 @@ SELECTION, BLOCK = "gmm.selection.enabled", "block"
 @pytest.fixture
 def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The comparisons requested of workers, in order."""
-    told: list[object] = []
+    reported: list[object] = []
     plain = RunControl.compare
 
     def compare(self: RunControl, other) -> None:
-        told.append(other)
+        reported.append(other)
         plain(self, other)
 
     monkeypatch.setattr(RunControl, "compare", compare)
-    return told
+    return reported
 
 
 def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, finished) -> None:

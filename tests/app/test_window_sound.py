@@ -77,9 +77,9 @@ def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo: Path) -> No
 
 
 def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> None:
-    told = [utterance(stereo, channel=0), utterance(stereo, 300, begin_s=5.0, channel=0)]
-    assert [(begin, end) for _, begin, end in pieces_of(told, 200, 400)] == [(200, 300), (0, 100)]
-    samples, rate, places = together(told, 200, 400)
+    reported = [utterance(stereo, channel=0), utterance(stereo, 300, begin_s=5.0, channel=0)]
+    assert [(begin, end) for _, begin, end in pieces_of(reported, 200, 400)] == [(200, 300), (0, 100)]
+    samples, rate, places = together(reported, 200, 400)
     assert places == [Piece(0.0, 200, 300), Piece(pytest.approx(1.02), 300, 400)]
     assert len(samples) == round(2.02 * rate)
     assert [frame_at(places, at) for at in (0.0, 0.5, 1.01, 1.025, 9.0)] == [
@@ -102,9 +102,9 @@ def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> N
 )
 def test_what_cannot_be_read_is_said_in_a_sentence(stereo: Path, change: dict[str, Any], why: str) -> None:
     path = Path(change.pop("path", stereo))
-    with pytest.raises(SoundError, match=why) as told:
+    with pytest.raises(SoundError, match=why) as reported:
         read(utterance(path, **change), 0, 300)
-    assert str(told.value).endswith(".")
+    assert str(reported.value).endswith(".")
 
 
 def test_text_under_the_name_of_a_recording_is_not_played(tmp_path: Path) -> None:
@@ -210,16 +210,16 @@ def test_what_is_absent_is_said_in_one_sentence(opened: MainWindow, here: str, m
         monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     else:
         why = "Sound cannot be played"
-    told: list[str] = []
-    opened.sound.failed.connect(told.append)
+    reported: list[str] = []
+    opened.sound.failed.connect(reported.append)
     opened.playhead.seek(100)
     opened.sound.toggle()
     if here == "as it is" and opened.sound.playing:
         opened.sound.stop()
         return
-    assert len(told) == 1
-    assert why in told[0]
-    assert told[0].count(". ") == 0
-    assert told[0].endswith(".")
-    assert [b.text for b in opened.notices.banners if b.kind == "error"] == told
+    assert len(reported) == 1
+    assert why in reported[0]
+    assert reported[0].count(". ") == 0
+    assert reported[0].endswith(".")
+    assert [b.text for b in opened.notices.banners if b.kind == "error"] == reported
     assert isinstance(opened.sound, Sound)

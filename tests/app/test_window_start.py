@@ -37,8 +37,8 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
         tmp_path,
     ).splitlines()
     assert loaded[0] == ""
-    told = {name for name in loaded[1].split() if not name.startswith("pipelines.config.")}
-    assert told <= {
+    reported = {name for name in loaded[1].split() if not name.startswith("pipelines.config.")}
+    assert reported <= {
         "pipelines",
         "pipelines.config",
         "pipelines.config.presets",
@@ -79,7 +79,7 @@ def test_the_window_is_there_before_what_is_in_it_is_loaded(tmp_path):
 
 
 def test_a_window_that_is_closed_before_it_is_complete_ends_the_program(tmp_path):
-    told = python(
+    reported = python(
         """
         from PySide6.QtCore import QTimer
         from app import gui
@@ -103,11 +103,11 @@ def test_a_window_that_is_closed_before_it_is_complete_ends_the_program(tmp_path
         """,
         tmp_path,
     ).split()
-    assert told == ["0"]
+    assert reported == ["0"]
 
 
 def test_a_window_that_cannot_be_completed_ends_the_program(tmp_path):
-    told = python(
+    reported = python(
         """
         from app import gui
 
@@ -119,12 +119,12 @@ def test_a_window_that_cannot_be_completed_ends_the_program(tmp_path):
         """,
         tmp_path,
     ).split()
-    assert told == ["1"]
+    assert reported == ["1"]
 
 
 def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
     worker = Path(__file__).with_name("window_worker.py")
-    told = python(
+    reported = python(
         f"""
         import sys
         from PySide6.QtCore import QTimer
@@ -146,7 +146,7 @@ def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
         """,
         tmp_path,
     ).split()
-    assert told == ["True", "0"]
+    assert reported == ["True", "0"]
     (session,) = (tmp_path / "sessions").glob("*.asrs")
     assert Session.open(session).state == "stopped"
     assert list((tmp_path / "data").rglob("crash.log"))

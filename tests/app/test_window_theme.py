@@ -110,9 +110,9 @@ def test_the_style_sheet_is_filled_from_the_table(tokens: Tokens):
 
 
 def test_setting_a_theme_reaches_palette_and_listeners(qtbot):
-    with qtbot.waitSignal(theme_changed) as told:
+    with qtbot.waitSignal(theme_changed) as reported:
         set_theme("light")
-    assert told.args == [LIGHT]
+    assert reported.args == [LIGHT]
     assert theme() is LIGHT
     assert QApplication.palette().window().color() == LIGHT.color("surface")
 

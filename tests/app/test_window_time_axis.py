@@ -117,9 +117,9 @@ def test_a_replay_keeps_the_range_that_the_user_chose():
 
 def test_selection_is_ordered_and_whole_frames(qtbot):
     axis = finished(100.0)
-    with qtbot.waitSignal(axis.selection_changed) as told:
+    with qtbot.waitSignal(axis.selection_changed) as reported:
         axis.select(7.004, 3.0)
-    assert told.args == [(3.0, 7.004)]
+    assert reported.args == [(3.0, 7.004)]
     assert axis.selected_frames == (300, 700)
     axis.select(5.0, 5.001)
     assert axis.selected is None

@@ -178,11 +178,11 @@ def test_a_net_is_named_or_a_file_of_either_kind(qtbot, pipeline, tmp_path):
     entries = {action.text(): action for action in menu.actions() if action.text()}
     assert list(entries) == [*option.shipped(), "A file…"]
     assert entries["base"].isChecked()
-    told: list[str] = []
-    box.chosen.connect(told.append)
+    reported: list[str] = []
+    box.chosen.connect(reported.append)
     box.set_path("other.onnx")
     entries["base"].trigger()
-    assert told == ["base"]
+    assert reported == ["base"]
 
 
 def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, window):
@@ -197,10 +197,10 @@ def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, w
         assert [a.text() for a in submenu.actions()] == [presets.load(n).title for n in members]
         for name, action in zip(members, submenu.actions(), strict=True):
             assert action.isEnabled() == (missing_file(presets.load(name).config) is None)
-    told: list[str] = []
-    button.chosen.connect(told.append)
+    reported: list[str] = []
+    button.chosen.connect(reported.append)
     button.choices.actions()[1].trigger()
-    assert told == [presets.names("")[1]]
+    assert reported == [presets.names("")[1]]
     w = window()
     for group in presets.groups():
         member = w.welcome.findChild(QPushButton, f"preset-{presets.names(group)[0]}")

@@ -228,21 +228,21 @@ def texts(root: QWidget) -> list[Text]:
 
 def faults(root: QWidget) -> list[str]:
     """Sentences about texts of `root` that overlap or are cut off."""
-    told = []
+    reported = []
     drawn = texts(root)
     for text in drawn:
         lost = (text.ink.width() - text.seen.width(), text.ink.height() - text.seen.height())
         gone = text.seen.isEmpty() and (text.across or text.down)
         cut = (lost[0] > CUT and not text.across) or (lost[1] > CUT and not text.down)
         if cut and not gone:
-            told.append(f"cut off: {text}")
+            reported.append(f"cut off: {text}")
     seen = [text for text in drawn if not text.seen.isEmpty()]
     for text, other in _overlapping(seen):
         both = text.seen & other.seen
         both = text.shape.intersected(other.shape).boundingRect() & both
         if min(both.width(), both.height()) > TOUCHING:
-            told.append(f"collide: {text} and {other}")
-    return told
+            reported.append(f"collide: {text} and {other}")
+    return reported
 
 
 def _overlapping(texts: list[Text]) -> Iterator[tuple[Text, Text]]:
@@ -260,13 +260,13 @@ def cut_short(root: QWidget) -> list[str]:
 
     Not included: labels on charts (flags, words), which give way to each other.
     """
-    told = []
+    reported = []
     for label in root.findChildren(Elided):
         # A title may stand on two lines.
         whole = label.text().replace("\n", " ") in (label.full, *label._shorter)
         if label.isVisibleTo(root) and not whole:
-            told.append(f"cut short: “{label.text()}” of “{label.full}”")
+            reported.append(f"cut short: “{label.text()}” of “{label.full}”")
     for bars in root.findChildren(StageTree):
         if bars.isVisibleTo(root):
-            told += [f"cut short: {text}" for text in texts(bars) if "…" in text.text]
-    return told
+            reported += [f"cut short: {text}" for text in texts(bars) if "…" in text.text]
+    return reported

@@ -223,9 +223,9 @@ def written(name):
 def test_no_text_speaks_of_a_note_that_no_reader_has(name):
     lab = labs.load(name)
     assert lab.source.startswith("note ")
-    told = [*written(name), *record.lines(record.Record(name, lab, lab.parameters, None, None))]
-    assert lab.measured.split(".")[0] in " ".join(told)
-    assert [text for text in told if re.search(r"\bnotes?\b", text, re.IGNORECASE)] == []
+    reported = [*written(name), *record.lines(record.Record(name, lab, lab.parameters, None, None))]
+    assert lab.measured.split(".")[0] in " ".join(reported)
+    assert [text for text in reported if re.search(r"\bnotes?\b", text, re.IGNORECASE)] == []
 
 
 def test_a_run_as_text_holds_the_claims_number_against_ours():

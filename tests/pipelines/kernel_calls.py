@@ -145,11 +145,11 @@ def each(arguments: Call, change: Callable[[Array], Any]) -> Call:
 
 def _recorder(kernel: Dispatcher, calls: dict[Any, Call]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
-        told = tuple(
+        reported = tuple(
             (a.shape, a.strides, a.dtype.char) if isinstance(a, np.ndarray) else (type(a), a) for a in leaves(arguments)
         )
-        if told not in calls and len(calls) < MAX_CALLS:
-            calls[told] = each(arguments, _copy)
+        if reported not in calls and len(calls) < MAX_CALLS:
+            calls[reported] = each(arguments, _copy)
         return kernel(*arguments)
 
     return call

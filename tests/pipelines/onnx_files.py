@@ -71,8 +71,8 @@ def node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *more: by
 def ends(name: str, shape: Sequence[int | str] | None, kind: int = 1) -> bytes:
     """ValueInfoProto of an input or output."""
     axes = [part(1, part(2, axis) if isinstance(axis, str) else integer(1, axis)) for axis in shape or ()]
-    told = b"" if shape is None else part(2, b"".join(axes))
-    return part(1, name) + part(2, part(1, integer(1, kind) + told))
+    reported = b"" if shape is None else part(2, b"".join(axes))
+    return part(1, name) + part(2, part(1, integer(1, kind) + reported))
 
 
 def model(

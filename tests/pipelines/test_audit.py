@@ -165,10 +165,10 @@ def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_pa
     changed = {"dnn.shrink": "low-rank", "dnn.senones": "active", "frames.skip": 2}
     assert exact_of(assign(net, {**changed, "dnn.dtype": "int8"})) == net
     found = audit(assign(net, changed), items[:1], quiet, never)
-    told = report(found)
-    assert 0 < told["shares"]["senones"] < 0.5
-    assert told["frames_copied"] == pytest.approx(0.5, abs=0.01)
-    assert told["score_error_asked"] > 0
+    reported = report(found)
+    assert 0 < reported["shares"]["senones"] < 0.5
+    assert reported["frames_copied"] == pytest.approx(0.5, abs=0.01)
+    assert reported["score_error_asked"] > 0
     exact = audit(net, items[:1], quiet, never)
     assert report(exact)["frames_copied"] == 0.0
     assert exact.near.largest < 1e-3  # sums of blocks of another size are taken in another order

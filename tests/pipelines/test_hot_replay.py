@@ -291,7 +291,7 @@ class Search:
         self.kept += 1
 
     def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
-        clock, can = self.viterbi.told
+        clock, can = self.viterbi.replay_limits
         if not can:
             return {}
         clock.advance(500)
@@ -300,7 +300,7 @@ class Search:
 
 def with_search(rig: Rig, can: bool = True) -> Any:
     search = object.__new__(Viterbi)
-    search.told = rig.clock, can  # type: ignore[attr-defined]
+    search.replay_limits = rig.clock, can  # type: ignore[attr-defined]
     return search
 
 

@@ -283,11 +283,11 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
 
 
 def test_what_a_setting_needs_is_made_in_the_setup_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
+    reported = []
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))  # nothing kept: it must be made
     from pipelines.models import sphinx
 
     config = settings.assign(Config(), {"frames.skip": 2, "frames.rule": "conditional"})
-    made = scoring.build_scorer(config, sphinx.load(sphinx.default_directory()), lambda what, f: told.append(what))
+    made = scoring.build_scorer(config, sphinx.load(sphinx.default_directory()), lambda what, f: reported.append(what))
     assert made.needs(config) is None
-    assert told
+    assert reported

@@ -171,9 +171,9 @@ def test_a_graph_that_asks_for_too_much_is_one_sentence(
     assert path.stat().st_size < 80 << 20
     if bomb is repeating:
         patient_for(2, monkeypatch)
-    told = refused(path)
+    reported = refused(path)
     if bomb is repeating:
-        assert "takes over 2 s to read" in told
+        assert "takes over 2 s to read" in reported
 
 
 def patient_for(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,11 +76,11 @@ def test_two_processes_build_one_graph_once(tmp_path, cache):
 def test_who_waits_for_another_can_be_cancelled(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     target = store.path_of(recipe)
-    told = []
+    reported = []
     with store.workplace(target, lambda: None) as place:
         with pytest.raises(Cancelled):
-            graphs.obtain(recipe, lambda stage, fraction: told.append(stage), lambda: bool(told))
-        assert told == ["waiting for another program that builds this graph"]
+            graphs.obtain(recipe, lambda stage, fraction: reported.append(stage), lambda: bool(reported))
+        assert reported == ["waiting for another program that builds this graph"]
         assert place.exists()
     assert list(cache.iterdir()) == []
 
@@ -186,9 +186,9 @@ def test_a_graph_of_another_layout_is_refused(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(GraphError, match="graph version 1"):
         load(path)
-    told = []
-    assert graphs._cached(path, lambda stage, fraction: told.append(stage)) is None
-    assert told == ["replacing a damaged graph in the cache"]
+    reported = []
+    assert graphs._cached(path, lambda stage, fraction: reported.append(stage)) is None
+    assert reported == ["replacing a damaged graph in the cache"]
 
 
 @pytest.mark.parametrize("damage", ["file", "link", "folder"])

@@ -163,10 +163,10 @@ def test_any_text_is_rows_or_a_sentence(
     try:
         rows = transcripts.read(file).rows
     except AudioError as error:
-        told = str(error)
+        reported = str(error)
     else:
-        told = "."
+        reported = "."
         assert rows
         assert all(row.file for row in rows)
-    assert told.endswith(".")
-    assert "\n" not in told
+    assert reported.endswith(".")
+    assert "\n" not in reported

@@ -84,12 +84,12 @@ def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | No
 def _places(threads: list[threading.Thread]) -> str:
     """Where each thread waits."""
     frames = sys._current_frames()
-    told = []
+    reported = []
     for rank, thread in enumerate(threads):
         frame = frames.get(thread.ident or 0)
         stack = traceback.extract_stack(frame)[-4:] if frame is not None else ()
-        told.append(f"{rank}: {', '.join(f'{at.name} {at.lineno}' for at in stack) or 'ended'}")
-    return "; ".join(told)
+        reported.append(f"{rank}: {', '.join(f'{at.name} {at.lineno}' for at in stack) or 'ended'}")
+    return "; ".join(reported)
 
 
 def lessons(examples: int = 96, context: int = 1, seed: int = 1) -> Lessons:

@@ -187,9 +187,9 @@ def test_what_this_machine_has_agrees_with_what_the_process_did() -> None:
         after, faults_after = group.read(), resource.getrusage(resource.RUSAGE_THREAD)
         counted = dict(zip(names, (b - a for a, b in zip(before[2:], after[2:], strict=True)), strict=True))
         del touched
-        told = faults_after.ru_minflt + faults_after.ru_majflt - faults.ru_minflt - faults.ru_majflt
+        reported = faults_after.ru_minflt + faults_after.ru_majflt - faults.ru_minflt - faults.ru_majflt
         # The two readings lie a few microseconds apart.
-        assert counted["page_faults"] == pytest.approx(told, abs=20)
+        assert counted["page_faults"] == pytest.approx(reported, abs=20)
         assert after[0] > before[0]
         cost = read_cost_ns(group)
         assert cost > 0

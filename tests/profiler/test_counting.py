@@ -312,22 +312,22 @@ def test_missed_readings_are_recorded_in_the_session(
     clock: FakeClock, group: FakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Sink:
-        told: ClassVar[dict[str, object]] = {}
+        stored: ClassVar[dict[str, object]] = {}
 
         def counters(self, totals: object) -> None:
             pass
 
         def meta(self, key: str, value: object) -> None:
-            self.told[key] = value
+            self.stored[key] = value
 
     monkeypatch.setattr(counting, "MAX_WAITING", 3)
     lane, sink = CountingLane(0, "decode", "cpu", True, clock=clock), Sink()
     with counting.counting(lane, group, sink) as report:  # type: ignore[arg-type]
         report()
-        assert sink.told == {}
+        assert sink.stored == {}
         for _ in range(5):
             step(lane, clock, group, 1, 10)
         assert table(lane)[1, 0, "cycles"] == 30
         step(lane, clock, group, 2, 10)
         assert table(lane)[2, 0, "cycles"] == 30, "with what nobody read"
-    assert sink.told == {counting.MISSED: 2}
+    assert sink.stored == {counting.MISSED: 2}

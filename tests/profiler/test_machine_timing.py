@@ -115,13 +115,13 @@ def test_a_calibration_comes_back_to_what_was_disturbed() -> None:
 
         return cpu.Step(Key(RATE, name), take)
 
-    told: list[float] = []
+    reported: list[float] = []
     steps = [step("calm"), step("busy")]
-    found = cpu.take(steps, lambda _, f: told.append(f), patient=True)
+    found = cpu.take(steps, lambda _, f: reported.append(f), patient=True)
     assert visits == ["calm", "busy", "busy", "busy"]
     assert [r.name for r in found] == ["calm", "busy"]
-    assert told == sorted(told)
-    assert (told[0], told[-1]) == (0.0, 1.0)
+    assert reported == sorted(reported)
+    assert (reported[0], reported[-1]) == (0.0, 1.0)
 
 
 def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:

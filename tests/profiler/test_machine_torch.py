@@ -39,13 +39,13 @@ print(json.dumps(dict(part=sys.argv[1], roofs=[row, {**row, "median": 0.0}], mis
 
 
 def test_the_answer_comes_by_part(tmp_path: Path) -> None:
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
     code = f"{ANSWER}\nprint(json.dumps(dict(done=True)))\ntime.sleep(60)"
-    got = measure([PART], lambda *progress: told.append(progress), command=child(tmp_path, code))
+    got = measure([PART], lambda *progress: reported.append(progress), command=child(tmp_path, code))
     (roof,) = got.roofs[PART]
     assert (roof.name, roof.dtype, roof.disturbed) == ("gemm.torch", "int8", True)
     assert got.missing == {PART: [Missing("x", "why")]}
-    assert told == [("torch: gemm", 0.5)]
+    assert reported == [("torch: gemm", 0.5)]
 
 
 def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path: Path) -> None:
@@ -233,6 +233,6 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
 
 
 def test_the_real_child_answers_for_the_device() -> None:
-    told: list[str] = []
-    got = measure([torch_child.DEVICE], lambda what, _: told.append(what))
+    reported: list[str] = []
+    got = measure([torch_child.DEVICE], lambda what, _: reported.append(what))
     assert got.roofs[torch_child.DEVICE] or got.missing[torch_child.DEVICE][0].name == "device"

@@ -46,8 +46,8 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert [s.name for s in session.stages.values()][:2] == ["decode.block", "score.gaussians"]
         assert session.stages[1].work == ("gaussians", "senones")
         lane = session.lanes[0]
-        told = (lane.name, lane.decode, lane.recorded, lane.dropped)
-        assert told == ("decode", True, 1 + BLOCKS * 7, 0)
+        reported = (lane.name, lane.decode, lane.recorded, lane.dropped)
+        assert reported == ("decode", True, 1 + BLOCKS * 7, 0)
         assert len(session.spans) == lane.recorded
         assert [c.epoch for c in session.configs] == [0, 1]
         assert session.configs[1].tree == {"threads": 1, "frames": {"skip": 2}}

@@ -18,7 +18,7 @@ from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
 
-PATIENCE_MS: Final = 3000  # How long a process that is told to end may take
+PATIENCE_MS: Final = 3000  # How long a process may take to end after SIGTERM
 
 
 class Drawing(QObject):
@@ -85,9 +85,9 @@ class Drawing(QObject):
         if self._process is None:
             return
         *whole, self._heard = (self._heard + bytes(self._process.readAllStandardOutput().data())).split(b"\n")
-        for told in whole:
+        for reported in whole:
             with contextlib.suppress(msgspec.DecodeError):  # some library's own words
-                self._take(msgspec.json.decode(told, type=Answer))
+                self._take(msgspec.json.decode(reported, type=Answer))
 
     def _take(self, answer: Answer) -> None:
         if self._under_way is not None and answer.number == self._under_way.number:

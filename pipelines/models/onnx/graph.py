@@ -257,8 +257,8 @@ class _Graph:
         says = f"{self.path}: its {what} {one_line(name)!r}"
         if kind.tensor_type.elem_type != FLOAT:
             raise ModelError(f"{says} is no tensor of 32-bit floats.")
-        told = kind.tensor_type.HasField("shape")
-        if not told and not exactly:
+        reported = kind.tensor_type.HasField("shape")
+        if not reported and not exactly:
             return
         shape = [_axis(axis) for axis in kind.tensor_type.shape.dim]
         shown = one_line(f"[{', '.join(str(d) or '?' for d in shape)}]")

@@ -157,7 +157,7 @@ def _running(place: Path, arguments: list[str], threads: int) -> Iterator[subpro
         str(place / "job.json"),
         str(place / "results.jsonl"),
     )
-    # MKL would take all cores in each worker until it is told otherwise.
+    # MKL would take all cores in each worker unless it is set otherwise.
     own = {"OMP_NUM_THREADS": str(threads), "PYTHONFAULTHANDLER": "1"}
     with (place / "torchrun.log").open("wb") as log:
         torchrun = subprocess.Popen(

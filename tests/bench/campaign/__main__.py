@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="until a hang (20)")
     parser.add_argument("--keep", type=Path, help="where the folders of findings are kept")
-    parser.add_argument("--cache", type=Path, help="of graphs; a new one unless told otherwise")
+    parser.add_argument("--cache", type=Path, help="of graphs; a new one by default")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
     limit_cores()

@@ -142,15 +142,15 @@ def clock(pairs: Sequence[ClockPair], seconds: float, host_time: bool, device: s
         "pairs": len(pairs),
         "uncertainty ns, median": median(widths),
         "uncertainty ns, most": max(widths),
-        "told by the neighbours, ns off, median": median(away),
-        "told by the neighbours, ns off, most": max(away),
+        "estimated from the neighbours, ns off, median": median(away),
+        "estimated from the neighbours, ns off, most": max(away),
         "drift ppm": (rate - 1) * 1e6,
     }
     if host_time:
         return Result(None, f"{device} is timed by the host's own clock: nothing can drift", figures)
     if median(away) > max(MOST_DRIFT_NS, 2 * median(widths)):
         return Result(False, "the clocks drift apart", figures)
-    return Result(True, "moments are told within the width of the readings", figures)
+    return Result(True, "times are estimated within the width of the readings", figures)
 
 
 def memory(notices: Sequence[str], error: float, planted: bool) -> Result:
