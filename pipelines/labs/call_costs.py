@@ -128,7 +128,7 @@ def judge(result: SweepResult) -> Finding:
     why = (
         f"One sum of two numbers takes {calls}. {at_once} of them one by one take {ci(gains['numpy'])} times as "
         f"long as at once in numpy and {ci(gains['torch'])} times in torch. The call is a tenth of the time from "
-        f"this many numbers on: {from_here}."
+        f"so many numbers on: {from_here}."
     )
     figures: dict[str, float | None] = {}
     for name, seconds in first.items():

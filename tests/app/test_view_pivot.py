@@ -9,29 +9,19 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from views_desk import settle
+from views_desk import settle, view_on
 
 from app.charts.scale import milliseconds
 from app.model.configurations import Configurations
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
-from app.model.time_axis import TimeAxis
 from app.views.pivot import PivotView
 
 
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[PivotView, Playhead]]:
-    playhead = Playhead(TimeAxis())
-    made = PivotView(playhead.axis)
-    qtbot.addWidget(made)
-    playhead.changed.connect(made.update_snapshot)
-    playhead.closed.connect(made.clear)
-    made.resize(900, 300)
-    made.show()
-    playhead.open(sample)
-    settle()
-    yield made, playhead
-    playhead.close()
+    with view_on(PivotView, sample, qtbot) as made:
+        yield made
 
 
 def test_rows_are_means_over_the_frames_of_an_utterance(view: tuple[PivotView, Playhead]) -> None:

@@ -10,28 +10,18 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from views_desk import settle
+from views_desk import settle, view_on
 
 from app.model.playhead import Playhead
 from app.model.statistics import WHOLE, stage_names, stage_ns, statistics
-from app.model.time_axis import TimeAxis
 from app.views.statistics import StatisticsView
 from profiler.session.reader import Session
 
 
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[StatisticsView, Playhead]]:
-    playhead = Playhead(TimeAxis())
-    made = StatisticsView(playhead.axis)
-    qtbot.addWidget(made)
-    playhead.changed.connect(made.update_snapshot)
-    playhead.closed.connect(made.clear)
-    made.resize(500, 360)
-    made.show()
-    playhead.open(sample)
-    settle()
-    yield made, playhead
-    playhead.close()
+    with view_on(StatisticsView, sample, qtbot, (500, 360)) as made:
+        yield made
 
 
 def spread(session: Session, name: str, frames: int) -> list[float]:

@@ -9,10 +9,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from views_desk import settle
+from views_desk import settle, view_on
 
 from app.model.playhead import Playhead
-from app.model.time_axis import TimeAxis
 from app.views.word_costs import WordCostsView
 from app.views.word_costs_model import word_costs
 from pipelines.audio import word_errors
@@ -20,17 +19,8 @@ from pipelines.audio import word_errors
 
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[WordCostsView, Playhead]]:
-    playhead = Playhead(TimeAxis())
-    made = WordCostsView(playhead.axis)
-    qtbot.addWidget(made)
-    playhead.changed.connect(made.update_snapshot)
-    playhead.closed.connect(made.clear)
-    made.resize(900, 300)
-    made.show()
-    playhead.open(sample)
-    settle()
-    yield made, playhead
-    playhead.close()
+    with view_on(WordCostsView, sample, qtbot) as made:
+        yield made
 
 
 def test_words_have_the_cost_of_their_frames_and_their_errors(

@@ -12,11 +12,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
-from views_desk import settle
+from views_desk import settle, view_on
 
 from app.model.faster import candidates
-from app.model.playhead import Playhead
-from app.model.time_axis import TimeAxis
 from app.views.faster import WHAT, FasterView
 from app.window.trial import Trial
 from pipelines import config as settings
@@ -39,22 +37,14 @@ PRINTED = {
 
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]:
-    playhead = Playhead(TimeAxis())
-    made = FasterView(playhead.axis)
-    qtbot.addWidget(made)
-    playhead.changed.connect(made.update_snapshot)
-    playhead.closed.connect(made.clear)
-    made.resize(420, 500)
-    made.show()
-    playhead.open(sample)
-    assert playhead.session is not None
-    ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
-    playhead.session.configs[:] = [ConfigEpoch(0, 0, settings.to_dict(ran_with), 0)]
-    playhead.changed.emit(playhead.snapshot())
-    settle()
-    made.settle()
-    yield made
-    playhead.close()
+    with view_on(FasterView, sample, qtbot, (420, 500)) as (made, playhead):
+        assert playhead.session is not None
+        ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
+        playhead.session.configs[:] = [ConfigEpoch(0, 0, settings.to_dict(ran_with), 0)]
+        playhead.changed.emit(playhead.snapshot())
+        settle()
+        made.settle()
+        yield made
 
 
 def test_stages_are_ranked_by_share_times_headroom(sample: Path) -> None:
@@ -109,6 +99,17 @@ def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
     assert caught.args == [dict(view.model()[stage].changes[0].settings)]
     assert names[0] in view.summary()
     assert len(view.table()[1]) == len(names) + sum(len(one.changes) for one in view.model())
+
+
+def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view: FasterView) -> None:
+    stage = next(at for at, one in enumerate(view.model()) if one.changes)
+    view.tree.setCurrentItem(view.tree.topLevelItem(stage).child(1))
+    chosen = view.chosen()
+    assert chosen is not None
+    view._candidates = ()
+    view.show_stages()
+    assert view.chosen() == chosen
+    assert view.try_it.isEnabled()
 
 
 def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:

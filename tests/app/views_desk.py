@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.charts.raster import rgb
 from app.charts.time_plot import TimePlot
@@ -15,8 +19,11 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
+from app.views.view import View
 from app.views.words import WordsView
 from app.views.work import WorkView
+
+V = TypeVar("V", bound=View)
 
 FRAMES = 2048
 LEFT, MIDDLE, RIGHT = (
@@ -55,6 +62,24 @@ class Desk:
 
     def speech_texts(self) -> list[str]:
         return [placed.text for placed in self.words.spoken.placed]
+
+
+@contextmanager
+def view_on(
+    make: Callable[[TimeAxis], V], path: Path, qtbot: QtBot, size: tuple[int, int] = (900, 300)
+) -> Iterator[tuple[V, Playhead]]:
+    """One view of a session, and the playhead that it follows."""
+    playhead = Playhead(TimeAxis())
+    view = make(playhead.axis)
+    qtbot.addWidget(view)
+    playhead.changed.connect(view.update_snapshot)
+    playhead.closed.connect(view.clear)
+    view.resize(*size)
+    view.show()
+    playhead.open(path)
+    settle()
+    yield view, playhead
+    playhead.close()
 
 
 def settle() -> None:
