@@ -102,11 +102,13 @@ class CommandDialog(QDialog):
         self.sentences.append(label)
         self._shown.append(label)
 
-    def add_table(self, title: str, table: Table, stretch: int = 1) -> None:
-        """Show a table below what is there."""
+    def add_table(self, title: str, table: Table, stretch: int = 1, wraps: bool = False) -> None:
+        """Show a table below what is there; `wraps`: the texts of its last column are sentences."""
         model = TableModel(self)
         twin = TableTwin(model)
         describe(twin, title)
+        if wraps:
+            twin.wrap_last_column()
         model.replace(*table)
         self.column.insertWidget(self.column.count() - 2, twin, stretch)
         twin.fit_columns()

@@ -48,6 +48,9 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(
     first, last = words[1].first_frame, words[3].first_frame + words[3].frames
     within, _ = word_costs(session, track, playhead.n_frames, (first, last))
     assert within == words[1:4]
+    # A word counts once the cursor has passed its end.
+    until, _ = word_costs(session, track, words[3].first_frame + words[3].frames - 1)
+    assert until == words[:3]
 
 
 def test_the_longest_word_is_first_and_a_click_goes_to_it(view: tuple[WordCostsView, Playhead], qtbot: QtBot) -> None:

@@ -20,13 +20,27 @@ from pipelines.labs.verdicts import IMPOSSIBLE, Verdict
 from pipelines.training.parallel import launch
 from pipelines.training.parallel import lessons as labelled
 from profiler.errors import Cancelled
-from tests.labs import test_labs_caches, test_labs_device, test_labs_scoring, test_labs_training
+from tests.labs import (
+    test_labs_caches,
+    test_labs_decoding,
+    test_labs_device,
+    test_labs_kernels,
+    test_labs_nets,
+    test_labs_training,
+)
 from tests.labs.contract import Changes, Contract
 from tests.pipelines import workers_in_threads
 
 CONTRACTS: dict[str, Contract] = {
     name: contract
-    for group in (test_labs_scoring, test_labs_caches, test_labs_device, test_labs_training)
+    for group in (
+        test_labs_kernels,
+        test_labs_decoding,
+        test_labs_nets,
+        test_labs_caches,
+        test_labs_device,
+        test_labs_training,
+    )
     for name, contract in group.CONTRACTS.items()
 }
 every_lab = pytest.mark.parametrize("name", CONTRACTS)
