@@ -358,7 +358,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     shrunk = made["model shrunk"]
     assert shrunk.per == "components"
     # Of the few senones that two codebooks have most lanes are padding; a ratio of 1 is rounded.
-    assert shrunk.by_verdict["compute-bound"] >= 1.0 - 1e-6
+    # The stage's own verdict predicts memory too, and a smaller model reads less of it.
+    assert shrunk.by_verdict["compute-bound"] >= 1.0 - exactly
     assert shrunk.by_verdict["call-bound"] > 5.0
     idle = perturb.confirm(
         QUICK,
