@@ -1,13 +1,17 @@
-"""What would make it faster? Stages by what they could give, and under each the settings that attack it."""
+"""What would make it faster? Stages by what they could give, and under each the settings that attack it.
+
+A slider says what a stage would take; below it stands what the whole would then take.
+"""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHBoxLayout,
     QHeaderView,
+    QSlider,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -15,16 +19,19 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.scale import milliseconds, percent
+from app.layout import NONE, lay_out
 from app.model.faster import Candidate, Change, candidates
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import Button, Wrapped, describe
+from app.style.plain_text import Button, Wrapped, describe, set_tip
 from app.style.theme import font
 from app.views.breakdown_model import stretch_of
 from app.views.stage_view import StageView
 from app.views.table_twin import Table
+from app.widgets import Elided
+from profiler.analysis import whatif
 from profiler.analysis.categories import PART_NAMES
 
 WHAT, GIVES, RTF = range(3)
@@ -34,6 +41,9 @@ CHANGE = Qt.ItemDataRole.UserRole
 
 ROW = 22
 """Height of a row in pixels."""
+
+STEPS = 20
+"""Positions of the slider between no time and the time taken now."""
 
 
 class FasterView(StageView):
@@ -60,16 +70,29 @@ class FasterView(StageView):
         self.try_it = Button(self.tr("Try it"))
         self.try_it.clicked.connect(lambda _=False: self._try_current())
         self.about = Wrapped("")
-        body = QWidget()
+        self.stage = Elided()
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, STEPS)
+        self.slider.setPageStep(STEPS // 4)
+        set_tip(self.slider, self.tr("Predict the run with a faster stage; all other stages take what they took"))
+        describe(self.slider, self.tr("Time that the stage would take"))
+        self.predicted = Wrapped("")
+        body, self._sliders = QWidget(), QWidget()
         column, row = QVBoxLayout(body), QHBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.about, 1)
         row.addWidget(self.try_it, 0, Qt.AlignmentFlag.AlignTop)
         column.addWidget(self.tree, 1)
+        lay_out(QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
+        column.addWidget(self._sliders)
+        column.addWidget(self.predicted)
         column.addLayout(row)
         self.set_body(body)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None
+        self._factors: dict[str, float] = {}
+        """What stages would take, as a multiple of their time; those that are not named take what they took."""
+        self.slider.valueChanged.connect(self._scale)
         self.tree.currentItemChanged.connect(lambda *_: self._show_choice())
         self.tree.itemActivated.connect(lambda *_: self._try_current())
         self._show_choice()
@@ -100,10 +123,12 @@ class FasterView(StageView):
 
     def _rebuild(self) -> None:
         """Make rows for other stages or changes; the change that is chosen stays so."""
-        before = self.chosen()
+        before, stage = self.chosen(), self._stage()
         self.tree.clear()
         for one in self._candidates:
-            row = QTreeWidgetItem(self.tree)
+            row = QTreeWidgetItem(self.tree, [one.name])
+            if before is None and one.name == stage:
+                self.tree.setCurrentItem(row)
             row.setSizeHint(WHAT, QSize(0, ROW))
             row.setFont(WHAT, font(1.0, strong=True))
             for change in one.changes:
@@ -114,6 +139,8 @@ class FasterView(StageView):
                 if change == before:
                     self.tree.setCurrentItem(below)
         self.tree.expandAll()
+        if self.tree.currentItem() is None:
+            self.tree.setCurrentItem(self.tree.topLevelItem(0))
 
     def _fill(self) -> None:
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -127,6 +154,7 @@ class FasterView(StageView):
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, right)
             self.tree.resizeColumnToContents(column)
+        self._show_prediction()
 
     def _texts(self, one: Candidate) -> tuple[str, str, str]:
         """What stands in the row of a stage."""
@@ -143,13 +171,15 @@ class FasterView(StageView):
         """Show nothing."""
         super().clear()
         self._candidates, self._rtf = (), None
+        self._factors.clear()
         self.tree.clear()
+        self._show_choice()
         self.set_note("")
 
     def set_picture(self, on: bool) -> None:
         """In a picture nothing can be tried."""
-        self.try_it.setVisible(not on)
-        self.about.setVisible(not on)
+        for part in (self.try_it, self.about, self._sliders):
+            part.setVisible(not on)
 
     def model(self) -> tuple[Candidate, ...]:
         """Return the stages ranked."""
@@ -163,7 +193,45 @@ class FasterView(StageView):
         found = None if item is None else item.data(WHAT, CHANGE)
         return found if isinstance(found, Change) else None
 
+    def _stage(self) -> str:
+        """The stage that is chosen, or whose change is; empty without one."""
+        item = self.tree.currentItem()
+        if item is None:
+            return ""
+        return (item.parent() or item).text(WHAT)
+
+    def _scale(self, position: int) -> None:
+        """The slider was moved: the stage would take another part of its time."""
+        self._factors[self._stage()] = position / STEPS
+        self._show_prediction()
+
+    def _show_prediction(self) -> None:
+        """Say what a run with faster stages would take, by the same function as `asrscope whatif --scale`."""
+        name, found = self._stage(), self.count.found
+        start = None if found is None else whatif.unchanged(found)
+        # The time between stages has no factor of its own.
+        known = set() if start is None else {line.name for line in start.lines}
+        factor = self._factors.get(name, 1.0)
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(STEPS * factor))
+        self.slider.setEnabled(name in known)
+        times = f"{factor:.2f}×"
+        self.stage.set_full(self.tr("If {0} took {1}").format(name, times) if name else "", f"{name} {times}")
+        faster = {stage: factor for stage, factor in self._factors.items() if factor < 1.0 and stage in known}
+        self.predicted.setVisible(bool(faster))
+        if start is None or not faster:
+            return
+        after = whatif.scaled(start, faster.items())
+        stages = self.tr(" and ").join(f"{stage} {factor:.2f}×" for stage, factor in faster.items())
+        gain = after.wall_ns / after.predicted_ns if after.predicted_ns else float("inf")
+        self.predicted.setText(
+            self.tr("With {0}: RTF {1} → {2}, {3}× faster.").format(
+                stages, rtf_text(after.rtf), rtf_text(after.predicted_rtf), f"{gain:.2f}"
+            )
+        )
+
     def _show_choice(self) -> None:
+        self._show_prediction()
         change = self.chosen()
         self.try_it.setEnabled(change is not None)
         if change is None:

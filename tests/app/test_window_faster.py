@@ -15,9 +15,11 @@ from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
 from app.model.faster import candidates
+from app.model.figures import rtf_text
 from app.views.faster import WHAT, FasterView
 from app.window.trial import Trial
 from pipelines import config as settings
+from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.session.model import ConfigEpoch
 from profiler.session.reader import Session
@@ -110,6 +112,34 @@ def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view: Fast
     view.show_stages()
     assert view.chosen() == chosen
     assert view.try_it.isEnabled()
+
+
+def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbot: QtBot) -> None:
+    first, second = (one.name for one in view.model()[:2])
+    found = view.count.found
+    assert found is not None
+    assert not view.predicted.isVisible()  # nothing is faster yet
+
+    def predicted(factors: dict[str, float]) -> str:
+        after = whatif.scaled(whatif.unchanged(found), factors.items())
+        return f"RTF {rtf_text(after.rtf)} → {rtf_text(after.predicted_rtf)}"
+
+    view.tree.setCurrentItem(view.tree.topLevelItem(0))
+    assert view.stage.full == f"If {first} took 1.00×"
+    view.slider.setFocus()
+    qtbot.keyClick(view.slider, Qt.Key.Key_Home)
+    assert predicted({first: 0.0}) in view.predicted.text()
+    view.tree.setCurrentItem(view.tree.topLevelItem(1))
+    assert view.slider.value() == view.slider.maximum()  # each stage has its own
+    view.slider.setValue(view.slider.maximum() // 2)
+    both = predicted({first: 0.0, second: 0.5})
+    assert both in view.predicted.text()
+    assert both != predicted({first: 0.0})
+    view.tree.setCurrentItem(view.tree.topLevelItem(0))
+    assert view.slider.value() == 0
+    view.slider.setValue(view.slider.maximum())
+    assert predicted({second: 0.5}) in view.predicted.text()
+    assert first not in view.predicted.text()
 
 
 def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
