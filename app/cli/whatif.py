@@ -12,7 +12,8 @@ it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring
 unexplained = not attributed, other_programs).
 --set tries both settings in turns on a few seconds of the session's audio, some rounds of it, and scales the session's
 stages by what changed there; it says so where a setting cannot be tried.
---check decodes the same seconds again, in more rounds, with an interval.
+--check decodes the same seconds again, in more rounds, with an interval, and counts the word errors of the files that
+fit whole into them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from app.cli import _again, _output
 from app.model.report import Tree
-from app.model.report_lines import number
+from app.model.report_lines import number, words_changed
 from pipelines import config as settings
 
 if TYPE_CHECKING:
@@ -160,6 +161,9 @@ def _check(
         "rounds": rounds,
         "rtf": real_time_factor(unchanged.total, stretch.audio_s),
         "changed_rtf": real_time_factor(changed.total, stretch.audio_s),
+        "wer_words": arms[0].words,
+        "wer_errors": arms[0].errors,
+        "changed_wer_errors": arms[1].errors,
         "predicted_ratio": predicted,
         **_measured(measured),
         "difference": measured.ratio / predicted - 1.0 if measured and predicted else None,
@@ -192,6 +196,7 @@ def as_text(tree: Tree) -> str:
             f"{number(check['ratio'], '.4f')}{interval}; the outcome is "
             f"{number(check['difference'], '+.1%')} from the prediction.",
             f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}",
+            words_changed(check["wer_words"], check["wer_errors"], check["changed_wer_errors"]),
             "",
             f"{'stage':28} {'predicted':>10} {'measured':>10}",
         ]

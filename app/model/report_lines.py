@@ -208,6 +208,19 @@ def number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
+def words_changed(words: int, errors: int, changed: int) -> str:
+    """What a change does to the words: word errors without and with it, in `words` words of the transcripts."""
+    if not words:
+        return "No file with a transcript fits whole into the audio tried, so words are not compared."
+    if changed == errors:
+        what = f"as many as without the change ({errors / words:.1%})"
+    else:
+        what = f"{counted(errors, 'error', 'errors')} without the change ({errors / words:.1%})"
+    return (
+        f"{counted(changed, 'word error', 'word errors')} in {counted(words, 'word', 'words')} with the change, {what}."
+    )
+
+
 def _words_with(row: Tree) -> str:
     """The word errors of one configuration."""
     changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())

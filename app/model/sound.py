@@ -1,7 +1,7 @@
 """Plays decoded audio: the selection, or the utterance at the cursor; the cursor follows the playback.
 
 An utterance is read again from where the session says that it came from: path, channel and stretch of time (the
-session's `part`). Playback needs the extra package sounddevice; errors are one sentence.
+session's `part`). Playback and recording need the extra package sounddevice; errors are one sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -131,7 +131,7 @@ class Stream:
     """A stream of sounddevice that plays mono samples once, at once; SoundError where none can."""
 
     def __init__(self, samples: F32, rate: int) -> None:
-        sounddevice = _sounddevice()
+        sounddevice = sounddevice_for("output")
         self._samples, self._rate, self._at = samples, rate, 0
         self._zero_s: float | None = None
         try:
@@ -161,22 +161,25 @@ class Stream:
         self._stream.close()
 
 
-def _sounddevice() -> ModuleType:
-    """The package, with a device to play on; SoundError says what is absent."""
+Direction = Literal["output", "input"]
+
+
+def sounddevice_for(direction: Direction) -> ModuleType:
+    """The package, with a device to play on or to record from; SoundError says what is absent."""
+    cannot = "Sound cannot be played" if direction == "output" else "Sound cannot be recorded"
     try:
         import sounddevice
     except ImportError:
         raise SoundError(
-            "Sound cannot be played: the package sounddevice is not installed (pip install 'asrscope[sound]')."
+            f"{cannot}: the package sounddevice is not installed (pip install 'asrscope[sound]')."
         ) from None
     except OSError:
-        raise SoundError(
-            "Sound cannot be played: the system has no PortAudio (on Debian: apt-get install libportaudio2)."
-        ) from None
+        raise SoundError(f"{cannot}: the system has no PortAudio (on Debian: apt-get install libportaudio2).") from None
     try:
-        sounddevice.query_devices(kind="output")
+        sounddevice.query_devices(kind=direction)
     except (ValueError, sounddevice.PortAudioError):
-        raise SoundError("Sound cannot be played: there is no audio device on this machine.") from None
+        device = "audio device" if direction == "output" else "microphone"
+        raise SoundError(f"{cannot}: there is no {device} on this machine.") from None
     found: ModuleType = sounddevice
     return found
 

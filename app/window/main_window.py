@@ -43,6 +43,7 @@ class MainWindow(FirstWindow):
         """Make all that is behind the first picture."""
         from app.model.conditions import Conditions
         from app.model.hints import Hints
+        from app.model.history import History
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
         from app.model.processes.device_probe import DeviceProbe
@@ -62,6 +63,7 @@ class MainWindow(FirstWindow):
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
+        self.history = History(self.playhead, self)
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
@@ -133,9 +135,9 @@ class MainWindow(FirstWindow):
             commands.register_views(self.actions_, self)
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             load()
-            bundled = self.actions_["file.bundled"]
+            more = [self.actions_[name] for name in ("file.record", "file.bundled")]
             speech = desk.form.speech
-            speech.clicked.connect(lambda _=False: self.files.offer(speech, bundled))
+            speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
@@ -159,6 +161,7 @@ class MainWindow(FirstWindow):
         self.playhead.failed.connect(self.notices.error)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.axis.windowed_changed.connect(self.actions_.refresh)
+        self.history.changed.connect(self.actions_.refresh)
         self.runs.changed.connect(self.refresh)
         self.layouts.changed.connect(self._on_layouts)
         self.layouts.refused.connect(self.notices.error)
@@ -284,6 +287,12 @@ class MainWindow(FirstWindow):
         if not self.when.is_idle():
             return self.tr("A run is under way, which would disturb the measurement.")
         return self.runs.other_run()
+
+    def record_sound(self) -> None:
+        """Record from a microphone, and decode the recording."""
+        from app.window import microphone
+
+        microphone.record(self)
 
     def try_change(self, settings: Mapping[str, Value]) -> None:
         """Measure settings on the audio of the current session and show the result next to the prediction."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
-from app.model.report_lines import number
+from app.model.report_lines import number, words_changed
 from app.style.plain_text import Button
 from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over, session_to_measure
 from pipelines.config import Value, value_text
@@ -44,6 +44,9 @@ class Outcome(msgspec.Struct, frozen=True):
     ratio: float | None
     ci95: tuple[float, float] | None
     stages: list[StageOutcome]
+    wer_words: int
+    wer_errors: int
+    changed_wer_errors: int
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -104,6 +107,7 @@ class Trial(CommandDialog):
                 *(number(rtf, ".4f") for rtf in (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
             )
         )
+        self.add_sentence(words_changed(check.wer_words, check.wer_errors, check.changed_wer_errors))
         headers = [self.tr(t) for t in ("stage", "predicted", "measured", "95 % interval")]
         rows = [
             [row.name, number(row.predicted, ".2f"), number(row.ratio, ".2f"), interval_text(row.ci95)]

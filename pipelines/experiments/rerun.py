@@ -83,12 +83,18 @@ class Recording:
 
 @dataclass
 class Arm:
-    """A configuration to decode by; `recording` and `times` (rounds are the repeats) are there after the run."""
+    """A configuration to decode by; the rest is there after the run.
+
+    `times`: rounds are the repeats. `errors`: word errors in the files decoded whole that have a transcript of
+    `words` words together, both 0 without one.
+    """
 
     name: str
     config: Config
     recording: Recording | None = None
     times: Times = field(default_factory=lambda: Times({}, np.empty((0, 0))))
+    errors: int = 0
+    words: int = 0
 
 
 def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int]:
@@ -148,7 +154,7 @@ def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> li
                 f"{one_line(str(error))}."
             ) from None
         path = spoken.path if session is None else named.locate(spoken.path, session)
-        items.append(Item(spoken.name, Path(path), None, part))
+        items.append(Item(spoken.name, Path(path), spoken.reference, part))
     return items
 
 
@@ -232,6 +238,7 @@ def decode(
         gc.unfreeze()
     for arm, runner in zip(arms, made, strict=True):
         runner.taken.hand_over(arm, len(stretch.items))
+        arm.errors, arm.words = runner.word_errors()
     return rounds.count
 
 
@@ -329,6 +336,7 @@ class Runner:
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
         self.taken = Taken(self._recorder, costs, roof_table)
+        self._words: dict[str, tuple[int, int]] = {}
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
@@ -339,8 +347,14 @@ class Runner:
         result = self._decoder.result
         if result.refused:
             raise BadInput(result.refused[0])
-        frames, audio_s = self._decoder.frame - first, result.utterances[-1].audio_s
-        self.taken.add(self._lane, Piece(first, frames, audio_s))
+        decoded = result.utterances[-1]
+        self.taken.add(self._lane, Piece(first, self._decoder.frame - first, decoded.audio_s))
+        if decoded.errors is not None and decoded.reference_words is not None:
+            self._words[item.name] = decoded.errors, decoded.reference_words
+
+    def word_errors(self) -> tuple[int, int]:
+        """Word errors and words of the transcripts, each file counted once; two zeros without a transcript."""
+        return sum(errors for errors, _ in self._words.values()), sum(words for _, words in self._words.values())
 
     def _take_over(self) -> None:
         if self._recogniser.config != self._config:

@@ -24,7 +24,7 @@ def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, shor
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
     done = here(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
-        "--out", out,
+        "--transcripts", bundled_speech / "transcripts.tsv", "--out", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return out
@@ -62,6 +62,9 @@ def test_a_setting_is_predicted_and_checked(session: Path) -> None:
     assert check["ci95"][0] <= check["ratio"] <= check["ci95"][1]
     assert {row["name"] for row in check["stages"]} >= {STAGE, "search.emit"}
     assert "session's audio" in check["audio"]
+    shown = json.loads(here("show", session, "--json").stdout)
+    assert (check["wer_words"], check["wer_errors"]) == (shown["wer_words"], shown["wer_errors"])
+    assert 0 <= check["changed_wer_errors"] <= 2 * shown["wer_words"]
 
 
 def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:

@@ -33,6 +33,7 @@ PRINTED = {
         "audio": "4.0 s of audio", "rounds": 5, "rtf": 0.31, "changed_rtf": 0.11,
         "predicted_ratio": 0.333, "ratio": 0.355, "ci95": [0.34, 0.37],
         "stages": [{"name": "score.gaussians", "predicted": 0.3, "ratio": None, "ci95": None}],
+        "wer_words": 33, "wer_errors": 4, "changed_wer_errors": 5,
     },
 }  # fmt: skip
 
@@ -153,6 +154,7 @@ def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert "35.5% (34.0% – 37.0%) of the time without it; the prediction was 33.3%" in copied
+    assert "5 word errors in 33 words with the change, 4 errors without the change (12.1%)." in copied
     assert "score.gaussians\t0.30\t–\t–" in copied
     qtbot.mouseClick(made.keep, Qt.MouseButton.LeftButton)
     assert kept == [{"block": 16}]

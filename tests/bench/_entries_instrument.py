@@ -309,12 +309,12 @@ ENTRIES = (
     *(
         Entry(name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech)
         for name, options, upto_s in (
-            ("explain", "--repeat 10", 3400),
+            ("explain", "--repeat 3", 1500),
             ("explain-ladder", "--ladder --repeat 3", 600),
             ("explain-loaded", "--load 4 --repeat 1", 2900),
         )
     ),
-    Entry("planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 300, _data.human_speech),
+    Entry("planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 600, _data.human_speech),
     Entry("whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech),
     Entry(
         "confirm",

@@ -127,7 +127,8 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
     soundfile.write(tmp_path / "call.wav", both, 16_000, subtype="FLOAT")
     parts = ({"channel": 0}, {"channel": 1}, {"channel": 1, "begin_s": 0.5, "end_s": 1.0})
     spoken = [
-        SimpleNamespace(name=f"call-{n}", path=str(tmp_path / "call.wav"), part=part) for n, part in enumerate(parts)
+        SimpleNamespace(name=f"call-{n}", path=str(tmp_path / "call.wav"), part=part, reference=None)
+        for n, part in enumerate(parts)
     ]
     items = rerun.items_of(spoken)
     found = rerun.audio_of(items, tmp_path, 6.0)
@@ -142,7 +143,7 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
     np.testing.assert_array_equal(audio.load(cut.items[0].path).samples, expected)
     for broken in ({"channel": -1}, {"channel": "left"}, {"side": 1}, {"end_s": 0}):
         with pytest.raises(BadInput, match="call-9"):
-            rerun.items_of([SimpleNamespace(name="call-9", path="x.wav", part=broken)])
+            rerun.items_of([SimpleNamespace(name="call-9", path="x.wav", part=broken, reference=None)])
 
 
 def test_what_is_cut_keeps_the_rate_of_its_file(tmp_path) -> None:

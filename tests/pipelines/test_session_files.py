@@ -112,7 +112,7 @@ def test_old_sessions_with_relative_paths(
 
 
 def _spoken_file(path: str) -> SimpleNamespace:
-    return SimpleNamespace(name="said", path=path, part={})
+    return SimpleNamespace(name="said", path=path, part={}, reference=None)
 
 
 def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:

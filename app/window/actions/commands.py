@@ -26,7 +26,8 @@ PAN_STEP = 0.2
 
 MOUSE = (
     ("Ctrl + wheel", "zoom at the mouse"),
-    ("drag", "select a time range"),
+    ("drag", "select time; ends snap to utterances, words, markers"),
+    ("Alt + drag", "select without snapping"),
     ("Shift + drag", "move the time range"),
     ("double-click", "show everything"),
     ("double-click a title", "only this view, or all"),
@@ -66,6 +67,12 @@ def _file(w: MainWindow) -> list[Action]:
             enabled=may_run,
         ),
         add("file.folder", tr("New run on a folder…"), run_on(w.files.ask_folder), enabled=may_run),
+        add(
+            "file.record",
+            tr("New run on a recording from the microphone…"),
+            w.record_sound,
+            enabled=may_run,
+        ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
         add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
         add(
@@ -231,6 +238,20 @@ def _view(w: MainWindow) -> list[Action]:
             tr("Select up to the cursor"),
             partial(playhead.select_from, False),
             keys=("O",),
+        ),
+        again(
+            "view.back",
+            tr("Back to the selection and range before"),
+            w.history.back,
+            keys=("Alt+Left",),
+            enabled=Condition(w.history.back_unavailable_reason),
+        ),
+        again(
+            "view.forward",
+            tr("Forward to the selection and range after"),
+            w.history.forward,
+            keys=("Alt+Right",),
+            enabled=Condition(w.history.forward_unavailable_reason),
         ),
         add(
             "view.window",

@@ -55,12 +55,12 @@ class Files(QObject):
         self.opened.emit(self._playhead.path)
         return True
 
-    def offer(self, button: QWidget, bundled: QAction) -> None:
+    def offer(self, button: QWidget, more: Sequence[QAction]) -> None:
         """Ask below a button what is to be decoded: files, a folder or the bundled voices."""
         menu = QMenu(self._window)
         add_entry(menu, self.tr("Audio files…"), self.ask_audio)
         add_entry(menu, self.tr("A folder…"), self.ask_folder)
-        menu.addAction(bundled)
+        menu.addActions(list(more))
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
         menu.aboutToHide.connect(menu.deleteLater)
 
