@@ -5,8 +5,46 @@ from __future__ import annotations
 import math
 
 from app.charts.scale import count, milliseconds, percent, prefixed
-from app.views.work_model import BEAM, SCORING_TIME, Curve
+from app.views.lanes_model import Curve
+from app.views.work_model import BEAM, SCORING_TIME
 from profiler.analysis.track import SCORING_BYTES
+
+COLORS = {
+    "search tokens": "search",
+    "search beam": "search",
+    "search.beam": "search",
+    "search senones": "frontend",
+    "scoring senones": "memory",
+    "scoring gaussians": "compute",
+    "scoring components": "frontend",
+    SCORING_BYTES: "memory",
+    SCORING_TIME: "text",
+}
+"""Category whose colour a quantity's curve takes: the part of the cost that it drives."""
+
+TITLES = {
+    "search tokens": "tokens",
+    "search beam": "beam in use",
+    "search.beam": "beam in use",
+    "search senones": "active senones",
+    "scoring senones": "senones scored",
+    "scoring gaussians": "Gaussians",
+    "scoring components": "components summed",
+    SCORING_BYTES: "bytes (modelled)",
+    SCORING_TIME: "scoring time",
+}
+
+SHORT = {"senones scored": "scored", "active senones": "active", "components summed": "summed"}
+"""Where there is little room."""
+
+DOTTED = frozenset({"scoring components"})
+"""Quantities that share a lane with another, and have another line as well as another colour."""
+
+UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ms"}
+"""Of the table twin's columns; the others are counts."""
+
+WHOLE_FROM = 100
+"""Means from here on have no decimals in the table."""
 
 
 def figure(name: str, value: float) -> str:
@@ -33,3 +71,10 @@ def average(curve: Curve) -> str:
     if not curve.whole or math.isnan(curve.average):
         return value
     return f"{value} ({percent(curve.average / curve.whole)})"
+
+
+def cell(name: str, value: float) -> str:
+    """A value in the table, without its unit; times as in the table of costs."""
+    if name == SCORING_TIME:
+        return f"{value / 1e6:.4f}"
+    return f"{value:.1f}" if value < WHOLE_FROM else count(value)

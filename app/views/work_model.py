@@ -10,25 +10,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
 from app.model.events import boundaries, marks
-from app.model.frame_range import FrameRange, range_of_figures
+from app.model.frame_range import range_of_figures
+from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.track import SCORING_BYTES
-from profiler.arrays import F64, I64
+from profiler.arrays import F64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
@@ -56,8 +55,6 @@ DRAWN: Final = frozenset(name for names in LANES for name in names)
 SCORING: Final = len(SCORING_CATEGORIES)
 """Number of scoring-time categories; they come first."""
 
-NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
-
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
 selection) and the ripple on both sides of it are then both seen."""
@@ -65,67 +62,6 @@ selection) and the ripple on both sides of it are then both seen."""
 
 STALE_FRAMES: Final = 300
 """A reading holds until the next one, but no longer than this: blocks have at most 256 frames."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One quantity per frame over the visible range.
-
-    Attributes:
-        name: which quantity (a key of `CostTrack.work`, SCORING_TIME or one of BEAM).
-        low: [columns] least value in the block under the column; NaN where there is no frame.
-        high: [columns] greatest value.
-        mean: [columns] mean.
-        average: mean over the frames shown in the range, NaN without any.
-        whole: what `average` could be at most (all senones of a frame), None where nothing says.
-    """
-
-    name: str
-    low: F64
-    high: F64
-    mean: F64
-    average: float
-    whole: float | None = None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Curves on one scale."""
-
-    curves: tuple[Curve, ...]
-    scale: Scale
-
-
-@dataclass(frozen=True)
-class WorkModel:
-    """Counts per frame over the visible range, one lane per quantity that was recorded; averages are of `counted`."""
-
-    first_s: float
-    last_s: float
-    cursor_frame: int
-    block_frames: int
-    counted: FrameRange
-    panels: tuple[Panel, ...]
-    marks: tuple[Marker, ...]
-    boundaries: I64
-
-    def column_at(self, second: float) -> int | None:
-        """Column over a second of audio, or None outside the range."""
-        if not self.panels:
-            return None
-        columns = len(self.panels[0].curves[0].mean)
-        column = int((second - self.first_s) / (self.last_s - self.first_s) * columns)
-        return column if 0 <= column < columns else None
-
-    @property
-    def scales(self) -> dict[str, Scale]:
-        """The scale of each lane by the first of its quantities."""
-        return {panel.curves[0].name: panel.scale for panel in self.panels}
-
-    @property
-    def curves(self) -> tuple[Curve, ...]:
-        """All curves, from top to bottom."""
-        return tuple(curve for panel in self.panels for curve in panel.curves)
 
 
 def work_model(
@@ -138,7 +74,7 @@ def work_model(
     selected: tuple[int, int] | None = None,
     counted_to: int | None = None,
     in_blocks: bool = True,
-) -> WorkModel:
+) -> LanesModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
@@ -159,7 +95,7 @@ def work_model(
     for names in LANES:
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
             panels.append(Panel(tuple(curves), _held(curves, before)))
-    return WorkModel(
+    return LanesModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,

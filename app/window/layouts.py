@@ -46,14 +46,14 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
             Row(37, ("cost", "work")),
-            Row(33, ("timeline",)),
+            Row(33, ("timeline", "system")),
             Row(30, ("words", "word-costs", "utterances", "pivot")),
         ),
         (Row(100, ("breakdown", "faster", "statistics", "roofline", "session")),),
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "timeline")),
+            Row(60, ("cost",), ("work", "timeline", "system")),
             Row(40, ("words",), ("word-costs", "utterances", "pivot")),
         ),
         (

@@ -38,10 +38,11 @@ from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
+from app.views.lanes import HEADING
 from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
 from app.views.words import WordsView
-from app.views.work_lanes import COLORS, HEADING
+from app.views.work_figures import COLORS
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -54,7 +55,7 @@ def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
 
 
 def test_drag_selects_time_for_all_views(desk: Desk) -> None:
-    drag(desk.cost.plot, 5.0, 9.0)
+    drag(desk.cost.plot, 5.0, 9.0, keys=Qt.KeyboardModifier.AltModifier)
     assert desk.axis.selected == pytest.approx((5.0, 9.0), abs=0.05)
     model = desk.breakdown.model()
     assert model is not None

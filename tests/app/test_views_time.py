@@ -18,9 +18,10 @@ from app.charts.raster import blended
 from app.charts.scale import Holding, Scale, held
 from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
+from app.views.lanes_model import Curve
 from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
-from app.views.work_model import Curve, _scale
+from app.views.work_model import _scale
 from pipelines.audio.word_errors import SAME
 from profiler.session.model import Marker
 

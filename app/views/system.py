@@ -1,0 +1,139 @@
+"""What the machine did: load, memory, clock and power over audio time, each quantity on a lane of its own unit."""
+
+from __future__ import annotations
+
+from app.charts.scale import prefixed
+from app.model.playhead import Snapshot
+from app.views.lanes import LanesView, Quantity
+from app.views.lanes_model import Curve, LanesModel
+from app.views.system_model import (
+    ALL_CPU,
+    AVAILABLE,
+    BUSY,
+    CLOCK,
+    CPU,
+    MEMORY_BUSY,
+    MEMORY_USED,
+    PACKAGE,
+    POWER,
+    RSS,
+    of_device,
+    system_model,
+)
+
+TITLES = {
+    CPU: "CPU of the process",
+    ALL_CPU: "of all programs",
+    RSS: "resident memory of the process",
+    AVAILABLE: "memory available",
+    CLOCK: "CPU frequency",
+    PACKAGE: "processor power",
+    BUSY: "GPU utilisation",
+    MEMORY_BUSY: "GPU memory busy",
+    MEMORY_USED: "GPU memory used",
+    POWER: "GPU power",
+}
+
+SHORT = {CPU: "CPU, process", ALL_CPU: "all", RSS: "resident memory", MEMORY_BUSY: "memory busy"}
+"""Where there is little room."""
+
+COLORS = {
+    CPU: "compute",
+    ALL_CPU: "other_programs",
+    RSS: "memory",
+    AVAILABLE: "muted",
+    CLOCK: "search",
+    PACKAGE: "frontend",
+    BUSY: "compute",
+    MEMORY_BUSY: "memory",
+    MEMORY_USED: "memory",
+    POWER: "frontend",
+}
+
+UNITS = {RSS: "MB", AVAILABLE: "MB", MEMORY_USED: "MB", CLOCK: "MHz", PACKAGE: "W", POWER: "W"}
+"""Of the table twin's columns; the others are percentages."""
+
+MEGABYTE = 1e6
+
+
+class SystemView(LanesView):
+    """What the machine did while the frames were decoded."""
+
+    id = "system"
+    title = "System"
+
+    def reduce(
+        self,
+        snapshot: Snapshot,
+        columns: int,
+        visible: tuple[float, float],
+        in_blocks: bool = True,
+    ) -> LanesModel:
+        """Return least, greatest and mean reading per pixel column."""
+        return system_model(
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            visible,
+            columns,
+            self._scales,
+            self.axis.selected_frames,
+            snapshot.cursor_frame,
+        )
+
+    def quantity(self, name: str) -> Quantity:
+        """How a reading is shown."""
+        device, of_it = of_device(name)
+        title, unit = self.tr(TITLES[of_it]), UNITS.get(of_it, "%")
+        if device not in ("", "gpu0"):
+            title = f"{title} ({device})"
+
+        def figure(value: float) -> str:
+            if unit == "MHz":
+                return f"{prefixed(1e6 * value)}Hz"
+            return f"{prefixed(value)}B" if unit == "MB" else f"{value:.0f} {unit}"
+
+        return Quantity(
+            title=title,
+            color=COLORS[of_it],
+            axis_figure=figure,
+            figure=figure,
+            short=self.tr(SHORT.get(of_it, "")),
+            dotted=of_it in (ALL_CPU, MEMORY_BUSY),
+            unit=unit,
+        )
+
+    def average(self, curve: Curve) -> str:
+        """A curve's mean; of how many cores, where it is a load."""
+        figure = super().average(curve)
+        if curve.whole is None or curve.name != CPU:
+            return figure
+        return self.tr("{0} (of {1} cores)").format(figure, round(curve.whole / 100))
+
+    def cell(self, name: str, value: float) -> str:
+        """A reading in the table."""
+        of_it = of_device(name)[1]
+        return f"{value / MEGABYTE:.0f}" if UNITS.get(of_it) == "MB" else f"{value:.1f}"
+
+    def show_texts(self, model: LanesModel) -> None:
+        """Show the headings' figures and the note."""
+        self.headings.set_model(model)
+        if not model.panels:
+            self.set_note(self.nothing(), self.tr("no readings"))
+            return
+        note = self.tr("band: min–max, line: mean")
+        text = self.tr("{0} · figures: {1}").format(note, model.counted.short)
+        self.set_note(text, note)
+
+    def summary(self) -> str:
+        """Return one sentence with the mean of every reading."""
+        model = self.model()
+        if model is None or not model.panels:
+            return self.nothing()
+        parts = [f"{self.quantity(c.name).title} {self.average(c)}" for c in model.curves]
+        text = self.tr("{0} the means are: {1}.")
+        return text.format(model.counted.extent, ", ".join(parts))
+
+    def nothing(self) -> str:
+        """What is said of a session without readings."""
+        return self.tr("This session has no readings of the machine.")

@@ -1,0 +1,102 @@
+"""Readings of the machine on lanes: which frames each of them is of, and what is said without any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from sample_session import Sample
+from views_desk import settle, view_on
+
+from app.views.lanes_model import Curve, LanesModel
+from app.views.system import SystemView
+from app.views.system_model import ALL_CPU, AVAILABLE, CPU, PACKAGE, RSS, system_model
+from profiler.analysis.lod.spans import timeline_of
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+
+FRAMES = 512
+AT = (100, 300, 500)
+"""Frames at which readings were taken, besides one before the first frame."""
+LOAD, BYTES, WATTS = (10.0, 100.0, 50.0, 150.0), (1e9, 2e9, 3e9, 4e9), 25.0
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sample = Sample(tmp_path_factory.mktemp("system") / "a.asrs", frames=FRAMES)
+    sample.write()
+    with Session.open(sample.path) as session:
+        times = timeline_of(session).ns_at(np.array((0, *AT)))
+    times[0] -= 1e9
+    for t, load, size in zip(times.tolist(), LOAD, BYTES, strict=True):
+        values = {CPU: load, ALL_CPU: load / 2, RSS: size, AVAILABLE: float("nan")}
+        values |= {f"energy.package-{n}_joules": WATTS / 2 * (t - times[0]) * 1e-9 for n in (0, 1)}
+        values |= {f"gpu{n}.busy_percent": load / 2 + n for n in (0, 1)}
+        sample.writer.sample(int(t), values)
+    return sample.close()
+
+
+def model_of(path: Path, columns: int, selected: tuple[int, int] | None = None) -> LanesModel:
+    with Session.open(path) as session:
+        track = CostTrack()
+        track.update(session)
+        session.meta["machine"] = {"cores": {"logical": 4}}
+        session.meta["devices"] = {"cuda": {"nvml": "gpu1"}}
+        return system_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns, selected=selected)
+
+
+def curve(model: LanesModel, name: str) -> Curve:
+    (found,) = (one for one in model.curves if one.name == name)
+    return found
+
+
+def test_a_load_is_of_the_frames_before_its_reading_and_an_amount_of_those_after(path: Path) -> None:
+    model = model_of(path, FRAMES)
+    names = [[one.name for one in panel.curves] for panel in model.panels]
+    assert names == [[CPU, ALL_CPU], [RSS], [PACKAGE], ["gpu1.busy_percent"]]
+    middles = [50, 200, 400, 506]
+    load = curve(model, CPU)
+    assert load.mean[middles] == pytest.approx([100, 50, 150, np.nan], nan_ok=True)
+    assert load.whole == 400
+    assert curve(model, RSS).mean[middles] == pytest.approx(BYTES)
+    assert curve(model, PACKAGE).mean[middles] == pytest.approx([WATTS, WATTS, WATTS, np.nan], nan_ok=True, rel=1e-4)
+    # Of all four cores: half of 100 % is two of them.
+    assert curve(model, ALL_CPU).mean[50] == pytest.approx(200)
+    assert curve(model, "gpu1.busy_percent").mean[50] == pytest.approx(51)
+    assert model.scales["gpu1.busy_percent"].top == 100
+
+
+def test_a_column_of_several_readings_has_their_range_and_mean(path: Path) -> None:
+    load = curve(model_of(path, 2), CPU)
+    assert load.low.tolist() == [50, 50]
+    assert load.high.tolist() == [100, 150]
+    assert load.mean == pytest.approx([(100 * 100 + 156 * 50) / 256, (44 * 50 + 200 * 150) / 244], rel=1e-3)
+
+
+def test_means_are_of_the_selection(path: Path) -> None:
+    assert curve(model_of(path, 64, (0, 200)), CPU).average == pytest.approx(75, rel=1e-3)
+
+
+def test_the_view_shows_them_with_units(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(SystemView, path, qtbot) as (view, _):
+        model = view.model()
+        assert model is not None
+        lines = {line.name: line.value for line in view.readout(model, 2.0)}
+        assert lines["CPU of the process"] == "50 %"
+        assert lines["resident memory of the process"] == "2 GB"
+        assert lines["processor power"] == "25 W"
+        headers, rows = view.table()
+        assert rows[0][list(headers).index("resident memory of the process, MB")] == "1000"
+        assert "resident memory of the process" in view.summary()
+
+
+def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(SystemView, sample, qtbot) as (view, playhead):
+        assert view.note == view.summary() == "This session has no readings of the machine."
+        assert view.table()[1] == []
+        playhead.seek(100)
+        settle()
+        assert view.model() is not None
