@@ -3,7 +3,7 @@
 Range, selection and gestures belong to the shared `TimeAxis`. Items lie in data coordinates (seconds), so a range that
 moves is one new transform. Plots above each other line up to the pixel, because the left axis and the right margin
 have fixed widths. Mouse: Ctrl+wheel zooms at the cursor, wheel pans, Shift-drag and middle-drag pan, plain drag selects
-time, click clears the selection, double-click fits.
+time between the utterances, words and markers next to its ends (Alt: anywhere), click clears, double-click fits.
 
 A `ViewBox` and two `AxisItem`s in a layout, and not a `PlotItem`: each of those brings 44 hidden widgets and two more
 axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewportUpdate`): a beat changes many items.
@@ -11,11 +11,11 @@ axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewpo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QHideEvent, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -28,8 +28,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.scale import time_ticks
-from app.model.time_axis import TimeAxis
-from app.style.plain_text import fitting, write
+from app.model.time_axis import NamedRange, TimeAxis
+from app.style.plain_text import fitting, show_tip, write
 from app.style.theme import font, theme
 from profiler.analysis.lod.columns import column_grid
 
@@ -50,6 +50,12 @@ ZOOM_PER_NOTCH = 1.25
 
 PAN_PER_NOTCH = 0.08
 """Wheel: share of the visible range per notch."""
+
+SNAP = 6
+"""Pixels from which an end of a dragged selection snaps to a boundary."""
+
+BAR = 3
+"""Height, and least width, of the bar of a bookmark in pixels."""
 
 LABEL_FONT = 0.92
 
@@ -77,14 +83,28 @@ class _Axis(pg.AxisItem):
 
 
 class TimeAxisItem(_Axis):
-    """The row of times, m:ss."""
+    """The row of times, m:ss, below bars where bookmarks and the baseline are."""
 
-    def __init__(self) -> None:
+    def __init__(self, axis: TimeAxis) -> None:
         super().__init__("bottom")
+        self._time = axis
         self.setHeight(TIME_LABELS)
 
+    def _named(self) -> Iterator[tuple[float, float, NamedRange]]:
+        """Left and right end in pixels of each range in view that has a name."""
+        (first, last), width = self.range, self.size().width()
+        for one in self._time.named_ranges():
+            left, right = ((second - first) / (last - first) * width for second in one[:2])
+            if right >= 0 and left <= width:
+                left = max(left, 0.0)
+                yield left, max(min(right, width), left + BAR), one
+
+    def names_at(self, x: float) -> str:
+        """The names of the ranges at a position, one a line."""
+        return "\n".join(one.name for left, right, one in self._named() if left - SNAP <= x <= right + SNAP)
+
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
-        """Write the labels that are whole within the plot and its margins."""
+        """Write the labels that are whole within the plot and its margins; draw the bars above them."""
         first, last = self.range
         width, flags = (
             self.size().width(),
@@ -95,6 +115,13 @@ class TimeAxisItem(_Axis):
             half = self._metrics.horizontalAdvance(text) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), flags, text)
+        for left, right, one in self._named():
+            bar = QRectF(round(left), 1, round(right - left), BAR)
+            if not one.outlined:
+                p.fillRect(bar, theme().color("accent"))
+                continue
+            p.setPen(theme().color("text"))
+            p.drawRect(bar.adjusted(0.5, 0.5, -0.5, -0.5))
 
 
 class ValueAxisItem(_Axis):
@@ -147,7 +174,7 @@ class TimePlot(pg.GraphicsView):
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0)
         self.box.disableAutoRange()
-        self.left, self.bottom = ValueAxisItem(), TimeAxisItem()
+        self.left, self.bottom = ValueAxisItem(), TimeAxisItem(axis)
         whole = pg.GraphicsWidget()
         grid = QGraphicsGridLayout(whole)
         grid.setSpacing(0)
@@ -164,7 +191,7 @@ class TimePlot(pg.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
         self.box.sigResized.connect(self._area_resized)
-        for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed):
+        for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed):
             signal.connect(self.repaint_area)
 
     # -- for the charts ------------------------------------------------------------------------
@@ -278,7 +305,15 @@ class TimePlot(pg.GraphicsView):
         if event.buttons() & Qt.MouseButton.MiddleButton or (left and shift):
             self.axis.pan(-(at.x() - before.x()) / self.columns)
         elif left:
-            self.axis.select(self.second_at(start), self.second_at(at))
+            free = bool(event.modifiers() & Qt.KeyboardModifier.AltModifier)
+            self.axis.select(*self._ends(self.second_at(start), self.second_at(at), free))
+
+    def _ends(self, start: float, end: float, free: bool) -> tuple[float, float]:
+        """The seconds that a drag from `start` to `end` selects; unless `free`, they snap to what is near."""
+        first, last = self.visible
+        reach = 0.0 if free else SNAP * (last - first) / self.columns
+        snapped = self.axis.snapped(start, reach), self.axis.snapped(end, reach)
+        return (start, end) if snapped[0] == snapped[1] else snapped
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click clears the selection; other buttons do nothing."""
@@ -292,6 +327,15 @@ class TimePlot(pg.GraphicsView):
         """Fit."""
         if event.button() == Qt.MouseButton.LeftButton and self._inside(event) is not None:
             self.axis.fit()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Tool tip of a bookmark: its note."""
+        if not isinstance(event, QHelpEvent):
+            return bool(super().viewportEvent(event))
+        at = self.bottom.mapFromScene(self.mapToScene(event.pos()))
+        inside = self.bottom.boundingRect().contains(at)
+        show_tip(event.globalPos(), self.bottom.names_at(at.x()) if inside else "", self)
+        return True
 
     def keyPressEvent(self, event: QEvent) -> None:
         """Leave every key to the actions of the window."""

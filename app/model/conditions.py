@@ -48,6 +48,18 @@ class Conditions:
         return tr("No session is shown; start a run or open one.")
 
     @condition
+    def has_selection(self) -> str | None:
+        """A stretch of time is selected."""
+        if self._playhead.axis.selected is not None:
+            return None
+        return tr("Nothing is selected: drag across a chart, or select an utterance.")
+
+    @condition
+    def has_baseline(self) -> str | None:
+        """A baseline is pinned."""
+        return None if self._playhead.axis.baseline is not None else tr("No baseline is pinned.")
+
+    @condition
     def has_finished_session(self) -> str | None:
         """A session is shown that nobody writes any more."""
         if self._playhead.live:

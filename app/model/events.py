@@ -1,10 +1,11 @@
-"""Markers and utterance boundaries as the views draw them, up to the playhead. No Qt in here."""
+"""Markers and utterance boundaries as the views draw them, and where selections snap to. No Qt in here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from profiler.frames import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
@@ -39,3 +40,16 @@ def boundaries(session: Session, cursor_frame: int) -> I64:
     """First frames of the utterances begun before the playhead, ascending, int64 [n]."""
     first = session.utterances.in_time.first
     return first[: int(first.searchsorted(max(1, cursor_frame)))]
+
+
+def snap_points(session: Session, first_s: float, last_s: float) -> list[float]:
+    """Seconds of audio from `first_s` to `last_s` with a marker or an end of an utterance or word, in no order."""
+    first, last = first_s / FRAME_S, last_s / FRAME_S
+    frames = [marker.frame for marker in session.markers]
+    utterances = session.utterances.in_time
+    for number in ((utterances.first <= last) & (utterances.end >= first)).nonzero()[0]:
+        one = utterances[number]
+        frames += one.first_frame, one.end_frame
+        for _, begin, length in one.words:
+            frames += begin, begin + length
+    return [frame * FRAME_S for frame in frames if first <= frame <= last]

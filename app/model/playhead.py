@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from app.model.events import snap_points
 from app.model.pace import RedrawClock, SmoothCursor, single_shot
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
@@ -74,6 +75,7 @@ class Playhead(QObject):
         self._smooth, self._redraws = SmoothCursor(), RedrawClock()
         self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        axis.snap_points = lambda first, last: [] if self.session is None else snap_points(self.session, first, last)
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class Playhead(QObject):
         path = self.path
         if path is None:
             return
-        visible, selected = self.axis.visible, self.axis.selected
+        visible, selected, baseline = self.axis.visible, self.axis.selected, self.axis.baseline
         was_following = self.following
         position, axis_following = self._position, self.axis.following
         self.open(path)
@@ -170,6 +172,7 @@ class Playhead(QObject):
             self.axis.set_visible(*visible)
         if selected is not None:
             self.axis.select(*selected)
+        self.axis.pin(baseline)
         self._emit()
 
     # -- transport -------------------------------------------------------------------------

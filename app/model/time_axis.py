@@ -7,7 +7,8 @@ own; it asks the axis and redraws when the axis says so, so a zoom in one chart 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -32,6 +33,26 @@ _Mode = Literal["grow", "fit", "tail"]
 """How the axis follows: all of a young run, then its last `WINDOW_S`; everything; or a fixed width."""
 
 
+class Place(NamedTuple):
+    """What an axis shows: how it follows, None where it does not, its range and its selection.
+
+    `visible`: first and last second in view; of an axis that moves by itself, 0 and its width where that is fixed.
+    """
+
+    mode: _Mode | None
+    visible: tuple[float, float]
+    selected: tuple[float, float] | None
+
+
+class NamedRange(NamedTuple):
+    """Seconds of an axis that are marked, with a name; `outlined`: as the baseline is."""
+
+    first: float
+    last: float
+    name: str
+    outlined: bool = False
+
+
 class TimeAxis(QObject):
     """Visible range, selection and cursor, in seconds of decoded audio.
 
@@ -48,6 +69,8 @@ class TimeAxis(QObject):
     windowed_changed = Signal()
     following_changed = Signal()
     hover_changed = Signal()
+    named_changed = Signal()
+    baseline_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -61,12 +84,39 @@ class TimeAxis(QObject):
         self._was_windowed = self.windowed
         self.hover: float | None = None
         """Second under the mouse in any of the charts, None where it is in none."""
+        self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()
+        """Where the ends of a selection snap to, between two seconds."""
+        self._named: tuple[NamedRange, ...] = ()
+        self.baseline: tuple[float, float] | None = None
+        """Range in seconds that the figures of the selection are compared with, None for none."""
 
     def set_hover(self, second: float | None) -> None:
         """Tell all charts where the mouse is: they share one crosshair."""
         if second != self.hover:
             self.hover = second
             self.hover_changed.emit()
+
+    def set_named(self, ranges: Iterable[NamedRange]) -> None:
+        """Mark these ranges on the row of times."""
+        self._named = tuple(ranges)
+        self.named_changed.emit()
+
+    def named_ranges(self) -> Sequence[NamedRange]:
+        """The ranges that are marked, in seconds of this axis."""
+        baseline = [] if self.baseline is None else [NamedRange(*self.baseline, self.tr("baseline"), outlined=True)]
+        return [*self._named, *baseline]
+
+    def pin(self, baseline: tuple[float, float] | None) -> None:
+        """Compare the figures of the selection with those of a range; None: with nothing."""
+        if baseline != self.baseline:
+            self.baseline = baseline
+            self.named_changed.emit()
+            self.baseline_changed.emit()
+
+    @property
+    def baseline_frames(self) -> tuple[int, int] | None:
+        """Baseline as (first frame, exclusive last frame), whole frames, or None."""
+        return _frames(self.baseline)
 
     @property
     def windowed(self) -> bool:
@@ -76,10 +126,31 @@ class TimeAxis(QObject):
     @property
     def selected_frames(self) -> tuple[int, int] | None:
         """Selection as (first frame, exclusive last frame), whole frames, or None."""
-        if self.selected is None:
-            return None
-        first = round(self.selected[0] / FRAME_S)
-        return first, max(first + 1, round(self.selected[1] / FRAME_S))
+        return _frames(self.selected)
+
+    @property
+    def place(self) -> Place:
+        """Range and selection; the same one however far an axis that follows has moved."""
+        if not self.following:
+            return Place(None, self.visible, self.selected)
+        width = round(self.visible[1] - self.visible[0], 6) if self._mode == "tail" else 0.0
+        return Place(self._mode, (0.0, width), self.selected)
+
+    def go_to(self, place: Place) -> None:
+        """Take on the range and the selection of a place."""
+        mode, visible, selected = place
+        self._mode, self._chosen = mode or "tail", True
+        self._set_following(mode is not None)
+        if mode == "tail":
+            visible = self.cursor - visible[1], self.cursor
+        if mode in (None, "tail"):
+            self._show(*visible)
+        if mode is not None:
+            self._follow_cursor()
+        if selected is None:
+            self.clear()
+        else:
+            self.select(*selected)
 
     def reset(self, end: float = 0.0, *, fit: bool = False) -> None:
         """Forget range and selection: another session of ``end`` seconds is shown."""
@@ -89,6 +160,7 @@ class TimeAxis(QObject):
         self._chosen = False
         self._set_following(True)
         self.clear()
+        self.pin(None)
         self._follow_cursor()
         self.cursor_changed.emit(self.cursor)
 
@@ -137,6 +209,12 @@ class TimeAxis(QObject):
         self._set_following(False)
         self._show(t0 + shift, t1 + shift)
 
+    def reveal(self, first: float, last: float, around: float) -> None:
+        """Have a range in view: where it is not, show it with `around` times its length on both sides."""
+        if not self.visible[0] <= first < last <= self.visible[1]:
+            more = around * (last - first)
+            self.set_visible(first - more, last + more)
+
     def fit(self) -> None:
         """Show all there is, and keep doing so while it grows."""
         self._mode, self._chosen = "fit", True
@@ -169,6 +247,11 @@ class TimeAxis(QObject):
         if selected != self.selected:
             self.selected = selected
             self.selection_changed.emit(selected)
+
+    def snapped(self, second: float, reach: float) -> float:
+        """The snap point nearest to `second`, at most `reach` seconds away; `second` itself where there is none."""
+        near = self.snap_points(second - reach, second + reach)
+        return min(near, key=lambda at: abs(at - second), default=second)
 
     def clear(self) -> None:
         """Drop the selection."""
@@ -212,3 +295,10 @@ class TimeAxis(QObject):
         if visible != self.visible:
             self.visible = visible
             self.visible_changed.emit(*visible)
+
+
+def _frames(seconds: tuple[float, float] | None) -> tuple[int, int] | None:
+    if seconds is None:
+        return None
+    first = round(seconds[0] / FRAME_S)
+    return first, max(first + 1, round(seconds[1] / FRAME_S))

@@ -6,12 +6,12 @@ those of the audio axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import NamedRange, TimeAxis
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -32,10 +32,14 @@ class WallAxis(TimeAxis):
         self._timeline: Timeline | None = None
         self._passing_on = False
         self._origin_ns = 0
+        self.snap_points = lambda first, last: [
+            self.seconds_at(point) for point in shared.snap_points(self.audio_at(first), self.audio_at(last))
+        ]
         shared.visible_changed.connect(self._shared_moved)
         shared.selection_changed.connect(self._shared_selected)
         shared.cursor_changed.connect(self._shared_cursor)
         shared.hover_changed.connect(self._shared_hovered)
+        shared.named_changed.connect(self.named_changed)
         self.visible_changed.connect(self._moved)
         self.selection_changed.connect(self._selected_here)
         self.hover_changed.connect(self._hovered_here)
@@ -80,6 +84,14 @@ class WallAxis(TimeAxis):
     def second_of(self, ns: float) -> float:
         """The second of this axis at a time of the session's clock."""
         return (ns - self._origin_ns) * 1e-9
+
+    def named_ranges(self) -> Sequence[NamedRange]:
+        """The ranges that are marked on the shared axis."""
+        convert = self.seconds_at
+        return [
+            NamedRange(convert(one.first), convert(one.last), one.name, one.outlined)
+            for one in self._shared.named_ranges()
+        ]
 
     def fit(self) -> None:
         """Show all that was recorded, set-up as well."""

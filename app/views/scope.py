@@ -28,10 +28,7 @@ class Scope:
 
     def go_to(self, first_s: float, last_s: float, around: float) -> None:
         """Select a stretch; where it is not in view, show it with `around` times its length on both sides."""
-        shown = self._axis.visible
-        if not shown[0] <= first_s < last_s <= shown[1]:
-            more = around * (last_s - first_s)
-            self._axis.set_visible(first_s - more, last_s + more)
+        self._axis.reveal(first_s, last_s, around)
         self.frames()
         self._axis.select(first_s, last_s)
         self._made = self._axis.selected

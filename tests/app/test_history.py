@@ -1,0 +1,128 @@
+"""Back and forward through selections and ranges: a gesture is one step, another session has none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+from views_desk import drag, settle
+from window_recording import Recording
+
+from app.model.history import LONGEST
+from app.model.time_axis import TimeAxis
+from app.window.main_window import MainWindow
+
+ALT = Qt.KeyboardModifier.AltModifier
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+    made = window()
+    made.open_session(finished)
+    return made
+
+
+def step(window: MainWindow, action: str) -> bool:
+    return window.actions_.trigger(f"view.{action}")
+
+
+def remember(window: MainWindow) -> None:
+    """What has happened so far is one step."""
+    window.history._settled.timeout.emit()
+
+
+def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot: QtBot, opened: MainWindow) -> None:
+    axis = opened.axis
+    whole = axis.visible
+    axis.select(1.0, 2.0)
+    remember(opened)
+    axis.set_visible(3.0, 5.0)
+    remember(opened)
+    axis.select(3.5, 4.0)  # not remembered yet: going back does so
+    qtbot.keyClick(opened, Qt.Key.Key_Left, ALT)
+    assert (axis.visible, axis.selected) == ((3.0, 5.0), (1.0, 2.0))
+    qtbot.keyClick(opened, Qt.Key.Key_Left, ALT)
+    assert (axis.visible, axis.selected) == (whole, (1.0, 2.0))
+    assert axis.following, "everything is shown, as at first"
+    assert not axis.windowed
+    qtbot.keyClick(opened, Qt.Key.Key_Left, ALT)
+    assert (axis.visible, axis.selected) == (whole, None)
+    assert not step(opened, "back")
+    for _ in range(3):
+        qtbot.keyClick(opened, Qt.Key.Key_Right, ALT)
+    assert (axis.visible, axis.selected) == ((3.0, 5.0), (3.5, 4.0))
+    assert not step(opened, "forward")
+
+
+def test_what_is_done_after_going_back_ends_the_way_forward(opened: MainWindow) -> None:
+    for begin in (1.0, 2.0, 3.0):
+        opened.axis.select(begin, begin + 0.5)
+        remember(opened)
+    assert step(opened, "back")
+    assert step(opened, "back")
+    opened.axis.select(7.0, 8.0)
+    assert not step(opened, "forward")
+    remember(opened)
+    assert step(opened, "back")
+    assert opened.axis.selected == (1.0, 1.5)
+
+
+def test_a_drag_is_one_step_even_with_a_pause(opened: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    drag(opened.desk.views["cost"].plot, 2.0, 4.0, keys=ALT)
+    assert opened.history._settled.isActive()
+    monkeypatch.setattr(QGuiApplication, "mouseButtons", lambda: Qt.MouseButton.LeftButton)
+    remember(opened)
+    assert opened.history._settled.isActive(), "the button is held"
+    opened.axis.select(2.0, 5.0)
+    monkeypatch.undo()
+    remember(opened)
+    assert step(opened, "back")
+    assert opened.axis.selected is None
+    assert not step(opened, "back")
+
+
+def test_no_more_than_the_newest_steps_are_remembered(opened: MainWindow) -> None:
+    for number in range(LONGEST + 10):
+        opened.axis.select(number * 0.1, number * 0.1 + 1.0)
+        remember(opened)
+    steps = 0
+    while step(opened, "back"):
+        steps += 1
+    assert steps == LONGEST - 1
+    assert opened.axis.selected == pytest.approx((1.0, 2.0))
+
+
+def test_another_session_has_no_steps_of_this_one(opened: MainWindow, recording: Callable[..., Recording]) -> None:
+    opened.axis.select(1.0, 2.0)
+    other = recording("other.asrs")
+    other.write(600)
+    other.close()
+    opened.open_session(other.path)
+    settle()
+    assert not step(opened, "back")
+    assert not step(opened, "forward")
+
+
+def test_a_range_that_follows_by_itself_is_one_place() -> None:
+    axis = TimeAxis()
+    axis.reset()
+    places = set()
+    for second in (1.0, 12.0, 30.0, 40.0):
+        axis.set_data(second, second)
+        places.add(axis.place)
+    axis.zoom(0.5)
+    zoomed = axis.place
+    axis.set_data(50.0, 50.0)
+    assert (len(places), axis.place) == (1, zoomed)
+    axis.pan(-1.0)
+    assert axis.place != zoomed
+    axis.go_to(zoomed)
+    assert axis.following
+    assert axis.visible == pytest.approx((40.0, 50.0))
+    axis.go_to(*places)
+    axis.set_data(60.0, 60.0)
+    assert axis.visible == pytest.approx((40.0, 60.0))

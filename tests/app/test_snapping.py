@@ -1,0 +1,79 @@
+"""The ends of a dragged selection snap to utterances, words and markers next to them, in every chart alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+from views_desk import Desk, drag, settle, view_on
+
+from app.charts.time_plot import SNAP
+from app.model.events import snap_points
+from app.model.time_axis import TimeAxis
+from app.views.timeline import TimelineView
+from profiler.session.reader import Session
+
+UTTERANCE = 2.56  # Second at which the second utterance of the sample begins
+WORD = 3.21  # Second at which its fourth word ends; the next begins at 3.23
+
+
+def test_utterances_words_and_markers_are_snapped_to(finished: Path) -> None:
+    """Words are 0.8 s long, one a second, the last at 4 s; the second utterance begins at 6 s, with a marker."""
+    session = Session.open(finished)
+    assert sorted(set(snap_points(session, 3.5, 7.0))) == pytest.approx([3.8, 4.0, 4.8, 6.0, 6.8, 7.0])
+    assert snap_points(session, 5.0, 5.9) == []
+    session.utterances.clear()
+    assert snap_points(session, 0.0, 12.0) == [6.0], "the marker"
+    session.close()
+
+
+def test_the_nearest_point_within_reach_counts() -> None:
+    axis = TimeAxis()
+    assert axis.snapped(1.0, 5.0) == 1.0, "no session, no points"
+    axis.snap_points = lambda first, last: [at for at in (1.0, 1.5, 9.0) if first <= at <= last]
+    assert axis.snapped(1.2, 0.5) == 1.0
+    assert axis.snapped(1.3, 0.5) == 1.5
+    assert axis.snapped(2.1, 0.5) == 2.1
+
+
+def test_a_drag_snaps_unless_alt_is_held(desk: Desk) -> None:
+    desk.axis.set_visible(1.0, 4.0)
+    settle()
+    near = SNAP / 2 * 3.0 / desk.cost.plot.columns
+    for plot in (desk.cost.plot, desk.work.plot, desk.words.plot):
+        drag(plot, UTTERANCE + near, WORD - near)
+        assert desk.axis.selected == pytest.approx((UTTERANCE, WORD), abs=1e-9)
+        drag(plot, UTTERANCE + near, WORD - near, keys=Qt.KeyboardModifier.AltModifier)
+        assert desk.axis.selected == pytest.approx((UTTERANCE + near, WORD - near), abs=near / 2)
+        assert desk.axis.selected != pytest.approx((UTTERANCE, WORD), abs=near / 4)
+    far = SNAP * 1.5 * 3.0 / desk.cost.plot.columns
+    drag(desk.cost.plot, UTTERANCE + far, WORD)
+    assert desk.axis.selected == pytest.approx((UTTERANCE + far, WORD), abs=near / 2)
+
+
+def test_a_stretch_about_one_boundary_can_be_selected(desk: Desk) -> None:
+    desk.axis.set_visible(2.4, 2.7)
+    settle()
+    near = SNAP * 0.8 * 0.3 / desk.cost.plot.columns
+    drag(desk.cost.plot, UTTERANCE - near, UTTERANCE + near)
+    assert desk.axis.selected is None, "shorter than half a frame"
+    desk.axis.set_visible(0.0, 20.48)
+    settle()
+    near = SNAP * 0.8 * 20.48 / desk.cost.plot.columns
+    drag(desk.cost.plot, UTTERANCE - near, UTTERANCE + near)
+    assert desk.axis.selected is not None
+    first, last = desk.axis.selected
+    assert first < UTTERANCE < last
+
+
+def test_the_timeline_snaps_in_its_own_time(sample: Path, qtbot: QtBot) -> None:
+    with view_on(TimelineView, sample, qtbot) as (view, playhead):
+        playhead.axis.set_visible(1.0, 4.0)
+        settle()
+        first, last = view.plot.visible
+        near = SNAP / 2 * (last - first) / view.plot.columns
+        drag(view.plot, view.wall.seconds_at(UTTERANCE) + near, view.wall.seconds_at(3.5))
+        assert playhead.axis.selected is not None
+        assert playhead.axis.selected[0] == pytest.approx(UTTERANCE, abs=1e-6)
