@@ -1,18 +1,29 @@
-"""Speech and words: the waveform with the recognised words at their time, and the sentence at the playhead below."""
+"""Speech and words: the waveform with the recognised words at their time, and the sentence at the playhead below.
+
+A spectrogram can be shown under the waveform; it is read from the sound's file as it comes into view.
+"""
 
 from __future__ import annotations
+
+import math
+from itertools import islice
+
+from PySide6.QtCore import QRectF
 
 from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
+from app.model.spectrum import KEPT, TOP_HZ, Spectra, chunks_of
 from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.sentence import Sentence, written_columns
+from app.views.spectrogram import Remark, Spectrogram
 from app.views.speech import SpokenItem, Wave
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
+from profiler.analysis.lod.columns import column_edges
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
@@ -24,6 +35,15 @@ REST_MS = 100
 
 SHOWN_EVERY = 256
 """Utterances that are aligned between two drawings."""
+
+LONGEST_S = 120.0
+"""Most seconds in view of which a spectrogram is drawn: of more, a column of pixels would hold whole words."""
+
+READ_AT_ONCE = 4
+"""Chunks of spectra that are read between two drawings."""
+
+WAVE_SHARE = 0.4
+"""Of the height of the sound that the waveform takes when there is a spectrogram."""
 
 
 class WordsView(ChartView[WordsModel]):
@@ -40,6 +60,22 @@ class WordsView(ChartView[WordsModel]):
         self.column.addWidget(self.sentence)
         self._counted_last: tuple[int, ErrorCount | None] | None = None
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
+        self.spectrogram, self.remark = Spectrogram(self.plot), Remark(self.plot)
+        self.spectra = Spectra()
+        self._reading: Slices[None] = Slices(self, lambda _: self._redraw())
+        self._with_spectrogram = False
+
+    @property
+    def with_spectrogram(self) -> bool:
+        """Whether a spectrogram is shown."""
+        return self._with_spectrogram
+
+    def set_spectrogram(self, on: bool) -> None:
+        """Show a spectrogram under the waveform, or none."""
+        self._with_spectrogram = on
+        self._reading.drop()
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> WordsModel:
         """Return envelope and words in view."""
@@ -91,23 +127,29 @@ class WordsView(ChartView[WordsModel]):
         return spoken.number, spoken.count
 
     def clear(self) -> None:
-        """Show nothing, and align nothing of it."""
+        """Show nothing, and align and read nothing of it."""
         self._ahead.drop()
+        self._reading.drop()
+        self.spectra.forget()
         super().clear()
 
     def settle(self) -> None:
-        """Align what is still to be aligned."""
+        """Align and read what is still left of what is in view."""
         super().settle()
-        while self._ahead.busy:
-            self._ahead.finish()
+        for work in (self._ahead, self._reading):
+            while work.busy:
+                work.finish()
 
     def show_model(self, model: WordsModel | None) -> None:
         """Pass the model to the item and the sentence at the playhead to its strip."""
         self.spoken.set_model(model)
-        wave, words = self.spoken.areas()
+        sound, words = self.spoken.areas()
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)
+        share = WAVE_SHARE if self._with_spectrogram and model is not None else 1.0
+        wave = QRectF(sound.left(), sound.top(), sound.width(), round(share * sound.height()))
         self.wave.show_model(model, wave, height)
+        self._show_spectrogram(model, sound.adjusted(0, wave.height() + 1, 0, 0), height)
         if model is None:
             self.sentence.show_spoken(None)
             return
@@ -115,6 +157,32 @@ class WordsView(ChartView[WordsModel]):
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
         self.overlay.set_floor(words.height())
         self.overlay.set_events(model.marks, model.boundaries)
+
+    def _show_spectrogram(self, model: WordsModel | None, area: QRectF, height: float) -> None:
+        """Show what was read of the sound in view, and read the next chunks of it."""
+        self.spectrogram.hide_levels()
+        self.remark.show_text("", area)
+        self.plot.set_ticks(())
+        if model is None or self.snapshot is None or not self._with_spectrogram:
+            return
+        if model.last_s - model.first_s > LONGEST_S:
+            text = self.tr("The spectrogram is shown when at most {0} minutes are in view.")
+            self.remark.show_text(text.format(round(LONGEST_S / 60)), area)
+            return
+        session, seconds = self.snapshot.session, (model.first_s, model.last_s)
+        over = session.state != "recording"
+        utterances = (one for one in session.utterances if one.done or over)
+        frames = [second / FRAME_S for second in seconds]
+        chunks = list(islice(chunks_of(utterances, int(frames[0]), math.ceil(frames[1])), KEPT))
+        missing = self.spectra.missing(chunks)
+        if missing and not self._reading.busy:
+            self._reading.start(self.spectra.read(missing[:READ_AT_ONCE]))
+        self.remark.show_text(self.spectra.reason(chunks), area)
+        if not self.remark.text:
+            levels = self.spectra.levels(chunks, column_edges(*frames, len(model.low)))
+            self.spectrogram.show_levels(levels, seconds, area, height)
+            ends = (TOP_HZ, area.top() + 4), (0.0, area.bottom() - 4)
+            self.plot.set_ticks([(height - y, self.tr("{0} kHz").format(f"{hz / 1000:.0f}")) for hz, y in ends])
 
     def show_texts(self, model: WordsModel) -> None:
         """Show the note."""
@@ -130,6 +198,8 @@ class WordsView(ChartView[WordsModel]):
             if not spoken.first_s <= at_s < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
+            if (hertz := self.spectrogram.frequency_at(self.plot.mouse.y())) is not None:
+                lines.append(Line(self.tr("frequency"), f"{hertz / 1000:.1f} kHz"))
             for title, row in (
                 (self.tr("reference"), spoken.said),
                 (self.tr("hypothesis"), spoken.heard),

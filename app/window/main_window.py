@@ -128,12 +128,13 @@ class MainWindow(FirstWindow):
         if self._desk is None:
             from app.model.figures import load
             from app.window.actions import commands
-            from app.window.actions.views import SCALE
+            from app.window.actions.views import SCALE, SPEECH
             from app.window.desk import Desk
 
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             commands.register_views(self.actions_, self)
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
+            desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])
             load()
             more = [self.actions_[name] for name in ("file.record", "file.bundled")]
             speech = desk.form.speech

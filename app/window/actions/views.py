@@ -18,12 +18,14 @@ tr = partial(QCoreApplication.translate, "views")
 
 WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others
 SCALE: Final = ("scale.lock", "scale.log")  # The actions in the menu of the cost view
+SPEECH: Final = ("speech.spectrogram",)  # Those in the menu of the speech and words
+SPECTROGRAM: Final = "speech/spectrogram"  # Key under which the window remembers whether it is shown
 LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
 
 
 def view_actions(w: MainWindow) -> list[Action]:
     """The actions about views, which exist once the desk does."""
-    return [*_going(w), *_panels(w), *_scale(w)]
+    return [*_going(w), *_panels(w), *_scale(w), *_speech(w)]
 
 
 def _going(w: MainWindow) -> list[Action]:
@@ -107,6 +109,30 @@ def _scale(w: MainWindow) -> list[Action]:
             lambda: cost.set_logarithmic(not cost.holding.log),
             checked=lambda: cost.holding.log,
         ),
+    ]
+
+
+def _speech(w: MainWindow) -> list[Action]:
+    """What is shown of the sound: `SPEECH`, in the menu of that view too."""
+    from app.views.words import WordsView  # not before the window has been painted
+
+    words = w.desk.views["words"]
+    assert isinstance(words, WordsView)
+    words.set_spectrogram(w.memory.text(SPECTROGRAM) == "on")
+
+    def toggle() -> None:
+        words.set_spectrogram(not words.with_spectrogram)
+        w.memory.remember(SPECTROGRAM, "on" if words.with_spectrogram else "")
+
+    return [
+        Action(
+            "speech.spectrogram",
+            tr("Spectrogram of the speech"),
+            toggle,
+            tr("View"),
+            checked=lambda: words.with_spectrogram,
+            help=tr("Under the waveform; it is read again from the sound's file"),
+        )
     ]
 
 

@@ -1,0 +1,137 @@
+"""The spectrogram under the waveform: tones at their frequency and time, and why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from PySide6.QtCore import QPointF
+from PySide6.QtWidgets import QApplication, QToolButton
+from pytestqt.qtbot import QtBot
+from sample_session import Sample
+from views_desk import pixels, settle, view_on
+
+from app.model import spectrum
+from app.model.spectrum import ABSENT_DB, BANDS, SILENT_DB, TOP_HZ, Spectra, chunks_of, spectra
+from app.views.words import LONGEST_S, WordsView
+from app.window.main_window import MainWindow
+from profiler.session.reader import Session
+
+RATE = 16000
+FRAMES = 512
+TONES = {0: 1000.0, 1: 3000.0}
+"""Hz in the first and the second half."""
+
+
+def band_of(hertz: float) -> int:
+    return int(hertz / TOP_HZ * BANDS)
+
+
+def tone(hertz: float, seconds: float, rate: int = RATE) -> np.ndarray:
+    return np.sin(2 * np.pi * hertz * np.arange(round(seconds * rate)) / rate).astype(np.float32)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A session of 5.12 s whose sound is one tone, then another."""
+    sound = tmp_path / "tones.wav"
+    half = FRAMES * 0.01 / 2
+    soundfile.write(sound, np.concatenate([tone(hz, half) for hz in TONES.values()]) * 0.5, RATE)
+    sample = Sample(tmp_path / "a.asrs", frames=FRAMES, utterance_frames=FRAMES)
+    utterance = sample.writer.utterance
+    monkeypatch.setattr(sample.writer, "utterance", lambda name, _path, *rest: utterance(name, str(sound), *rest))
+    sample.write()
+    return sample.close()
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 44100])
+def test_a_sine_of_full_scale_is_0_db_in_its_band(rate: int) -> None:
+    levels = spectra(tone(1031.0, 1.0, rate), rate, 97)
+    assert levels.shape == (97, BANDS)
+    assert set(levels.argmax(axis=1)) == {band_of(1031.0)}
+    assert levels.max(axis=1) == pytest.approx(np.zeros(97), abs=2)
+    assert levels[:, band_of(3500)].max() < -50
+    if rate == 8000:
+        assert (levels[:, band_of(4001) :] == SILENT_DB).all()
+
+
+def test_frames_after_the_end_of_the_samples_are_silent() -> None:
+    assert (spectra(np.zeros(100, np.float32), RATE, 3) == SILENT_DB).all()
+
+
+def test_only_the_chunks_in_view_are_read_and_the_last_used_are_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spectrum, "CHUNK_FRAMES", 100)
+    monkeypatch.setattr(spectrum, "KEPT", 2)
+    known = Spectra()
+    with Session.open(path) as session:
+        chunks = list(chunks_of(session.utterances, 150, 350))
+        assert [(one.begin, one.end) for one in chunks] == [(100, 200), (200, 300), (300, 400)]
+        for _ in known.read(chunks):
+            pass
+        assert [one.begin for one in known.missing(chunks)] == [100]
+        levels = known.levels(chunks, np.array([150.0, 200.0, 250.0, 260.0, 260.5, 350.0]))
+    assert (levels[0] == ABSENT_DB).all()
+    assert [int(row.argmax()) for row in levels[[1, 3, 4]]] == [band_of(hz) for hz in (1000, 3000, 3000)]
+
+
+def test_it_is_shown_on_request(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(WordsView, path, qtbot, (800, 400)) as (view, _):
+        without = pixels(view)
+        assert view.spectrogram.area.isEmpty()
+        view.set_spectrogram(True)
+        view.settle()
+        area, item = view.spectrogram.area, view.spectrogram
+        rows = item.draw_pixels(BANDS, 1)
+        for half, hertz in TONES.items():
+            column = rows[:, round(rows.shape[1] * (0.25 + 0.5 * half))] & 0xFF
+            assert BANDS - 1 - int(column.argmax()) == band_of(hertz)
+        assert area.height() > 100
+        assert item.frequency_at(area.bottom() - area.height() / 4) == pytest.approx(2000)
+        view.plot.mouse = QPointF(100, area.center().y())
+        assert view.remark.text == ""
+        model = view.model()
+        assert model is not None
+        assert ("frequency", "4.0 kHz") in [(line.name, line.value) for line in view.readout(model, 1.0)]
+        assert (pixels(view) != without).any()
+        view.set_spectrogram(False)
+        settle()
+        assert (pixels(view) == without).all()
+
+
+def test_why_there_is_none_is_one_sentence(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    (path.parent / "tones.wav").unlink()
+    with view_on(WordsView, path, qtbot) as (view, playhead):
+        view.set_spectrogram(True)
+        view.settle()
+        assert view.remark.text.startswith(str(path.parent / "tones.wav"))
+        assert view.remark.text.endswith("it is not there any more.")
+        assert view.spectrogram.area.isEmpty()
+        assert view.snapshot is not None
+        model = view.reduce(view.snapshot, 100, (0.0, LONGEST_S + 1))
+        view.show_model(replace(model, last_s=LONGEST_S + 1))
+        assert view.remark.text == "The spectrogram is shown when at most 2 minutes are in view."
+        playhead.close()
+        assert view.remark.text == ""
+
+
+def test_the_window_remembers_it(qtbot: QtBot, window: Callable[..., MainWindow], path: Path) -> None:
+    first = window()
+    first.open_session(path)
+    words = first.desk.views["words"]
+    assert isinstance(words, WordsView)
+    assert not words.with_spectrogram
+    assert first.actions_.trigger("speech.spectrogram")
+    assert words.with_spectrogram
+    first.close()
+    second = window()
+    again = second.desk.views["words"]
+    assert isinstance(again, WordsView)
+    assert again.with_spectrogram
+    button = next(b for b in second.desk.findChildren(QToolButton) if b.text() == "Show")
+    assert button in again.header_controls, "not in a picture"
