@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--select",
         metavar="WHAT",
         action="append",
-        help="a stretch FROM..TO, the name of an utterance, or a stage to explain",
+        help="a stretch FROM..TO, an utterance, a stage to explain, or the note of a bookmark (bookmark:NOTE)",
     )
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 

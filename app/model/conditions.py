@@ -81,9 +81,7 @@ class Conditions:
     @condition
     def can_start(self) -> str | None:
         """Nothing runs and there is something to decode."""
-        if self._runs.audio is None:
-            return tr("There is nothing to decode; choose audio files first.")
-        return self.may_run.unavailable_reason()
+        return self.has_audio.unavailable_reason() or self.may_run.unavailable_reason()
 
     @condition
     def is_running(self) -> str | None:
@@ -106,6 +104,13 @@ class Conditions:
         if self._runs.showing_run:
             return tr("The session of the run is shown already.")
         return self.is_running.unavailable_reason()
+
+    @condition
+    def has_audio(self) -> str | None:
+        """Something is chosen to be decoded."""
+        if self._runs.audio is not None:
+            return None
+        return tr("There is nothing to decode; choose audio files first.")
 
     @condition
     def has_bundled(self) -> str | None:

@@ -45,6 +45,7 @@ class Pipeline(QObject):
 
     changed = Signal(str, object)
     replaced = Signal()
+    edited = Signal(str, object, object)  # A person changed a setting: its key, value before and value now
     live_change = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
@@ -157,8 +158,11 @@ class Pipeline(QObject):
         self._absent = absent
         self.absent_changed.emit()
 
-    def set(self, key: str, value: Value) -> bool:
-        """Change a setting; what does not fit is refused with a sentence, and False returned."""
+    def set(self, key: str, value: Value, by_hand: bool = True) -> bool:
+        """Change a setting; what does not fit is refused with a sentence, and False returned.
+
+        `by_hand`: a person did it, who may want to undo it.
+        """
         try:
             if why := self.locked or self._of_no_use(key):
                 raise ConfigError(why)
@@ -169,7 +173,7 @@ class Pipeline(QObject):
             self.refused.emit(key, str(error))
             self.changed.emit(key, self.value(key))
             return False
-        self._take(key, changed)
+        self._take(key, changed, by_hand)
         return True
 
     def _of_no_use(self, key: str) -> str | None:
@@ -177,11 +181,12 @@ class Pipeline(QObject):
         asked = self.running is not None and self._by_key[key].live
         return self.unavailable_reason(key) if asked else None
 
-    def _take(self, key: str, changed: Config) -> None:
+    def _take(self, key: str, changed: Config, by_hand: bool) -> None:
         fitted = settings.get(changed, key)
         live = self._by_key[key].live and self.waits(key, fitted)
         if changed == self.next and not live:
             return
+        before = settings.get((live and self.running) or self.next, key)
         self.next = changed
         self._note_used()
         if not self._by_key[key].live:
@@ -190,6 +195,8 @@ class Pipeline(QObject):
             self._before[key] = settings.get(self.running, key)
             self.running = settings.replace(self.running, key, fitted)
             self.live_change.emit(key, fitted)
+        if by_hand:
+            self.edited.emit(key, before, fitted)
         self.changed.emit(key, fitted)
 
     def choose(self, name: str) -> None:

@@ -125,7 +125,7 @@ class Runs(QObject):
         if self._leaves_demo and not self.control.busy:
             self._leaves_demo = False
             for key in COURSE_OF_DEMO:
-                self._pipeline.set(key, settings.option(key).default)
+                self._pipeline.set(key, settings.option(key).default, by_hand=False)
 
     def unavailable_reason(self) -> str | None:
         """Why no run may begin although none is under way: something else measures, or has not ended yet."""
@@ -182,7 +182,7 @@ class Runs(QObject):
         self._pipeline.choose(preset)
         self.choose(bundled)
         for key, value in COURSE_OF_DEMO.items():
-            self._pipeline.set(key, value)
+            self._pipeline.set(key, value, by_hand=False)
         self._is_demo = True
         self._start()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.model import bookmarks
 from app.pictures.request import (
     PictureError,
     PictureRequest,
@@ -14,6 +15,7 @@ from app.pictures.request import (
     read_range,
     seconds_text,
 )
+from profiler.files.inputs import InputError
 from profiler.frames import FRAME_S
 from profiler.plain import clock, one_line
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 12
 """Names listed in a sentence about an unknown one."""
+
+BOOKMARK = "bookmark:"
+"""Begins the note of a bookmark where it could be taken for something else."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
 
 
 def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | str:
-    """Frames of a stretch of time or of an utterance, or the name of a stage."""
+    """Frames of a stretch of time, of an utterance or of a bookmark, or the name of a stage."""
     if is_range(what):
         return _stretch(read_range(what, "--select"), frames, "--select")
     session = snapshot.session
@@ -129,10 +134,17 @@ def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | s
     stages = [stage.name for stage in session.stages.values()]
     if what in stages:
         return what
-    names = [utterance.name for utterance in session.utterances] + stages
+    try:
+        noted = {one.note: one.frames for one in bookmarks.read(session)}
+    except InputError as error:
+        raise PictureError(str(error)) from error
+    if (frames_of := noted.get(what.removeprefix(BOOKMARK))) is not None:
+        first, last = frames_of
+        return _stretch((first * FRAME_S, last * FRAME_S), frames, "--select")
+    names = [utterance.name for utterance in session.utterances] + stages + list(noted)
     listed = ", ".join(one_line(name) for name in names[:MAX_NAMED])
     more = ", …" if len(names) > MAX_NAMED else ""
     raise PictureError(
-        f"--select takes FROM..TO in seconds, an utterance or a stage, not {one_line(what)!r}; "
+        f"--select takes FROM..TO in seconds, an utterance, a stage or a bookmark, not {one_line(what)!r}; "
         f"there are {listed}{more}."
     )

@@ -31,7 +31,7 @@ from app.views.breakdown_model import (
 from app.views.part_bars import share_text
 from app.views.roofline_model import Point, points
 from app.views.stage_panel import StagePanel
-from app.views.stage_texts import before_text, explanation, reasons, sum_text, verdicts
+from app.views.stage_texts import before_text, explanation, ratio_text, reasons, sum_text, verdicts
 from app.views.stage_tree import ROW, StageTree
 from app.views.stage_view import StageView
 from app.views.table_twin import Table
@@ -79,6 +79,7 @@ class BreakdownView(StageView):
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.activated.connect(self._activated)
+        axis.baseline_changed.connect(self._soon.start)
         self._model: BreakdownModel | None = None
         self._points: tuple[Point, ...] = ()
 
@@ -125,7 +126,13 @@ class BreakdownView(StageView):
 
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
-        model = breakdown_model(snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames)
+        model = breakdown_model(
+            snapshot.session,
+            snapshot.track,
+            snapshot.cursor_frame,
+            self.axis.selected_frames,
+            self.axis.baseline_frames,
+        )
         self._model = model
         if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
@@ -223,6 +230,7 @@ class BreakdownView(StageView):
                 "ms per 10 ms frame",
                 "share",
                 "baseline, ms per frame",
+                "ratio to baseline",
                 "verdict",
                 "grade",
                 "op/byte",
@@ -237,12 +245,15 @@ class BreakdownView(StageView):
         if model is None or not model.frames:
             return headers, rows
         for index, name in enumerate(CATEGORIES):
-            before = None if model.before_ms is None else f"{model.before_ms[index]:.4f}"
+            before = ratio = None
+            if model.before_ms is not None:
+                before = f"{model.before_ms[index]:.4f}"
+                ratio = ratio_text(float(model.ms[index]), float(model.before_ms[index]))
             share = percent(model.share(float(model.ms[index])))
             reason = reasons(model.reasons[name])[0] if name in model.reasons else ""
             figure = f"{model.ms[index]:.4f}"
             blank = [None] * (3 + len(PARTS))
-            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *blank])
+            rows.append([CATEGORY_TITLES[name], figure, share, before, ratio, reason, "", *blank])
         for line in (*self.tree.stages, *self.tree.groups):
             figures = [f"{line.ms:.4f}", percent(line.share)]
             roofs: list[object] = [None] * 3
@@ -252,7 +263,7 @@ class BreakdownView(StageView):
             parts: list[object] = [share_text(part) for part in line.parts]
             parts = parts or [None] * len(PARTS)
             name = self.tr("all {0}").format(line.name) if line in self.tree.groups else line.name
-            rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
+            rows.append([name, *figures, None, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows
 
     def _over(self, model: BreakdownModel) -> str:

@@ -104,6 +104,7 @@ class BreakdownModel:
         before_ms: [categories] mean per frame with the settings before the last change, over speech that has been
             decoded with both; None without any.
         before_wall_ms: the same of the wall time.
+        pinned: frames that were pinned as baseline, which `before_ms` is of then; None where there are none.
         change: text of the last change, or None.
         effect: what it did; None without one, and for a selection.
         reasons: category → why it is zero (NO_DEVICE …), for those that are.
@@ -120,6 +121,7 @@ class BreakdownModel:
     change: str | None
     effect: Effect | None
     reasons: dict[str, str]
+    pinned: tuple[int, int] | None = None
 
     @property
     def frames(self) -> int:
@@ -153,7 +155,11 @@ def stretch_of(session: Session, end: int, selected: tuple[int, int] | None) -> 
 
 
 def breakdown_model(
-    session: Session, track: CostTrack, cursor_frame: int, selected: tuple[int, int] | None
+    session: Session,
+    track: CostTrack,
+    cursor_frame: int,
+    selected: tuple[int, int] | None,
+    pinned: tuple[int, int] | None = None,
 ) -> BreakdownModel:
     """Mean cost by category over the selection, since the last change, or over everything shown.
 
@@ -162,6 +168,7 @@ def breakdown_model(
         track: cost per frame.
         cursor_frame: frames from here on are not shown yet.
         selected: selected frames [first, last), or None.
+        pinned: frames [first, last) that are the baseline whatever was changed, or None.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
@@ -172,7 +179,10 @@ def breakdown_model(
         change = next((m.text for m in reversed(known) if m.applied_frame == first), None)
         effect = effects_of(session).in_force(session, track, end)
     ms, wall_ms = _means(series, first, last)
-    if effect is not None and effect.baseline:
+    if pinned is not None:
+        effect = None
+        before_ms, before_wall = _means(series, pinned[0], min(pinned[1], len(series)))
+    elif effect is not None and effect.baseline:
         before_ms, before_wall = _mean_over(series, effect.baseline)
     return BreakdownModel(
         scope=scope,
@@ -186,6 +196,7 @@ def breakdown_model(
         change=change,
         effect=effect,
         reasons=_reasons(session, ms, first),
+        pinned=pinned,
     )
 
 

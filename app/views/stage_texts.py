@@ -12,6 +12,8 @@ from app.model.report_lines import PREEMPTED_FROM
 from app.views.breakdown_model import REASONS
 from app.views.part_bars import part_text, rows_of
 from profiler.analysis.categories import OTHER_PROGRAMS, PART_NAMES
+from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +34,12 @@ def sum_text(model: BreakdownModel) -> str:
 
 
 def before_text(model: BreakdownModel) -> str:
-    """Show the baseline, the same speech with the settings before, and the difference."""
+    """Show the baseline, pinned or the same speech with the settings before, and the difference."""
+    if model.pinned is not None and model.before_wall_ms is not None:
+        first, last = (clock(frame * FRAME_S, 2) for frame in model.pinned)
+        text = tr("pale: baseline {0} – {1}, {2} ms · this is {3} of it")
+        ratio = ratio_text(model.wall_ms, model.before_wall_ms)
+        return text.format(first, last, milliseconds(model.before_wall_ms), ratio)
     effect = model.effect
     if effect is None:
         return ""
@@ -41,6 +48,11 @@ def before_text(model: BreakdownModel) -> str:
     # The bars are of all speech since, the factor of that alone which was decoded before, too.
     text = tr("pale: baseline, {0} ms · {1} on the same {2} s of speech")
     return text.format(milliseconds(model.before_wall_ms), effect.headline, f"{effect.seconds:.0f}")
+
+
+def ratio_text(value: float, baseline: float) -> str:
+    """A figure as a multiple of that of the baseline: 0.85×; a dash where that is zero."""
+    return f"{value / baseline:.3g}×" if baseline > 0 else "–"
 
 
 def reasons(key: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The tree of the breakdown: categories, then scoring, search and the rest with their stages, each with a bar.
 
 A bar is as long as its row's share of the longest one of its kind. That of a stage shows its parts in their colours;
-that of a category shows above it, pale, what it was before the last change.
+that of a category shows above it, pale, what it was before the last change or in the pinned baseline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
 from app.views.part_bars import group_color, paint_strip
-from app.views.stage_texts import reasons, tip, verdicts
+from app.views.stage_texts import ratio_text, reasons, tip, verdicts
 from profiler.analysis.lod.series import CATEGORIES
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
@@ -395,9 +395,14 @@ class _Delegate(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: _Index,
     ) -> bool:
-        """Tool tip of a stage: its sentence, and its parts with their intervals."""
-        line = self._entry(index).line if index.isValid() else None
-        show_tip(event.globalPos(), "" if line is None else tip(line, self._tree.stages), view)
+        """Tool tip of a stage: its sentence, and its parts with their intervals; of a category, its baseline."""
+        entry = self._entry(index) if index.isValid() else None
+        text = ""
+        if entry is not None and entry.line is not None:
+            text = tip(entry.line, self._tree.stages)
+        elif entry is not None and entry.before is not None:
+            text = self._tree.tr("{0} of the baseline").format(ratio_text(entry.share, entry.before))
+        show_tip(event.globalPos(), text, view)
         return True
 
     def _entry(self, index: _Index) -> Entry:

@@ -104,7 +104,7 @@ def test_seconds_are_written_as_they_are_read() -> None:
         (["--at", "11"], "--at 11 is not within the session, which is 10.24 s long"),
         (["--at", "soon"], "--at must be a time of the session"),
         (["--range", "5..8", "--at", "9"], "--at 9 is not within --range 5..8"),
-        (["--select", "nothing"], "--select takes FROM..TO in seconds, an utterance or a stage"),
+        (["--select", "nothing"], "--select takes FROM..TO in seconds, an utterance, a stage or a bookmark"),
         (["--select", "8..99"], "--select 8..99 is not within the session"),
         (["--select", "8..9", "--at", "3"], "begins after the cursor"),
         (["--view", "nope"], "the views are cost, "),

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.model import audio_choice
 from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
+from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
 from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.style.plain_text import add_entry
@@ -78,18 +79,28 @@ class Files(QObject):
 
     def ask_audio(self) -> bool:
         """Ask which audio files to decode; return whether any were chosen."""
+        paths = self.pick_audio()
+        return bool(paths) and self.take_audio(paths)
+
+    def ask_folder(self) -> bool:
+        """Ask for a folder of audio files; return whether one was chosen."""
+        paths = self.pick_folder()
+        return bool(paths) and self.take_audio(paths)
+
+    def pick_audio(self) -> list[Path]:
+        """Ask for audio files and return them, none if the dialog was cancelled."""
         read = [*sorted(suffixes.SUFFIXES | suffixes.RAW), *TRANSCRIPTS_SUFFIXES]
         patterns = " ".join(f"*{suffix}" for suffix in read)
         kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")
         paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._audio_folder(), kinds)
-        return bool(paths) and self.take_audio([Path(p) for p in paths])
+        return [Path(path) for path in paths]
 
-    def ask_folder(self) -> bool:
-        """Ask for a folder of audio files; return whether one was chosen."""
+    def pick_folder(self) -> list[Path]:
+        """Ask for a folder of audio files; none if the dialog was cancelled."""
         title = self.tr("Choose a folder of audio files")
         folder = QFileDialog.getExistingDirectory(self._window, title, self._audio_folder())
-        return bool(folder) and self.take_audio([Path(folder)])
+        return [Path(folder)] if folder else []
 
     def _audio_folder(self) -> str:
         known = self._memory.audio()
@@ -123,6 +134,8 @@ class Files(QObject):
         if not QFile.moveToTrash(str(session)):
             self._notices.error(self.tr("{0} cannot be moved to the bin.").format(session))
             return
+        if sidecar(session).exists():
+            QFile.moveToTrash(str(sidecar(session)))
         self._memory.forget_session(session)
         self.deleted.emit()
 
@@ -147,6 +160,9 @@ class Files(QObject):
         try:
             with writing(target, self.tr("the copy"), own_files(source)) as draft:
                 shutil.copyfile(source, draft)
+            if sidecar(source).exists():
+                with writing(sidecar(target), self.tr("the copy of the bookmarks"), own_files(source)) as draft:
+                    shutil.copyfile(sidecar(source), draft)
         except OutputError as error:
             self._notices.error(str(error))
             return
