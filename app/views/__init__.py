@@ -46,6 +46,7 @@ VIEWS: dict[str, Entry] = {
     "pivot": Entry("app.views.pivot", "PivotView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
     "system": Entry("app.views.system", "SystemView", "middle", 5, 230),
+    "transfers": Entry("app.views.transfers", "TransfersView", "right", 3, 200),
 }
 
 

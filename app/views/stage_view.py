@@ -5,11 +5,22 @@ All such views of an axis share one count of the stages.
 
 from __future__ import annotations
 
+from functools import partial
+
+from PySide6.QtCore import QCoreApplication
+
 from app.model.playhead import Snapshot
 from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
-from app.views.breakdown_model import SELECTION, Stretch
+from app.views.breakdown_model import SELECTION, SINCE_CHANGE, Stretch
 from app.views.view import View
+
+
+def scope_text(stretch: Stretch) -> str:
+    """Of what the figures of a stretch are, in some words."""
+    tr = partial(QCoreApplication.translate, "StageView")
+    texts = {SELECTION: tr("selection"), SINCE_CHANGE: tr("since the last change")}
+    return texts.get(stretch.scope, tr("start to cursor"))
 
 
 class StageView(View):

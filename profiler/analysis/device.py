@@ -14,7 +14,7 @@ import numpy as np
 from profiler.analysis.machine_costs import NS
 from profiler.analysis.nesting import LEAF_GROUPS
 from profiler.analysis.recorded import Recorded
-from profiler.arrays import Array
+from profiler.arrays import Array, Bool
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 
 TO_DEVICE: Final = "to device"
@@ -53,11 +53,12 @@ class Transfers:
         return self.unwaited_ns / self.time_ns if self.time_ns else None
 
 
-def transfers(session: Recorded) -> list[Transfers]:
-    """Return the copies that a session holds, by stage and device lane."""
+def transfers(session: Recorded, first: int = 0, last: int | None = None) -> list[Transfers]:
+    """Return the copies that begin in frames first … last − 1 (None: to the end), by stage and device lane."""
     found = []
     for lane in _device_lanes(session):
         spans = session.spans[session.spans["lane"] == lane]
+        spans = spans[_within(spans, first, last)]
         for stage in np.unique(spans["stage"]):
             known = session.stages[int(stage)]
             if known.group != "transfer" or known.work != TRANSFER_WORK:
@@ -103,9 +104,7 @@ def hidden_ns(session: Recorded, first: int = 0, last: int | None = None) -> flo
     if not lanes:
         return None
     spans = session.spans
-    inside = spans["first_frame"] >= first
-    if last is not None:
-        inside &= spans["first_frame"] < last
+    inside = _within(spans, first, last)
     names = {stage.name for stage in session.stages.values()}
     leaves, waits = [], []
     for number, stage in session.stages.items():
@@ -118,6 +117,12 @@ def hidden_ns(session: Recorded, first: int = 0, last: int | None = None) -> flo
     charged = inside & ~on_device & np.isin(spans["stage"], waits)
     duration = spans["duration_ns"]
     return float(max(int(duration[worked].sum()) - int(duration[charged].sum()), 0))
+
+
+def _within(spans: Array, first: int, last: int | None) -> Bool:
+    """Which spans begin in frames first … last − 1 (None: to the end), [spans]."""
+    inside: Bool = spans["first_frame"] >= first
+    return inside if last is None else inside & (spans["first_frame"] < last)
 
 
 def _device_lanes(session: Recorded) -> list[int]:

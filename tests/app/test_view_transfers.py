@@ -1,0 +1,100 @@
+"""Copies between host and device: sums, rates and roofs that were planted, and what is said without any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPointF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from views_desk import settle, view_on
+
+from app.views.transfers import TransfersView
+from app.views.transfers_model import DOWN, UP
+from app.window.welcome import sample_sessions
+from profiler.device.time import DEVICE, TRANSFER_COST, TRANSFER_WORK
+from profiler.machine.roofs.table import Roof, RoofTable
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+MB = 1_000_000
+ROOFS = RoofTable(
+    tuple(
+        Roof("bandwidth", f"{way}_device.pinned@cuda", "float32", 1, size, rate, rate, rate, "B/s")
+        for way, rates in (("to", (1e9, 10e9)), ("from", (2e9, 20e9)))
+        for size, rate in zip((4096, MB), rates, strict=True)
+    )
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Two blocks of 10 ms for 8 frames each: in the first two copies up and one down, in the second one down."""
+    clock = FakeClock(1_000_000)
+    recorder = Recorder(clock)
+    decode, copy = recorder.lane("decode", decode=True), recorder.lane("cuda copy", kind=DEVICE)
+    block = recorder.stage("decode", "decode", ())
+    ways = [recorder.stage(f"transfer.{name}", "transfer", TRANSFER_WORK) for name in ("to device", "to host")]
+    for way in ways:
+        recorder.cost(way, 0, TRANSFER_COST)
+    writer = SessionWriter(tmp_path / "a.asrs", recorder, {"asrscope_version": "0.1.0"})
+    writer.calibration(ROOFS.rows())
+    writer.config(0, 0, {"device": "cuda"})
+    for first, copies in ((0, (0, 0, 1)), (8, (1,))):
+        start = clock()
+        decode.put(block, start, clock.advance(10_000_000), first, 8)
+        for way in copies:
+            # 1 MB in 0.2 ms up, all of it overlapped; in 0.1 ms down, all of it waited for.
+            length = (200_000, 100_000)[way]
+            copy.put(ways[way], start, start + length, first, 8, MB, MB, length * (1 - way))
+    writer.close("closed")
+    return tmp_path / "a.asrs"
+
+
+def test_copies_by_direction_with_rates_and_roofs(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(TransfersView, path, qtbot) as (view, playhead):
+        model = view.model()
+        assert model is not None
+        up, down = model.rows
+        assert [(one.kind, one.copies, one.bytes) for one in model.rows] == [(UP, 2, 2 * MB), (DOWN, 2, 2 * MB)]
+        assert (up.rate, down.rate) == pytest.approx((5e9, 10e9))
+        assert (up.reach, up.link) == pytest.approx((10e9, 10e9))
+        assert (down.reach, down.link) == pytest.approx((20e9, 20e9))
+        assert down.least_s == pytest.approx(4096 / 2e9)
+        assert (up.share, down.share) == pytest.approx((0.4 / 20, 0.2 / 20))
+        assert (up.overlapped, down.overlapped) == (1.0, 0.0)
+        assert model.waited == pytest.approx(0.01)
+        _, rows = view.table()
+        assert rows[1][:4] == [DOWN, 2, 2 * MB, str(MB)]
+        assert rows[1][6:9] == ["10", "20", "20"]
+        assert "10 GB/s, 50 % of what copies of these sizes reach (20 GB/s)" in view.summary()
+        tip = view.plot.spot_at(QPointF(200, view.plot.height() / 2)).tip  # type: ignore[union-attr]
+        assert tip.startswith((UP, DOWN))
+        playhead.axis.select(0.08, 0.16)
+        settle()
+        model = view.model()
+        assert model is not None
+        assert [(one.kind, one.copies) for one in model.rows] == [(DOWN, 1)]
+        assert model.rows[0].share == pytest.approx(0.1 / 10)
+        assert view.note.endswith("selection")
+
+
+def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(TransfersView, sample, qtbot) as (view, _):
+        assert view.summary() == "This session ran on the CPU alone: nothing was copied."
+        assert view.table()[1] == []
+        assert view.note == ""
+
+
+def test_the_bundled_run_on_a_device_has_both_directions(qapp: QApplication, qtbot: QtBot) -> None:
+    with view_on(TransfersView, sample_sessions()[0], qtbot, (420, 240)) as (view, _):
+        model = view.model()
+        assert model is not None
+        assert [one.kind for one in model.rows] == [UP, DOWN]
+        for one in model.rows:
+            assert one.rate is not None
+            assert one.reach is not None
+            assert one.link is not None
+            assert one.rate < one.reach < one.link
