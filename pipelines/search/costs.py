@@ -93,8 +93,14 @@ def _prune(graph: Graph, touched: float, turns: bool) -> Cost:
         touched,
         scattered=True,
         calls=_called(turns) if turns else {},
-        # The lines of the graph that a new token stands on: its state's, and that of its first arcs.
-        accesses=(Accesses(Linear(per_work=(0.0, 2.0, 0.0)), whole),),
+        accesses=(
+            # The lines of the graph that a new token stands on: its state's, and that of its first arcs.
+            Accesses(Linear(per_work=(0.0, 2.0, 0.0)), whole),
+            # The arc that it came over (source and record), and the history of the token that it came from.
+            Accesses(Linear(per_work=(0.0, 3.0, 0.0)), touched),
+            # Its slot, and the slots of the tokens among what is closed up, as many as there are of a token's arcs.
+            Accesses(Linear(per_work=(0.0, 1.0, 1.0 / (1.0 + degree))), SLOT_BYTES * graph.n_states),
+        ),
     )
 
 
