@@ -32,13 +32,23 @@ def test_a_block_is_a_call_and_in_turns_each_frame_is(search):
     assert {n for n in whole if whole[n] != turns[n]} == {"search.emit", "search.prune"}
 
 
-def test_accesses_lie_in_the_graph_or_its_slots(search):
-    graph = search.graph
-    most = graph.states.nbytes + graph.arcs.nbytes
-    sizes = [
-        each.bytes
+def test_accesses_lie_in_the_graph_its_slots_or_the_lists_of_the_living(search):
+    graph, costs = search.graph, search.costs()
+    whole, slots = graph.states.nbytes + graph.arcs.nbytes, 4 * graph.n_states
+    lists = costs["search.prune"].working_set_bytes
+    sizes = {
+        name: [each.bytes for each in costs[name].accesses]
         for name in ("search.emit", "search.epsilon", "search.prune", "search.lattice")
-        for each in search.costs()[name].accesses
-    ]
-    assert len(sizes) == 5
-    assert all(0 < size <= most for size in sizes)
+    }
+    assert sizes["search.emit"] == sizes["search.lattice"] == [slots]
+    assert sizes["search.prune"] == [whole, lists, slots]
+    assert sizes["search.epsilon"][0] == slots
+    assert 0 < sizes["search.epsilon"][1] <= whole
+
+
+def test_pruning_counts_the_slots_of_tokens_closed_up_but_not_of_their_arcs(search):
+    graph = search.graph
+    slots = search.costs()["search.prune"].accesses[2].count
+    listed = 300.0
+    tokens = listed / (1.0 + len(graph.arcs) / graph.n_states)
+    assert slots.total(1.0, 1.0, (50.0, 7.0, listed)) == pytest.approx(7.0 + tokens)
