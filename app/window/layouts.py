@@ -49,7 +49,7 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
             Row(33, ("timeline", "system")),
             Row(30, ("words", "word-costs", "utterances", "pivot")),
         ),
-        (Row(100, ("breakdown", "faster", "statistics", "roofline", "transfers", "session")),),
+        (Row(100, ("breakdown", "faster", "statistics", "roofline", "memory", "transfers", "session")),),
     ),
     PRESENT: (
         (
@@ -60,7 +60,7 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
             Row(
                 100,
                 ("breakdown",),
-                ("faster", "statistics", "roofline", "transfers", "session"),
+                ("faster", "statistics", "roofline", "memory", "transfers", "session"),
             ),
         ),
     ),
