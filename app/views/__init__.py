@@ -48,6 +48,7 @@ VIEWS: dict[str, Entry] = {
     "system": Entry("app.views.system", "SystemView", "middle", 5, 230),
     "transfers": Entry("app.views.transfers", "TransfersView", "right", 3, 200),
     "memory": Entry("app.views.memory_ladder", "MemoryLadderView", "right", 1, 230),
+    "icicle": Entry("app.views.icicle", "IcicleView", "middle", 4, 180),
 }
 
 

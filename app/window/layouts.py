@@ -46,14 +46,14 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
             Row(37, ("cost", "work")),
-            Row(33, ("timeline", "system")),
+            Row(33, ("timeline", "icicle", "system")),
             Row(30, ("words", "word-costs", "utterances", "pivot")),
         ),
         (Row(100, ("breakdown", "faster", "statistics", "roofline", "memory", "transfers", "session")),),
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "timeline", "system")),
+            Row(60, ("cost",), ("work", "timeline", "icicle", "system")),
             Row(40, ("words",), ("word-costs", "utterances", "pivot")),
         ),
         (
