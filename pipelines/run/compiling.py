@@ -1,0 +1,100 @@
+"""Compiles the kernels of front end and scoring in a child process, while this one builds the search graph.
+
+Only once for each kind of model: the child leaves a mark beside the kernels that numba keeps. It ends when its standard
+input closes, so that it never outlives its parent. What it could not compile, the parent compiles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from numba.core import config as numba_settings
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models.opening import open_model
+from pipelines.scoring import build_scorer
+from profiler.errors import Cancelled
+from profiler.process import children
+from profiler.process.entry import read_arguments
+
+POLL_S: Final = 0.05
+MODULE: Final = "pipelines.run.compiling"
+
+
+def mark(config: Config) -> Path | None:
+    """The file that says that the kernels for this kind of model are compiled; None where numba keeps none."""
+    folder = numba_settings.CACHE_DIR
+    return Path(folder) / f"compiled-{config.model}" if folder else None
+
+
+@contextmanager
+def beside(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[Callable[[], bool]], None]]:
+    """Begin to compile, where it was never done; what is given waits for the end, or raises Cancelled.
+
+    `command`: what to run instead of this module, for a test.
+    """
+    made = mark(config)
+    if made is None or made.exists() or config.device != "cpu":
+        yield lambda _cancelled: None
+        return
+    child = subprocess.Popen(
+        [*(command or children.python("-m", MODULE)), json.dumps(settings.to_dict(config))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl+C is the parent's to answer
+        env=children.environment(),
+    )
+
+    def wait(cancelled: Callable[[], bool]) -> None:
+        while child.poll() is None:
+            if cancelled():
+                raise Cancelled
+            time.sleep(POLL_S)
+
+    try:
+        yield wait
+    finally:
+        if child.poll() is None:
+            child.kill()
+        assert child.stdin is not None
+        child.stdin.close()
+        child.wait()
+
+
+def compile_for(config: Config) -> None:
+    """Compile (or load) the kernels of front end and scoring for a configuration, and leave the mark."""
+    model = open_model(config)
+    Mfcc(model.feat_params, transform=model.transform).warm_up()
+    build_scorer(config, model).warm_up()
+    if (made := mark(config)) is not None:
+        made.touch()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The child: its argument is a configuration as JSON; not meant to be called by people."""
+    (text,) = read_arguments(MODULE, __doc__, "CONFIGURATION", arguments=arguments)
+
+    def end_with_parent() -> None:
+        sys.stdin.read()
+        os._exit(3)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    compile_for(settings.from_dict(json.loads(text)))
+    # Not through the interpreter's shutdown: a thread still waits on stdin.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

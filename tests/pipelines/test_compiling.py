@@ -1,0 +1,79 @@
+"""Kernels of scoring are compiled by a child beside the search graph: once, and never longer than its parent."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pipelines import config as settings
+from pipelines.config import Config
+from pipelines.run import compiling
+from profiler.errors import Cancelled
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of kernels in which nothing was marked."""
+    monkeypatch.setattr(compiling.numba_settings, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def child(code: str) -> tuple[str, ...]:
+    """A command that runs `code` in place of the compiler; its last argument is the configuration."""
+    return sys.executable, "-c", code
+
+
+def never() -> bool:
+    return False
+
+
+def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick: Config) -> None:
+    slow = f"import sys, time; time.sleep(0.2); open({str(kernels / 'given')!r}, 'w').write(sys.argv[1])"
+    with compiling.beside(quick, child(slow)) as wait:
+        wait(never)
+        assert settings.from_dict(json.loads((kernels / "given").read_text())) == quick
+
+
+def test_what_is_marked_is_not_compiled_again(kernels: Path, quick: Config) -> None:
+    mark = compiling.mark(quick)
+    assert mark is not None
+    mark.touch()
+    begun = kernels / "begun"
+    for config in (quick, settings.assign(quick, {"device": "torch-cpu"})):
+        with compiling.beside(config, child(f"open({str(begun)!r}, 'w')")) as wait:
+            wait(never)
+        assert not begun.exists()
+        mark.unlink(missing_ok=True)
+
+
+def test_a_child_that_fails_is_no_error(kernels: Path, quick: Config) -> None:
+    with compiling.beside(quick, child("raise SystemExit(1)")) as wait:
+        wait(never)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "an error of the parent"])
+def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config, how: str) -> None:
+    alive = kernels / "alive"
+    code = f"import time\nfor n in range(3000): open({str(alive)!r}, 'w').write(str(n)); time.sleep(0.01)"
+    with pytest.raises(Cancelled if how == "cancelled" else ZeroDivisionError):
+        with compiling.beside(quick, child(code)) as wait:
+            while not alive.exists():
+                time.sleep(0.01)
+            if how == "cancelled":
+                wait(lambda: True)
+            raise ZeroDivisionError
+    before = alive.read_text()
+    time.sleep(0.1)
+    assert alive.read_text() == before
+
+
+def test_compiling_leaves_the_mark(quick: Config) -> None:
+    mark = compiling.mark(quick)
+    assert mark is not None
+    mark.unlink(missing_ok=True)
+    compiling.compile_for(quick)
+    assert mark.exists()
