@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from app.model.sound import SoundError, read
 from profiler.arrays import F32, F64, Array
 from profiler.frames import FRAME_S
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
@@ -97,11 +99,17 @@ class Spectra:
         """Read chunks, with a rest after each."""
         for chunk in chunks:
             frames = chunk.end - chunk.begin
+            name = one_line(chunk.utterance.path)
             try:
+                # Not a pipe or a device, whose reading would hold up the window.
+                if not Path(chunk.utterance.path).is_file():
+                    raise SoundError(f"{name} is not there any more.")
                 samples, rate = read(chunk.utterance, chunk.begin, chunk.end)
                 self._known[chunk.key] = spectra(samples, rate, frames)
             except SoundError as error:
                 self._known[chunk.key] = str(error)
+            except (TypeError, ValueError, OverflowError):
+                self._known[chunk.key] = f"The session does not say where in {name} the sound is."
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
             yield

@@ -51,6 +51,10 @@ OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})
 SHARES: Final = frozenset({BUSY, MEMORY_BUSY})
 """Percentages whose lane always reaches up to 100."""
 
+MOST_CORES: Final = 1 << 20
+MOST: Final = 1e18
+"""Bounds of sensible readings."""
+
 _DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
 _PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")
 
@@ -66,7 +70,7 @@ def cores(session: Session) -> int | None:
     machine = session.meta.get("machine")
     known = machine.get("cores") if isinstance(machine, Mapping) else None
     number = known.get("logical") if isinstance(known, Mapping) else None
-    return number if isinstance(number, int) and number > 0 else None
+    return number if isinstance(number, int) and 0 < number <= MOST_CORES else None
 
 
 def system_model(
@@ -173,7 +177,7 @@ def _readings(session: Session, name: str) -> tuple[F64, F64]:
     times, values = session.samples(name)
     order = np.argsort(times, kind="stable")
     times, values = times[order].astype(np.float64), values[order]
-    sound = np.isfinite(values) & (values >= 0)
+    sound = (values >= 0) & (values < MOST)
     return times[sound], values[sound] * (number or 1 if name == ALL_CPU else 1)
 
 
@@ -184,9 +188,9 @@ def _power(session: Session) -> tuple[F64, F64]:
     if not zones or any(len(zone[0]) != len(zones[0][0]) for zone in zones):
         return np.empty(0), np.empty(0)
     times, joules = zones[0][0].astype(np.float64), np.sum([zone[1] for zone in zones], axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         watts = np.diff(joules) / (np.diff(times) * 1e-9)
-    sound = np.isfinite(watts) & (watts >= 0) & (np.diff(times) > 0)
+    sound = (watts >= 0) & (watts < MOST) & (np.diff(times) > 0)
     return times[1:][sound], watts[sound]
 
 
