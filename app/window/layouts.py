@@ -45,22 +45,22 @@ Column = tuple[Row, ...]
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
-            Row(37, ("cost", "work")),
-            Row(33, ("timeline", "icicle", "system")),
+            Row(37, ("cost", "work", "icicle", "system", "transfers")),
+            Row(33, ("timeline",)),
             Row(30, ("words", "word-costs", "utterances", "pivot")),
         ),
-        (Row(100, ("breakdown", "faster", "statistics", "roofline", "memory", "transfers", "session")),),
+        (Row(100, ("breakdown", "faster", "statistics", "roofline", "memory", "session")),),
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "timeline", "icicle", "system")),
+            Row(60, ("cost",), ("work", "icicle", "system", "transfers", "timeline")),
             Row(40, ("words",), ("word-costs", "utterances", "pivot")),
         ),
         (
             Row(
                 100,
                 ("breakdown",),
-                ("faster", "statistics", "roofline", "memory", "transfers", "session"),
+                ("faster", "statistics", "roofline", "memory", "session"),
             ),
         ),
     ),
