@@ -19,6 +19,9 @@ ROW: Final = 20.0
 FIGURES: Final = 90.0
 """Pixels right of the plot: the verdict."""
 
+PREDICTED: Final = 14.0
+"""Height of the bar of what was predicted."""
+
 TICKS: Final = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 20.0)
 AIR: Final = 1.1
 LEAST_REACH: Final = 1.25
@@ -27,16 +30,24 @@ MOST_REACH: Final = 20.0
 
 
 class RatioRow(NamedTuple):
-    """A ratio B / A with its 95 % interval (None: unknown) and its verdict."""
+    """A ratio B / A with its 95 % interval (None: unknown) and its verdict.
+
+    `predicted`: the ratio that was predicted, if one was. `text`: shown in place of the verdict.
+    """
 
     name: str
     ratio: float
     ends: tuple[float, float] | None
     verdict: str
+    predicted: float | None = None
+    text: str = ""
 
 
 class Ratios(StillPlot):
-    """A row for each ratio: a diamond where it is decided, a square for no difference, a ring where it is not."""
+    """A row for each ratio: a diamond where it is decided, a square for no difference, a ring where it is not.
+
+    A bar across the row is the ratio that was predicted.
+    """
 
     def __init__(self, rows: Sequence[RatioRow]) -> None:
         super().__init__()
@@ -46,7 +57,12 @@ class Ratios(StillPlot):
     @property
     def ends(self) -> tuple[float, float]:
         """Ends of the axis: a ratio beyond them lies at the nearer one."""
-        each = [end for row in self.rows for end in (row.ends or (row.ratio, row.ratio)) if end > 0]
+        each = [
+            end
+            for row in self.rows
+            for end in (*(row.ends or (row.ratio,)), row.predicted)
+            if end is not None and end > 0
+        ]
         low, high = min(each, default=1.0) / AIR, max(each, default=1.0) * AIR
         low = max(min(low, 1 / LEAST_REACH), 1 / MOST_REACH)
         return low, min(max(high, LEAST_REACH), MOST_REACH)
@@ -80,10 +96,14 @@ class Ratios(StillPlot):
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)
             flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             decided = row.verdict in (A_FASTER, B_FASTER)
-            self.text(self.tr(row.verdict), box, flags, "text" if decided else "muted")
+            self.text(row.text or self.tr(row.verdict), box, flags, "text" if decided else "muted")
 
     def _row(self, row: RatioRow, y: float, x_of: Callable[[float], float]) -> None:
         color = self._color(row.verdict)
+        if row.predicted is not None:
+            x = x_of(row.predicted)
+            ends = [QPointF(x, y - PREDICTED / 2), QPointF(x, y + PREDICTED / 2)]
+            self.curve(ends, QPen(theme().color("accent"), 3), pairs=True)
         if row.ends is not None:
             line = QLineF(x_of(row.ends[0]), y, x_of(row.ends[1]), y)
             self.intervals([line], QPen(color, 1), beam=7.0)

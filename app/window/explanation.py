@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.style.plain_text import describe
+from app.views.labs.card import Panels
 from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure, stage_to_measure
+from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.views.breakdown_model import StageLine
     from app.window.main_window import MainWindow
+
+CHART: Final = 170
+"""Least height of the chart in pixels."""
 
 EXPLAIN: Final = (*VERB, "explain", "--json")
 
@@ -59,6 +65,7 @@ class Explanation(CommandDialog):
         recorded: StageLine | None = None,
     ) -> None:
         self._recorded = recorded
+        self.chart: Panels | None = None
         super().__init__(
             self.tr("Explain {0}").format(stage),
             (*command, str(session), stage),
@@ -74,6 +81,10 @@ class Explanation(CommandDialog):
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
         self.state.setText(" ".join([state, *tree.notes]))
         self.add_sentence(self._both_measurements(tree))
+        self.chart = Panels(_chart(tree.ways))
+        describe(self.chart, self.tr("How long the stage took in each variant"))
+        self.chart.setMinimumHeight(CHART)
+        self.add_widget(self.chart, 4)
         titles = ("done again", "µs per frame", "interquartile range", "of the run", "what that is")
         rows = [
             [
@@ -118,6 +129,13 @@ class Explanation(CommandDialog):
                 row += [_percent(there.share), _interval(there.low, there.high)]
             rows.append([*row, *[""] * (5 - len(row))])
         return rows
+
+
+def _chart(ways: Sequence[Variant]) -> Chart:
+    """A bar for each variant, with the middle half of its rounds."""
+    values, low, high = (tuple(getattr(way, name) for way in ways) for name in ("us_per_frame", "low", "high"))
+    names = tuple(way.name for way in ways)
+    return Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))
 
 
 def _percent(share: float) -> str:

@@ -13,9 +13,12 @@ import msgspec
 from PySide6.QtWidgets import QWidget
 
 from app.model.report_lines import number, words_changed
-from app.style.plain_text import Button
+from app.style.plain_text import Button, describe
+from app.views.ratios import RatioRow, Ratios
 from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over, session_to_measure
 from pipelines.config import Value, value_text
+from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, by_interval
+from profiler.analysis.comparison.statistics import Ratio
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -90,6 +93,7 @@ class Trial(CommandDialog):
         self.keep.clicked.connect(lambda _=False: keep(settings))
         self.keep.clicked.connect(self.close)
         self.buttons.insertWidget(0, self.keep)
+        self.chart: Ratios | None = None
 
     def show_result(self, printed: bytes) -> None:
         """Show prediction and outcome."""
@@ -107,6 +111,11 @@ class Trial(CommandDialog):
                 *(number(rtf, ".4f") for rtf in (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
             )
         )
+        whole = StageOutcome(self.tr("whole run"), check.predicted_ratio, check.ratio, check.ci95)
+        self.chart = Ratios([self._row(row) for row in (whole, *check.stages) if row.ratio is not None])
+        describe(self.chart, self.tr("Measured ratios with their intervals; a bar across the row is the prediction"))
+        self.add_widget(self.chart, 3)
+        self.add_sentence(self.tr("A blue bar is what was predicted; left of 1× the change is faster."))
         self.add_sentence(words_changed(check.wer_words, check.wer_errors, check.changed_wer_errors))
         headers = [self.tr(t) for t in ("stage", "predicted", "measured", "95 % interval")]
         rows = [
@@ -117,6 +126,13 @@ class Trial(CommandDialog):
         for sentence in found.assumptions:
             self.add_sentence(sentence)
         self.keep.setEnabled(True)
+
+    def _row(self, row: StageOutcome) -> RatioRow:
+        """A line of the chart."""
+        ratio = row.ratio or 0.0
+        verdict = by_interval(Ratio(ratio, *(row.ci95 or (None, None))))
+        text = {B_FASTER: self.tr("faster"), A_FASTER: self.tr("slower")}.get(verdict, "")
+        return RatioRow(row.name, ratio, row.ci95, verdict, row.predicted, text)
 
 
 def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:

@@ -21,6 +21,7 @@ from app.views.table_twin import TableTwin
 from app.window import explanation as explanations
 from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
+from pipelines.labs.chart import Bars
 from tests.app.sample_session import write_sample
 from tests.waiting import SOON_MS
 
@@ -98,6 +99,8 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
     copied = QGuiApplication.clipboard().text()
     assert "hot\t15.00\t14.00 – 16.00\t0.75\tat once again" in copied
     assert copied.endswith("A quarter of its time is waiting.")
+    assert made.chart is not None
+    assert made.chart.each[0].chart.layers == (Bars("", (20.0, 15.0), (19.0, 14.0), (22.0, 16.0)),)
     made.close()
 
 

@@ -32,7 +32,10 @@ PRINTED = {
     "check": {
         "audio": "4.0 s of audio", "rounds": 5, "rtf": 0.31, "changed_rtf": 0.11,
         "predicted_ratio": 0.333, "ratio": 0.355, "ci95": [0.34, 0.37],
-        "stages": [{"name": "score.gaussians", "predicted": 0.3, "ratio": None, "ci95": None}],
+        "stages": [
+            {"name": "score.gaussians", "predicted": 0.3, "ratio": None, "ci95": None},
+            {"name": "search.emit", "predicted": 1.0, "ratio": 1.2, "ci95": [1.1, 1.3]},
+        ],
         "wer_words": 33, "wer_errors": 4, "changed_wer_errors": 5,
     },
 }  # fmt: skip
@@ -156,6 +159,13 @@ def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     assert "35.5% (34.0% – 37.0%) of the time without it; the prediction was 33.3%" in copied
     assert "5 word errors in 33 words with the change, 4 errors without the change (12.1%)." in copied
     assert "score.gaussians\t0.30\t–\t–" in copied
+    assert made.chart is not None
+    drawn = [(row.name, row.predicted, row.ratio, row.ends, row.text) for row in made.chart.rows]
+    assert drawn == [
+        ("whole run", 0.333, 0.355, (0.34, 0.37), "faster"),
+        ("search.emit", 1.0, 1.2, (1.1, 1.3), "slower"),
+    ]
+    assert made.chart.ends == pytest.approx((0.333 / 1.1, 1.3 * 1.1))
     qtbot.mouseClick(made.keep, Qt.MouseButton.LeftButton)
     assert kept == [{"block": 16}]
 
