@@ -130,8 +130,8 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
         focus = QApplication.focusWidget()
         assert focus is not None
         assert docks.docks[view_id].isAncestorOf(focus)
-    assert "transfers" in docks.in_front()
-    assert "cost" not in docks.in_front(), "it is a tab behind the transfers"
+    assert "icicle" in docks.in_front()
+    assert "cost" not in docks.in_front(), "it is a tab behind the icicle"
 
 
 # -- single docks ----------------------------------------------------------------------------
