@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from app.window.main_window import MainWindow
 
-SIZES = ((1280, 800), (1920, 1200))
-"""A small laptop and a desktop, in points: with `--scale 2` each has two pixels."""
+SIZES = ((1280, 800), (1920, 1200), (2560, 1440))
+"""A small laptop, a desktop and a large one, in points: with `--scale 2` each has two pixels."""
 
 SWITCHES = (
     (0.15, "frames.skip", 2),
