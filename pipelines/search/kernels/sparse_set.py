@@ -1,4 +1,4 @@
-"""The tokens by state: a sparse set (Briggs & Torczon 1993), compiled. What it holds at first is of no matter."""
+"""The tokens by state: a sparse set (Briggs & Torczon 1993), compiled. Its initial content does not matter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from profiler.arrays import U32
 
 @njit_inlined
 def find(state: U32, slot: U32, goal: np.uint32, m: int) -> np.uint32:  # pragma: no cover - compiled
-    """The place of the token in state `goal`, or `m`, how many there are, where it has none."""
+    """The place of the token in state `goal`; `m`, the number of tokens, where there is none."""
     place = slot[goal]
     return place if place < m and state[place] == goal else np.uint32(m)
 
 
 @njit_inlined
 def insert(state: U32, slot: U32, goal: np.uint32, m: int) -> None:  # pragma: no cover - compiled
-    """Have the token at place `m` stand in state `goal`."""
+    """Put the token of state `goal` at place `m`."""
     state[m] = goal
     slot[goal] = m
