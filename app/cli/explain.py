@@ -114,7 +114,7 @@ def as_text(tree: report.Tree) -> str:
         f"{counted(tree['blocks'], 'block', 'blocks')} done again.",
         *(f"  {note}" for note in tree["notes"]),
         "",
-        f"{'replayed':26} {'µs a frame':>10}  {'middle half of the rounds':27} of the run",
+        f"{'replayed':26} {'µs a frame':>10}  {'interquartile range':27} of the run",
     ]
     whole = tree["ways"][0]["us_per_frame"]
     for way in tree["ways"]:

@@ -106,7 +106,7 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
         elif path.suffix.lower() in suffixes.CONVERTIBLE:
             raise ValueError(f"{path.name} is not read; ffmpeg converts it: ffmpeg -i {path.name} {path.stem}.wav.")
         elif not is_audio(path):
-            raise ValueError(f"{path.name} is no audio file; {suffixes.READ} can be read.")
+            raise ValueError(f"The format of {path.name} is not supported; {suffixes.READ} can be read.")
         elif not regular(path):
             raise ValueError(f"{path} is a pipe or a device; choose an audio file.")
         elif len(audio) < MOST_LOOKED_INTO and (found := _no_sound(path)):

@@ -83,7 +83,7 @@ class Effect:
         if self.kind == "preparing":
             return tr("preparing …")
         if self.factor is None:
-            return tr("other speech")
+            return tr("no comparison yet")
         if self.kind == "no difference":
             return tr("no difference")
         if not self.arm:
@@ -132,7 +132,7 @@ class Effect:
         if self.kind == "preparing" or self.points is not None:
             return self.words
         if self.factor is None:
-            return tr("the same follows") if self.follows else ""
+            return tr("same speech comes next") if self.follows else ""
         if self.lacking:
             return tr("words: by A/B")
         return tr("words follow") if self.follows else ""

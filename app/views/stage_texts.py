@@ -37,16 +37,16 @@ def before_text(model: BreakdownModel) -> str:
     """Show the baseline, pinned or the same speech with the settings before, and the difference."""
     if model.pinned is not None and model.before_wall_ms is not None:
         first, last = (clock(frame * FRAME_S, 2) for frame in model.pinned)
-        text = tr("pale: baseline {0} – {1}, {2} ms · this is {3} of it")
+        text = tr("pale bars: {0} – {1}, {2} ms · this is {3} of it")
         ratio = ratio_text(model.wall_ms, model.before_wall_ms)
         return text.format(first, last, milliseconds(model.before_wall_ms), ratio)
     effect = model.effect
     if effect is None:
         return ""
     if model.before_wall_ms is None:
-        return tr("no baseline yet: {0}").format(effect.headline)
+        return tr("baseline: {0}").format(effect.headline)
     # The bars are of all speech since, the factor of that alone which was decoded before, too.
-    text = tr("pale: baseline, {0} ms · {1} on the same {2} s of speech")
+    text = tr("pale bars: before, {0} ms · {1} on the same {2} s of speech")
     return text.format(milliseconds(model.before_wall_ms), effect.headline, f"{effect.seconds:.0f}")
 
 
@@ -92,13 +92,12 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
     parts = [tr(text).format(percent(part)) for part, text in shares if part is not None]
     said = []
     if parts:
-        text = tr("{0} is {1} of all {2} stages")
-        said.append(text.format(line.name, ", ".join(parts), line.name.partition(".")[0]))
+        said.append(tr("Within {0}, {1} takes {2}").format(line.group, line.name, ", ".join(parts)))
     if line.intensity is not None:
         roof = {
             None: "",
-            True: tr(", below the roof of memory bandwidth"),
-            False: tr(", below the roof of arithmetic"),
+            True: tr(", limited by memory bandwidth"),
+            False: tr(", limited by peak arithmetic"),
         }[line.memory_roof]
         said.append(tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
     return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence]))

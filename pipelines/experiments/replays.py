@@ -36,10 +36,10 @@ ELSEWHERE: Final = 2
 RUN: Final = "in the run"
 HOT: Final = "hot"
 COLD: Final = "cold"
-PLACED: Final = "placed elsewhere, hot"
-LESS: Final = "one row less, hot"
-MORE: Final = "one row more, hot"
-FRAME_LESS: Final = "one frame less, hot"
+PLACED: Final = "other addresses, hot"
+LESS: Final = "a row less, hot"
+MORE: Final = "a row more, hot"
+FRAME_LESS: Final = "a frame less, hot"
 HALVED: Final = "half max active, hot"
 
 _AS_RUN: Final = {

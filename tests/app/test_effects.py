@@ -117,7 +117,7 @@ def test_other_speech_is_named_and_has_no_ratio() -> None:
     run.change(SELECTION, True)
     run.decode("two", 1e6)
     effect = run.effect(SELECTION)
-    assert (effect.kind, effect.factor, effect.headline) == ("other speech", None, "other speech")
+    assert (effect.kind, effect.factor, effect.headline) == ("other speech", None, "no comparison yet")
     assert effect.words == ""
 
 
@@ -213,7 +213,7 @@ def test_what_is_waited_for_is_said() -> None:
     run.change(SELECTION, True)
     run.decode("two", 2e6, seconds=3)  # goes on
     said = run.effect(SELECTION)
-    assert (said.headline, said.remark) == ("other speech", "the same follows")
+    assert (said.headline, said.remark) == ("no comparison yet", "same speech comes next")
     run.decode("one", 2e6)
     almost = run.effect(SELECTION, end=run.end - 100)
     assert (almost.headline, almost.remark) == ("2.5× faster", "words follow")
@@ -291,7 +291,7 @@ def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None
         (1.04, "faster", "1.04× faster"),
         (12.4, "faster", "12× faster"),
         (1.001, "no difference", "no difference"),
-        (None, "other speech", "other speech"),
+        (None, "other speech", "no comparison yet"),
     ],
 )
 def test_the_headline(factor: float | None, kind: Any, text: str) -> None:
@@ -323,8 +323,8 @@ def test_one_word_and_one_turn_are_singular() -> None:
 def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
     """The bars next to it include other speech: 6.98 ms over theirs is another factor."""
     effect = Effect("faster", 4.5, seconds=8.2)
-    model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98))
-    assert before_text(model) == "pale: baseline, 6.98 ms · 4.5× faster on the same 8 s of speech"
+    model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98, pinned=None))
+    assert before_text(model) == "pale bars: before, 6.98 ms · 4.5× faster on the same 8 s of speech"
 
 
 def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:

@@ -264,7 +264,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: {"": max(map(abs, o.json["drift"].values()))} if o.json["drift"] else {},
         "status line": lambda o: (
             {"": Shown(m[1], 0.01)}
-            if (m := re.search(r"drifted by up to (\d+) %", o.window.status.machine.full))
+            if (m := re.search(r"changed by up to (\d+) %", o.window.status.machine.full))
             else {}
         ),
     },

@@ -329,7 +329,7 @@ def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     assert text.startswith("sum ")
     assert "= wall" in text
     assert "RTF" in text
-    assert before_text(model) == "no baseline yet: other speech"
+    assert before_text(model) == "baseline: no comparison yet"
     _, rows = desk.breakdown.table()
     transfer = next(row for row in rows if row[0] == "transfer")
     assert "none: everything runs on the CPU" in transfer

@@ -100,12 +100,12 @@ def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it() -> None:
     assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
     text = explanation(output, layers)
     assert text == (
-        "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
-        "stages; 0.5 operations per byte, below the roof of memory bandwidth. It runs."
+        "Within scoring, scoring.output takes 75 % of the time, 75 % of the operations, 75 % of the bytes; "
+        "0.5 operations per byte, limited by memory bandwidth. It runs."
     )
     block = stage_lines(BLOCK, 16)
     many = next(line for line in block if line.name == "scoring.output")
-    assert "8 operations per byte, below the roof of arithmetic" in explanation(many, block)
+    assert "8 operations per byte, limited by peak arithmetic" in explanation(many, block)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)

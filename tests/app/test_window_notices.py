@@ -55,7 +55,7 @@ def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow],
     made = window()
     made.resize(*size)
     path = Path("/tmp") / f"{LONG}.asrs"
-    said = f"{LONG}.wav is no audio file; WAV, FLAC, OGG and MP3 can be read."
+    said = f"The format of {LONG}.wav is not supported; WAV, FLAC, OGG and MP3 can be read."
     made.notices.written(path)
     made.notices.error(said, "a report")
     made.notices.progress("", print).set_progress(LONG, 0.4)

@@ -283,7 +283,7 @@ def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> No
     cellar.pipeline.set("colour", "white")
     assert not age.isVisible()
     assert layer.more.text().startswith("1 more")
-    assert "Not used here: Age" in layer.more.toolTip()
+    assert "No effect with these settings: Age" in layer.more.toolTip()
     layer.more.click()
     assert age.isVisible()
     assert not age.editor.isEnabled()

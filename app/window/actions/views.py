@@ -98,7 +98,7 @@ def _scale(w: MainWindow) -> list[Action]:
     return [
         add(
             "scale.lock",
-            tr("Lock the scale of the cost"),
+            tr("Lock cost scale"),
             lambda: cost.set_locked(not cost.holding.locked),
             checked=lambda: cost.holding.locked,
             help=tr("The scale stays as it is, whatever the data do"),

@@ -118,7 +118,7 @@ class StatusLine(QFrame):
             parts.append(self.tr("roofs of the machine that ran it"))
         moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
-            parts.append(self.tr("drifted by up to {0} %").format(f"{100 * max(moved):.0f}"))
+            parts.append(self.tr("changed by up to {0} % since").format(f"{100 * max(moved):.0f}"))
         for name, text, scale in (
             (RSS, self.tr("memory {0} MB"), MEGABYTE),
             (CPU, self.tr("CPU {0} %"), 1.0),

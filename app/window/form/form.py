@@ -72,7 +72,7 @@ class Layer(QWidget):
         lines = [", ".join(f.title.full for f in rest if f.unavailable_reason is None)]
         idle = ", ".join(f.title.full for f in rest if f.unavailable_reason is not None)
         if idle:
-            lines.append(self.tr("Not used here: {0}").format(idle))
+            lines.append(self.tr("No effect with these settings: {0}").format(idle))
         tip = "\n".join(filter(None, lines))
         set_tip(self.more, tip)
         describe(self.more, tip)
