@@ -148,6 +148,15 @@ def shared_audio() -> Path:
 
 
 @pytest.fixture(scope="session")
+def shared_models() -> Path:
+    """The folder of small real Kaldi models; tests that need it are skipped where it is not."""
+    folder = SHARED / "models"
+    if not (folder / "README.md").exists():
+        pytest.skip("no real models next to this checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def bundled_speech() -> Path:
     """The shipped synthetic voices."""
     import assets

@@ -94,7 +94,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Model folder",
-            "A CMUSphinx acoustic model (ptm, semi-continuous or continuous) to use instead of the shipped one.",
+            "The acoustic model to use instead of the shipped one: CMUSphinx (ptm, semi-continuous or continuous) or a "
+            "Kaldi GMM with its HCLG.fst. The files in the folder say which it is.",
             layer="Scoring",
         ),
     ] = ""

@@ -17,7 +17,6 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
 from pipelines.experiments import rerun
 from pipelines.experiments.rerun import Arm, Stretch
-from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.interleave import turns
@@ -300,7 +299,7 @@ def _with_fewer_codebooks(
     count = int(model.n_codebooks * CACHE_SHARE * _second_level() / whole)
     if not 1 <= count < model.n_codebooks:
         return Perturbation(change.name, unavailable="the whole model fits the cache, or nothing does")
-    frontend, item = Mfcc(model.feat_params, transform=model.transform), stretch.items[0]
+    frontend, item = opening.front_end(model), stretch.items[0]
     target = frontend.parameters.target
     sound = audio.load(item.path, item.part, target)
     features = frontend.features(sound.samples[: int(ALONE_S * target.rate)])

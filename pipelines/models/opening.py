@@ -1,16 +1,21 @@
-"""The acoustic model that a configuration asks for: opened from its files, or derived from them and cached."""
+"""The acoustic model that a configuration asks for, with its front end: read from files, or derived and cached."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.models import continuous, single_stream, sphinx
+from pipelines.frontend.kaldi import KaldiMfcc
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import continuous, kaldi, single_stream, sphinx
 from pipelines.models.derived import Progress
 from pipelines.models.sphinx import AcousticModel
 
 if TYPE_CHECKING:
     from pipelines.config import Config
+
+FrontEnd = Mfcc | KaldiMfcc
 
 
 def open_model(
@@ -23,9 +28,21 @@ def open_model(
     A directory with a continuous model is taken as it is, except that several streams are made one if the
     settings say so. Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
     """
-    base = sphinx.load(config.model_directory or sphinx.default_directory())
+    base = read_model(Path(config.model_directory or sphinx.default_directory()))
     if config.model == "continuous":
         return continuous.untied(base, config.gmm.components, progress, cancelled)
     if config.model == "single-stream":
         return single_stream.best(base, config.gmm.components, progress, cancelled)
     return base
+
+
+def read_model(directory: Path) -> AcousticModel:
+    """The model in a folder, of the kind that its files say: Kaldi's or CMUSphinx'; raises as `open_model`."""
+    return kaldi.load(directory) if kaldi.lies_in(directory) else sphinx.load(directory)
+
+
+def front_end(model: AcousticModel) -> FrontEnd:
+    """What makes the features of `model`; FeatureParameterError where it cannot."""
+    if model.kaldi is not None:
+        return KaldiMfcc(model.kaldi.features, model.transform)
+    return Mfcc(model.feat_params, transform=model.transform)

@@ -21,8 +21,7 @@ from numba.core import config as numba_settings
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.models.opening import open_model
+from pipelines.models.opening import front_end, open_model
 from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
 from profiler.process import children
@@ -76,7 +75,7 @@ def beside(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[Ca
 def compile_for(config: Config) -> None:
     """Compile (or load) the kernels of front end and scoring for a configuration, and leave the mark."""
     model = open_model(config)
-    Mfcc(model.feat_params, transform=model.transform).warm_up()
+    front_end(model).warm_up()
     build_scorer(config, model).warm_up()
     if (made := mark(config)) is not None:
         made.touch()

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.device import DeviceWork, open_device
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.models.opening import open_model
+from pipelines.models.opening import FrontEnd, front_end, open_model
+from pipelines.run import compiling
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.strategy import Made
@@ -33,7 +33,7 @@ class Recogniser:
     """Front end → scorer → search, and the settings they now work by."""
 
     config: Config
-    frontend: Mfcc
+    frontend: FrontEnd
     scorer: Scorer
     search: Viterbi | DeviceViterbi
     origin: str = ""
@@ -114,17 +114,19 @@ def build(
             devices[name] = DeviceWork(open_device(name, config.threads), recorder, lane)
     with step("setup.model", "reading the acoustic model"):
         model = open_model(config, progress, cancelled)
-    with step("setup.graph", "finding the search graph"):
-        graph = graphs.load_or_build(config.graph, model, progress, cancelled)
-    with step("setup.compile", "compiling the kernels"):
-        frontend = Mfcc(model.feat_params, transform=model.transform)
-        scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
-        search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
-        if config.search.device in devices:
-            search = DeviceViterbi(graph, config.search, devices[config.search.device])
-        frontend.warm_up()
-        scorer.warm_up()
-        search.warm_up()
+    with compiling.beside(config) as compiled:
+        with step("setup.graph", "finding the search graph"):
+            graph = graphs.load_or_build(config.graph, model, progress, cancelled)
+        with step("setup.compile", "compiling the kernels"):
+            search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
+            if config.search.device in devices:
+                search = DeviceViterbi(graph, config.search, devices[config.search.device])
+            search.warm_up()
+            compiled(cancelled)
+            frontend = front_end(model)
+            scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
+            frontend.warm_up()
+            scorer.warm_up()
     if cancelled():
         raise Cancelled
     notes = (*model.notes, *graph.notes, *scorer.notes)

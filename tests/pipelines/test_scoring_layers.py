@@ -263,10 +263,14 @@ def test_a_senone_without_a_parent_is_its_own():
         senone_phone=np.array([0, 0, 1, 0, 2]),
         senone_state=np.array([0, 1, 0, 1, 0]),
         n_ci_senones=3,
+        stand_ins=(),
     )
     parents = senones.parents_of(SimpleNamespace(mdef=definition))
     assert parents.ci.tolist() == [0, 1, 2, 4]
     assert parents.ci[parents.of].tolist() == [0, 1, 2, 1, 4]
+    definition.n_ci_senones, definition.stand_ins = 0, (3, 0)
+    parents = senones.parents_of(SimpleNamespace(mdef=definition))
+    assert parents.ci[parents.of].tolist() == [0, 3, 2, 3, 4]
 
 
 def backed_off(model, exact, beam, cap, active):

@@ -32,7 +32,8 @@ class ModelDefinition:
     `phones`: names of the CI phones [n_ci]; `filler`: bool [n_ci]; `silence`: index of `SIL`; `sseq`: uint16 [n_sseq,
     3], senones of each state sequence; `senone_phone`: int32 [n_senones], the CI phone of each senone; `senone_state`:
     int32 [n_senones], its state 0…2; `ssid`: int32 [n_ci, n_ci, n_ci, 4], the state sequence of (base, left, right,
-    position) after the fall-back chain; `ci_ssids`, `tmats`: int32 [n_ci].
+    position) after the fall-back chain; `ci_ssids`, `tmats`: int32 [n_ci]. `stand_ins`: senones that take the place
+    of context-independent ones in a model without (Kaldi's, which has no state sequences either).
     """
 
     phones: list[str]
@@ -48,6 +49,7 @@ class ModelDefinition:
     ssid: Array
     ci_ssids: Array
     tmats: Array
+    stand_ins: tuple[int, ...] = ()
 
     @property
     def n_ci(self) -> int:

@@ -16,19 +16,28 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.frontend.dynamic import in_order, layout, spec_of
+from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
-from profiler.arrays import Array
+from profiler.arrays import I32, Array
 
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
 MAX_TIED_STREAMS = 4
 """Of a model whose senones share Gaussians; s2_4x has as many, and no other form has more."""
 NO_DENSITY = 1 / (2 * math.pi)
 """Variance of a dimension that only fills a stream up: with mean and feature 0 the log density there is 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kaldi:
+    """Of a Kaldi model: its `features`, and int32 [transition-ids + 1], the pdf of each, which its graph names."""
+
+    features: KaldiFeatures
+    pdfs: I32
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,7 @@ class AcousticModel:
     `feature_transform` (LDA), which is applied to the features, or None; `checksum`:
     SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
     parameters were derived from or estimated on; `notes`: a sentence for each thing in the folder that is ignored.
+    Of a Kaldi model `kaldi` holds what its features and its graph need, and `feat_params` is empty.
     """
 
     directory: Path
@@ -59,6 +69,7 @@ class AcousticModel:
     transform: Array | None = None
     origin: str = ""
     notes: tuple[str, ...] = ()
+    kaldi: Kaldi | None = None
 
     @property
     def n_codebooks(self) -> int:

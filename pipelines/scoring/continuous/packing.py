@@ -131,8 +131,12 @@ def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussia
         for s in range(streams):
             for m in range(components):
                 weight = weights[s, m, senone]
-                constant = math.log(weight) if weight > 0 else NEVER
-                constant -= 0.5 * dim * LOG_2PI
+                if not weight > 0:
+                    # Fills the mixture up, as the lanes behind the last component do.
+                    gaussians[group, s, m, :, lane] = 0.0
+                    gaussians[group, s, m, 2 * dim, lane] = NEVER
+                    continue
+                constant = math.log(weight) - 0.5 * dim * LOG_2PI
                 for d in range(dim):
                     precision = 1.0 / np.float64(variances[senone, s, m, d])
                     mean = np.float64(means[senone, s, m, d]) - np.float64(centre[s, d])

@@ -97,12 +97,13 @@ def create(rule: str, n_senones: int, parents: Parents) -> SenoneRule:
 def parents_of(model: AcousticModel) -> Parents:
     """Which senones of `model` (with its `mdef`) are context-independent, and whose parents they are.
 
-    A senone whose phone and state no context-independent one has is its own parent: it is always computed.
+    A senone whose phone and state no context-independent one has is its own parent: it is always computed. In a model
+    without them the `stand_ins` of its definition are the parents.
     """
     definition = model.mdef
     key = np.asarray(definition.senone_phone, np.int64) * 256 + definition.senone_state
     first: dict[int, int] = {}
-    for senone in range(definition.n_ci_senones):
+    for senone in (*range(definition.n_ci_senones), *definition.stand_ins):
         first.setdefault(int(key[senone]), senone)
     own = np.arange(len(key))
     parent = np.array([first.get(k, s) for s, k in enumerate(key.tolist())], np.int64)

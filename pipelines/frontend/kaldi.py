@@ -1,0 +1,211 @@
+"""Kaldi's features: MFCC by the package kaldi-native-fbank, then mean, differences, splicing and a transform.
+
+As in Kaldi's feat/: apply-cmvn, then add-deltas or splice-feats, then transform-feats. Mean and variance are those of
+the utterance; dither is left out. Beyond both ends the outermost frame is repeated. A sound shorter than a window is
+filled up with zeros to one frame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, STAGES
+from pipelines.frontend.parameters import FeatureParameterError
+from profiler.arrays import F32, Array, check
+from profiler.clock import now_ns
+from profiler.costs import NUMPY_CALL
+from profiler.plain import one_line
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+if TYPE_CHECKING:
+    import kaldi_native_fbank
+
+VARIANCE_FLOOR = 1e-20
+"""Kaldi's, of a cepstrum (transform/cmvn)."""
+MISSING = "The features of a Kaldi model are computed by the package kaldi-native-fbank: pip install 'asrscope[kaldi]'."
+
+
+class KaldiMfcc:
+    """The front end of a Kaldi model."""
+
+    def __init__(self, parameters: KaldiFeatures, transform: Array | None = None) -> None:
+        """`transform` f32 [m, n] of n spliced values, or [m, n + 1] with what is added; FeatureParameterError."""
+        self.parameters = parameters
+        self._options = _options(parameters)
+        self._stage_ids: dict[str, int] = {}
+        width = parameters.spliced
+        self._matrix: F32 | None = None
+        self._offset: F32 | float = 0.0
+        if transform is not None:
+            columns = width + 1 if transform.shape[1] == width + 1 else width
+            check("transform", transform, np.float32, (None, columns))
+            self._matrix = np.ascontiguousarray(transform[:, :width].T)
+            if columns > width:
+                self._offset = transform[:, width].copy()
+        self.dimension = width if self._matrix is None else self._matrix.shape[1]
+        self._weights = difference_weights(parameters)
+
+    def n_frames(self, n_samples: int) -> int:
+        """How many frames `n_samples` samples yield; any non-empty signal yields one at least."""
+        p = self.parameters
+        if n_samples <= 0:
+            return 0
+        if not p.snip_edges:
+            return max((n_samples + p.hop_samples // 2) // p.hop_samples, 1)
+        return 1 + max(n_samples - p.window_samples, 0) // p.hop_samples
+
+    def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
+        """All features of an utterance f32 [n_frames, dimension]: `samples` f32 [n] in -1…1, at the target's rate.
+
+        With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's first frame in the run.
+        """
+        if samples.ndim != 1 or samples.dtype != np.float32:
+            raise ValueError(
+                f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
+            )
+        start = now_ns()
+
+        def record(stage: str, first: int, frames: int) -> None:
+            nonlocal start
+            end = now_ns()
+            if lane is not None and frames:
+                lane.put(self._stage_ids[stage], start, end, first_frame + first, frames)
+            start = end
+
+        import kaldi_native_fbank
+
+        p, n = self.parameters, self.n_frames(len(samples))
+        cepstra = np.empty((n, p.num_ceps), np.float32)
+        source = kaldi_native_fbank.OnlineMfcc(self._options)
+        piece, made = PIECE_FRAMES * p.hop_samples, 0
+        lacking = p.window_samples - len(samples) if n and p.snip_edges else 0
+        for at in range(0, len(samples), piece):
+            source.accept_waveform(p.sample_frequency, samples[at : at + piece] * np.float32(FULL_SCALE))
+            if at + piece >= len(samples):
+                if lacking > 0:
+                    source.accept_waveform(p.sample_frequency, np.zeros(lacking, np.float32))
+                source.input_finished()
+            ready = min(source.num_frames_ready, n)
+            for t in range(made, ready):
+                cepstra[t] = source.get_frame(t)
+            source.pop(ready - made)
+            record(MFCC, made, ready - made)
+            made = ready
+        return self._normalised(cepstra, record)
+
+    def _normalised(self, cepstra: F32, record: Callable[[str, int, int], None]) -> F32:
+        """The features of all frames from their cepstra f32 [n, num_ceps]; `record` is called after each piece."""
+        p, n = self.parameters, len(cepstra)
+        mean, scale = _normal(cepstra, p)
+        result = np.empty((n, self.dimension), np.float32)
+        around = max((len(weights) - 1) // 2 for weights in self._weights)
+        before, after = max(around, p.left_context), max(around, p.right_context)
+        for first in range(0, n, PIECE_FRAMES):
+            last = min(first + PIECE_FRAMES, n)
+            rows = np.clip(np.arange(first - before, last + after), 0, n - 1)
+            plain = (cepstra[rows] - mean) * scale
+            count = last - first
+            if p.left_context or p.right_context:
+                parts = [plain[before + at :][:count] for at in range(-p.left_context, p.right_context + 1)]
+            else:
+                parts = [
+                    sum(weight * plain[before + i - len(weights) // 2 :][:count] for i, weight in enumerate(weights))
+                    for weights in self._weights
+                ]
+            frames = np.concatenate(parts, axis=1)
+            result[first:last] = frames if self._matrix is None else frames @ self._matrix + self._offset
+            record(NORMALISE, first, count)
+        return result
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`, whose lanes `features` then records on."""
+        self._stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
+
+    def warm_up(self) -> None:
+        """Load the library, on a few frames of silence."""
+        self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost law per stage, linear in frames: operations as `mfcc.Mfcc.costs` counts them.
+
+        Calls: a sample and a frame cross from Python to the library one by one.
+        """
+        p = self.parameters
+        bins = p.fft_samples // 2 + 1
+        fft = 2.5 * p.fft_samples * math.log2(p.fft_samples)
+        # Offset, pre-emphasis and window; power, then weighted sums of about two filters a bin.
+        window, filters, dct = 6.0 * p.window_samples, 3.0 * bins + 4.0 * bins, 2.0 * p.num_ceps * p.num_mel_bins
+        width, spliced = 4.0 * self.dimension, p.spliced
+        weights = sum(len(weights) for weights in self._weights)
+        operations = 2.0 * p.num_ceps * (1 + weights)
+        if self._matrix is not None:
+            operations += 2.0 * self._matrix.size
+        least = 4.0 * p.hop_samples + 4.0 * p.num_ceps
+        return {
+            MFCC: Cost(
+                operations={
+                    "scalar": Linear(per_frame=window + fft + filters + dct),
+                    "log": Linear(per_frame=float(p.num_mel_bins)),
+                },
+                bytes_min=Linear(per_frame=least),
+                bytes_max=Linear(per_frame=least + 8.0 * p.fft_samples),
+                working_set_bytes=float(12 * p.fft_samples + 4 * p.num_ceps * p.num_mel_bins),
+                calls={NUMPY_CALL: Linear(per_frame=2.0)},
+            ),
+            NORMALISE: Cost(
+                operations={"fma": Linear(per_frame=operations)},
+                bytes_min=Linear(per_frame=4.0 * p.num_ceps + width),
+                bytes_max=Linear(per_frame=12.0 * p.num_ceps * weights + 8.0 * spliced + width),
+                working_set_bytes=float(PIECE_FRAMES * (4 * spliced + width)),
+                calls={NUMPY_CALL: Linear(fixed=8.0 + 2.0 * weights)},
+            ),
+        }
+
+
+def difference_weights(p: KaldiFeatures) -> list[F32]:
+    """Of the frames around it in each difference, f32 [2·order·window + 1]: of the values, the first, the second …"""
+    ramp = np.arange(-p.delta_window, p.delta_window + 1, dtype=np.float64)
+    weights = [np.ones(1)]
+    for _ in range(p.delta_order):
+        weights.append(np.convolve(weights[-1], ramp / np.square(ramp).sum()))
+    return [np.asarray(each, np.float32) for each in weights]
+
+
+def _normal(cepstra: F32, p: KaldiFeatures) -> tuple[F32, F32]:
+    """What is subtracted from each cepstrum and what it is multiplied by then, f32 [num_ceps] each."""
+    mean, scale = np.zeros(p.num_ceps), np.ones(p.num_ceps)
+    if len(cepstra) and p.norm_means:
+        mean = cepstra.mean(axis=0, dtype=np.float64)
+        if p.norm_vars:
+            variance = np.square(cepstra - mean).mean(axis=0)
+            np.sqrt(1 / np.maximum(variance, VARIANCE_FLOOR), out=scale)
+    return mean.astype(np.float32), scale.astype(np.float32)
+
+
+def _options(p: KaldiFeatures) -> kaldi_native_fbank.MfccOptions:
+    """The options of the library; FeatureParameterError where it is missing or refuses them."""
+    try:
+        import kaldi_native_fbank
+    except ImportError:
+        raise FeatureParameterError(MISSING) from None
+    options = kaldi_native_fbank.MfccOptions()
+    frame, mel = options.frame_opts, options.mel_opts
+    frame.dither = 0.0
+    frame.samp_freq, frame.frame_shift_ms, frame.frame_length_ms = p.sample_frequency, p.frame_shift, p.frame_length
+    frame.preemph_coeff, frame.remove_dc_offset = p.preemphasis_coefficient, p.remove_dc_offset
+    frame.window_type, frame.blackman_coeff = p.window_type, p.blackman_coeff
+    frame.round_to_power_of_two, frame.snip_edges = p.round_to_power_of_two, p.snip_edges
+    mel.num_bins, mel.low_freq, mel.high_freq = p.num_mel_bins, p.low_freq, p.high_freq
+    options.num_ceps, options.use_energy, options.energy_floor = p.num_ceps, p.use_energy, p.energy_floor
+    options.raw_energy, options.cepstral_lifter = p.raw_energy, p.cepstral_lifter
+    options.htk_compat = p.htk_compat
+    try:
+        kaldi_native_fbank.OnlineMfcc(options)
+    except ValueError as error:
+        raise FeatureParameterError(f"The features of the model cannot be computed: {one_line(str(error))}") from None
+    return options

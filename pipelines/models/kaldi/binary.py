@@ -1,0 +1,124 @@
+"""Kaldi's binary files: tokens, numbers, vectors and matrices (base/io-funcs, matrix/kaldi-matrix of Kaldi).
+
+A file begins with `\\0B`. A token ends with a space. A number is a byte with its size, negative if it has no sign, and
+its value; a vector of integers is the size of one, an int32 count without such a byte, and the values. Matrices and
+vectors begin with a token: `FM DM FV DV`. Every size is checked against the bytes that are left before anything is
+allocated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from pipelines.models.errors import ModelError
+from pipelines.models.sphinx.binary import LARGEST, Cursor, read_file
+from profiler.arrays import F32, I32
+from profiler.plain import one_line
+
+BINARY = b"\0B"
+LONGEST_TOKEN = 64
+MOST = 1 << 27
+"""Values of a vector or matrix: of 4 bytes, more than a file of LARGEST holds."""
+BEYOND = 1e10
+"""Of a parameter; larger ones are none of a model."""
+_FLOATS = {"F": "f4", "D": "f8"}
+
+
+class Reader(Cursor):
+    """A position in one binary file of Kaldi; every read names the field it is for and raises ModelError."""
+
+    def __init__(self, data: bytes, path: Path) -> None:
+        super().__init__(data, path)
+        if self.take(2, "the mark of a binary file") != BINARY:
+            raise ModelError(
+                f"{path} is not a binary file of Kaldi; a model in text form is converted by "
+                f"gmm-copy or copy-tree with --binary=true"
+            )
+
+    @classmethod
+    def of(cls, path: Path, limit: int = LARGEST) -> Reader:
+        """A reader at the beginning of the file `path`."""
+        return cls(read_file(path, limit), path)
+
+    def wrong(self, sentence: str) -> NoReturn:
+        """Raise ModelError for this file."""
+        raise ModelError(f"{self.path}: {sentence}")
+
+    def token(self) -> str:
+        """The next token, without its space."""
+        end = self.data.find(b" ", self.at, min(self.at + LONGEST_TOKEN, self.end))
+        raw = self.data[self.at : end] if end >= 0 else b""
+        if not raw or not raw.isascii() or not raw.decode("ascii").isprintable():
+            raise ModelError(f"{self.path} is cut short or corrupt: there is no token at byte {self.at:,}")
+        self.at = end + 1
+        return raw.decode("ascii")
+
+    def expect(self, *names: str) -> str:
+        """The next token, which must be one of `names`."""
+        found = self.token()
+        if found not in names:
+            self.wrong(f"{' or '.join(names)} is expected, found {one_line(found)}")
+        return found
+
+    def peek(self) -> str:
+        """The next token, which is not consumed."""
+        at = self.at
+        found = self.token()
+        self.at = at
+        return found
+
+    def _sized(self, size: int, field: str) -> None:
+        found = int.from_bytes(self.take(1, field), "little", signed=True)
+        if found != size:
+            self.wrong(f"{field} has a number of {found} bytes, expected {size}")
+
+    def integer(self, field: str, low: int = 0, high: int = 2**31 - 1) -> int:
+        """One int32 with its size before it; it must lie in low … high."""
+        self._sized(4, field)
+        return self.i32(field, low, high)
+
+    def unsigned(self, field: str, high: int) -> int:
+        """One uint32 with its size before it, at most `high`."""
+        self._sized(-4, field)
+        return self.i32(field, 0, high)
+
+    def real(self, field: str) -> float:
+        """One float or double with its size before it; it must be finite."""
+        size = self.take(1, field)[0]
+        if size not in (4, 8):
+            self.wrong(f"{field} has a number of {size} bytes, expected 4 or 8")
+        value = float(self.array(f"f{size}", 1, field)[0])
+        if not np.isfinite(value):
+            self.wrong(f"{field} is not a finite number")
+        return value
+
+    def integers(self, field: str) -> I32:
+        """A vector of int32."""
+        self._sized(4, field)
+        return self.array("i4", self.i32(f"number of {field}", 0, MOST), field)
+
+    def _values(self, kind: str, dimensions: int, field: str) -> tuple[list[int], F32]:
+        mark = self.token()
+        if mark in ("CM", "CM2", "CM3"):
+            self.wrong(f"{field} is a compressed matrix; copy-matrix --compress=false writes a plain one")
+        if len(mark) != 2 or mark[1] != kind or mark[0] not in _FLOATS:
+            self.wrong(f"{field} is expected as F{kind} or D{kind}, found {one_line(mark)}")
+        shape = [self.integer(f"size of {field}", 0, MOST) for _ in range(dimensions)]
+        count = int(np.prod(shape, dtype=np.int64))
+        values = self.array(_FLOATS[mark[0]], count, field)
+        # Without a comparison of nothing: not a number fails both.
+        if not bool((np.abs(values) <= BEYOND).all()):
+            self.wrong(f"{field} has a value that is no number or beyond ±{BEYOND:.0e}")
+        return shape, values.astype(np.float32, copy=False)
+
+    def vector(self, field: str) -> F32:
+        """A vector as f32 [n], in the file of single or double precision."""
+        return self._values("V", 1, field)[1]
+
+    def matrix(self, field: str) -> F32:
+        """A matrix as f32 [rows, columns]."""
+        shape, values = self._values("M", 2, field)
+        return values.reshape(shape)

@@ -1,0 +1,141 @@
+"""Which features a Kaldi model takes: from the options and transforms in its folder, or the aligner's meta file.
+
+`mfcc.conf`, `delta_opts`, `splice_opts` and `cmvn_opts` are looked for in the folder and in its `conf`; `final.mat` or
+`lda.mat` is the transform. Sizes must fit the model; what is not said is as in Kaldi's recipes, and said in a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipelines.frontend import kaldi_parameters
+from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import meta as meta_file
+from pipelines.models.kaldi.binary import Reader
+from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
+from profiler.arrays import F32
+
+TRANSFORMS = ("final.mat", "lda.mat")
+OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
+FILES = (*TRANSFORMS, *meta_file.NAMES, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))
+"""What decides the features."""
+CONTEXT = 3
+"""Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes."""
+ALIGNER = {
+    "sample_frequency": "sample-frequency",
+    "frame_shift": "frame-shift",
+    "frame_length": "frame-length",
+    "snip_edges": "snip-edges",
+    "low_frequency": "low-freq",
+    "high_frequency": "high-freq",
+    "energy_floor": "energy-floor",
+    "num_coefficients": "num-ceps",
+    "num_mel_bins": "num-mel-bins",
+    "cepstral_lifter": "cepstral-lifter",
+    "preemphasis_coefficient": "preemphasis-coefficient",
+    "use_energy": "use-energy",
+    "raw_energy": "raw-energy",
+    "splice_left_context": "left-context",
+    "splice_right_context": "right-context",
+}
+"""The aligner's names of Kaldi's options."""
+ALIGNER_DEFAULTS = {"low-freq": "20", "high-freq": "7800", "use-energy": "false"}
+"""Its own (2.0), for a meta file that does not have them."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """`parameters` and the `transform` f32 [m, n] of spliced frames or None; `text`: what they are, `notes` besides."""
+
+    parameters: KaldiFeatures
+    transform: F32 | None
+    text: str
+    notes: tuple[str, ...]
+
+
+def read(directory: Path, dimension: int) -> Features:
+    """Read what makes frames of `dimension` values; ModelError or FeatureParameterError if nothing does."""
+    options, source, notes = _options(directory)
+    transform = next((_matrix(directory / name) for name in TRANSFORMS if (directory / name).exists()), None)
+    p = KaldiFeatures(**options)  # type: ignore[arg-type]
+    base = p.num_ceps
+    if transform is None:
+        if p.spliced != dimension and dimension % base == 0:
+            p = replace(p, delta_order=dimension // base - 1, left_context=0, right_context=0)
+        columns = dimension
+    else:
+        p = replace(p, delta_order=0)
+        if not {"left_context", "right_context"} & options.keys():
+            p = replace(p, left_context=CONTEXT, right_context=CONTEXT)
+        rows, columns = transform.shape
+        if rows != dimension:
+            raise ModelError(f"{directory}: the transform makes {rows} features, the model takes {dimension}")
+    p.check(source)
+    if columns not in {p.spliced, p.spliced + (transform is not None)}:
+        wanted = "the model takes" if transform is None else "its transform takes"
+        raise ModelError(
+            f"{directory}: {wanted} {columns} values, and {base} MFCCs make {p.spliced} ({_made(p)}); mfcc.conf, "
+            "splice_opts or the transform (final.mat) is missing or another model's"
+        )
+    text = _made(p) + (", LDA or MLLT" if transform is not None else "")
+    if p.norm_means:
+        what = "mean and variance are those" if p.norm_vars else "the mean is that"
+        notes.append(f"CMVN: {what} of the utterance, where Kaldi takes the speaker's")
+    return Features(p, transform, text, tuple(notes))
+
+
+def _made(p: KaldiFeatures) -> str:
+    text = f"{p.num_ceps} MFCCs"
+    if p.left_context or p.right_context:
+        return f"{text} spliced −{p.left_context} … +{p.right_context}"
+    return f"{text} with {p.delta_order} orders of differences" if p.delta_order else text
+
+
+def _matrix(path: Path) -> F32:
+    reader = Reader.of(path)
+    matrix = reader.matrix("the transform")
+    reader.finished("the transform")
+    if not matrix.size:
+        reader.wrong("the transform has no rows or columns")
+    return matrix
+
+
+def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]]:
+    """The values by the names of KaldiFeatures, the file that says most of them, and notes."""
+    meta = meta_file.read(directory)
+    found: dict[str, str] = {"use-energy": "false"}
+    source, notes = str(directory), []
+    if meta is not None:
+        source = str(next(directory / name for name in meta_file.NAMES if (directory / name).exists()))
+        found |= ALIGNER_DEFAULTS | _aligner(meta.features, source)
+    conf = _file(directory, "mfcc.conf")
+    if conf is not None:
+        source = str(conf)
+        found |= kaldi_parameters.options_of(_text(conf), source)
+    elif meta is None:
+        notes.append("no mfcc.conf: MFCCs with Kaldi's defaults, without energy as in its recipes")
+    for name in OPTIONS[1:]:
+        path = _file(directory, name)
+        if path is not None:
+            found |= kaldi_parameters.options_of(_text(path), str(path))
+    return kaldi_parameters.read(found, source), source, notes
+
+
+def _aligner(features: Mapping[str, str], source: str) -> dict[str, str]:
+    kind = features.get("type", "mfcc")
+    pitch = [name for name in ("pitch", "use_pitch", "use_voicing") if features.get(name) == "true"]
+    if kind != "mfcc" or pitch:
+        raise FeatureParameterError(f"{source}: features of type {kind} with {pitch or 'no pitch'} are not computed.")
+    return {option: features[name] for name, option in ALIGNER.items() if name in features}
+
+
+def _file(directory: Path, name: str) -> Path | None:
+    return next((path for path in (directory / name, directory / "conf" / name) if path.exists()), None)
+
+
+def _text(path: Path) -> str:
+    return read_file(path, LARGEST_TEXT).decode("utf-8", "replace")

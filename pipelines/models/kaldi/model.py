@@ -1,0 +1,188 @@
+"""A folder with a Kaldi GMM put together and checked: `final.mdl`, features, `tree`, `phones.txt`.
+
+Each pdf is a senone with Gaussians of its own. Mixtures of fewer Gaussians than the largest are filled up with some
+of weight 0. Where a speaker-independent `final.alimdl` lies next to `final.mdl`, that is scored: fMLLR, for which the
+other was trained, is not computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import contexts, gmm, symbols, transitions, tree
+from pipelines.models.kaldi import features as feature_files
+from pipelines.models.kaldi.binary import Reader
+from pipelines.models.kaldi.gmm import Mixture
+from pipelines.models.kaldi.transitions import TransitionModel
+from pipelines.models.kaldi.tree import NONE, Tree
+from pipelines.models.sphinx import AcousticModel, ModelDefinition
+from pipelines.models.sphinx.binary import read_file
+from pipelines.models.sphinx.model import Kaldi
+from profiler.arrays import F32, I32
+
+FINAL = "final.mdl"
+SPEAKER_INDEPENDENT = "final.alimdl"
+GRAPHS = ("HCLG.fst", "graph/HCLG.fst")
+MOST_VALUES = 1 << 28
+"""Of means, mixtures filled up: a gigabyte."""
+NNET3 = ("<Nnet3>", "<Nnet>")
+
+
+def lies_in(directory: Path) -> bool:
+    """Whether `directory` holds a Kaldi model: GMM, or one of the kinds that are not read yet."""
+    return any((directory / name).exists() for name in (FINAL, f"am/{FINAL}"))
+
+
+def load(directory: Path) -> AcousticModel:
+    """Read a folder and check that its files agree; ModelError or FeatureParameterError says what does not."""
+    if not (directory / FINAL).exists():
+        raise ModelError(f"{directory} is a folder of Vosk, whose nets (nnet3) are not read; a Kaldi GMM has {FINAL}")
+    independent = (directory / SPEAKER_INDEPENDENT).exists()
+    path = directory / (SPEAKER_INDEPENDENT if independent else FINAL)
+    reader = Reader.of(path)
+    model = transitions.read(reader)
+    if reader.peek() in NNET3:
+        raise ModelError(f"{path} is a neural net of Kaldi ({reader.peek()}), which is not read; a GMM is")
+    mixtures = gmm.read(reader)
+    if model.n_pdfs > len(mixtures):
+        raise ModelError(f"{path}: its transitions name {model.n_pdfs} pdfs, it has {len(mixtures)}")
+    dimension = mixtures[0].means.shape[1]
+    made = feature_files.read(directory, dimension)
+    means, variances, weights = _filled_up(path, mixtures)
+    decisions = _tree(directory, len(mixtures))
+    names = _phones(directory, model)
+    gaussians = sum(len(mixture.weights) for mixture in mixtures)
+    graph = "graph HCLG.fst"
+    if graph_file(directory) is None:
+        compiled = contexts.can_be_read(directory)
+        graph = f"no HCLG.fst{', a graph is compiled from the tree' if compiled else ' and no tree with phones.txt'}"
+    notes = [
+        f"Kaldi GMM {path.name}: {len(model.phones)} phones, {len(mixtures):,} pdfs, {gaussians:,} "
+        f"Gaussians of {dimension} dimensions; {made.parameters.rate:,} Hz, {made.text}; {graph}",
+        *made.notes,
+    ]
+    if independent or any(directory.glob("trans.*")):
+        notes.append("fMLLR (trans.*) is left out: the features are those of any speaker")
+    if gaussians < weights.size:
+        notes.append(f"mixtures are filled up to {weights.shape[1]} Gaussians each, {weights.size:,} in all")
+    stand_ins = _stand_ins(decisions, model)
+    if stand_ins:
+        notes.append("gmm.senones=ci: a phone's pdf without neighbours stands for its context-independent one")
+    return AcousticModel(
+        directory=directory,
+        kind="continuous",
+        mdef=_definition(model, names, len(mixtures), decisions, stand_ins),
+        means=means,
+        variances=variances,
+        weights=weights,
+        transitions=np.empty((0, 3, 4), np.float32),
+        senone_codebook=np.arange(len(mixtures), dtype=np.int32),
+        feat_params={},
+        checksum=_checksum(directory, path),
+        widths=(dimension,),
+        transform=made.transform,
+        origin=f"Kaldi GMM {directory.name}",
+        notes=tuple(f"{directory.name}: {note}" for note in notes),
+        kaldi=Kaldi(made.parameters, model.pdf),
+    )
+
+
+def graph_file(directory: Path) -> Path | None:
+    """The compiled graph in a folder; None if there is none."""
+    return next((directory / name for name in GRAPHS if (directory / name).exists()), None)
+
+
+def _filled_up(path: Path, mixtures: Sequence[Mixture]) -> tuple[F32, F32, F32]:
+    """Means and variances f32 [pdfs, 1, M, dim], weights f32 [1, M, pdfs]; M as in the largest mixture."""
+    most, dimension = max(len(mixture.weights) for mixture in mixtures), mixtures[0].means.shape[1]
+    shape = len(mixtures), 1, most, dimension
+    if len(mixtures) * most * dimension > MOST_VALUES:
+        raise ModelError(
+            f"{path}: {len(mixtures):,} mixtures of up to {most:,} Gaussians of {dimension} dimensions take over "
+            f"{MOST_VALUES * 4 >> 30} GiB"
+        )
+    means, variances = np.empty(shape, np.float32), np.empty(shape, np.float32)
+    weights = np.zeros((1, most, len(mixtures)), np.float32)
+    for pdf, mixture in enumerate(mixtures):
+        count = len(mixture.weights)
+        means[pdf, 0], variances[pdf, 0] = mixture.means[0], mixture.variances[0]
+        means[pdf, 0, :count], variances[pdf, 0, :count] = mixture.means, mixture.variances
+        weights[0, :count, pdf] = mixture.weights
+    return means, variances, weights
+
+
+def _tree(directory: Path, pdfs: int) -> Tree | None:
+    path = directory / "tree"
+    if not path.exists():
+        return None
+    found = tree.read(Reader.of(path))
+    if found.n_pdfs > pdfs:
+        raise ModelError(f"{path} has {found.n_pdfs} pdfs, {FINAL} has {pdfs}")
+    return found
+
+
+def _phones(directory: Path, model: TransitionModel) -> list[str]:
+    """Names of the phones by their numbers, which are their names where there is no `phones.txt`."""
+    path = next((p for p in (directory / "phones.txt", directory / "graph/phones.txt") if p.exists()), None)
+    names = [] if path is None else symbols.read(path)
+    lacking = [phone for phone in model.phones if phone >= len(names) or not names[phone]]
+    if path is not None and lacking:
+        raise ModelError(f"{path}: it does not name phone {lacking[0]} of {FINAL}")
+    return [names[phone] if names else str(phone) for phone in model.phones]
+
+
+def _stand_ins(decisions: Tree | None, model: TransitionModel) -> tuple[int, ...]:
+    """The pdfs of each phone and state that the tree gives without neighbours; none of monophones or without a tree."""
+    if decisions is None or decisions.width == 1:
+        return ()
+    found: dict[int, None] = {}
+    for phone, topology in model.topologies.items():
+        window = [0] * decisions.width
+        window[decisions.centre] = phone
+        for state in topology:
+            pdf = decisions.pdf(window, state.forward) if state.forward >= 0 else NONE
+            if pdf != NONE:
+                found[pdf] = None
+    return tuple(found)
+
+
+def _definition(
+    model: TransitionModel, names: list[str], pdfs: int, decisions: Tree | None, stand_ins: tuple[int, ...]
+) -> ModelDefinition:
+    """Phones and states of the pdfs; one that several phones share belongs to the first."""
+    place = {phone: at for at, phone in enumerate(model.phones)}
+    phone, state = np.zeros(pdfs, np.int32), np.zeros(pdfs, np.int32)
+    for tid in range(model.n_transitions, 0, -1):
+        phone[model.pdf[tid]], state[model.pdf[tid]] = place[int(model.phone[tid])], model.state[tid]
+    none: I32 = np.empty(0, np.int32)
+    return ModelDefinition(
+        phones=names,
+        filler=np.zeros(len(names), bool),
+        silence=0,
+        n_senones=pdfs,
+        n_ci_senones=pdfs if decisions is not None and decisions.width == 1 else 0,
+        n_tmat=0,
+        n_triphones=0,
+        sseq=np.empty((0, 3), np.uint16),
+        senone_phone=phone,
+        senone_state=state,
+        ssid=np.empty((0, 0, 0, 4), np.int32),
+        ci_ssids=none,
+        tmats=none,
+        stand_ins=stand_ins,
+    )
+
+
+def _checksum(directory: Path, path: Path) -> str:
+    digest = hashlib.sha256()
+    others = (*feature_files.FILES, "tree")
+    for file in (path, *(directory / name for name in others if (directory / name).exists())):
+        data = read_file(file)
+        digest.update(f"{file.name} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,156 @@
+"""The phonetic decision tree in `tree`: a window of phones and an HMM state to a pdf (Kaldi's tree/).
+
+ContextDependency: N phones, the P-th (from 0) of them is the one spoken. The tree is an EventMap of three kinds: CE, a
+leaf with its answer; SE, a question whether a key's value lies in a set; TE, a table by a key's value. Keys are the
+places of the window, and −1 for the pdf class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.models.kaldi.binary import Reader
+from profiler.arrays import I32, I64
+
+PDF_CLASS = -1
+MAX_WIDTH = 16
+MAX_NODES = 1_000_000
+MAX_DEPTH = 200
+"""Of questions below each other: trees of a hundred thousand leaves have some thirty."""
+NONE = -1
+"""Answer where a table has no entry."""
+MAX_PDFS = 65_536
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The pdf `answer`."""
+
+    answer: int
+
+    def find(self, event: Mapping[int, int]) -> int:
+        """The pdf of an event: place of the window (or PDF_CLASS) -> phone (or pdf class); NONE if there is none."""
+        return self.answer
+
+
+@dataclass(frozen=True)
+class Split:
+    """`yes` where the value of `key` is one of `values`, else `no`."""
+
+    key: int
+    values: frozenset[int]
+    yes: Node
+    no: Node
+
+    def find(self, event: Mapping[int, int]) -> int:
+        """As `Leaf.find`."""
+        return (self.yes if event.get(self.key, NONE) in self.values else self.no).find(event)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The entry that the value of `key` is the number of."""
+
+    key: int
+    entries: tuple[Node, ...]
+
+    def find(self, event: Mapping[int, int]) -> int:
+        """As `Leaf.find`."""
+        value = event.get(self.key, NONE)
+        return self.entries[value].find(event) if 0 <= value < len(self.entries) else NONE
+
+
+Node = Leaf | Split | Table
+NOTHING = Leaf(NONE)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A decision tree over windows of `width` phones around the one at place `centre`."""
+
+    width: int
+    centre: int
+    root: Node
+
+    def pdf(self, phones: Sequence[int], pdf_class: int) -> int:
+        """The pdf of the phone in the middle of `phones` (0: none, at an utterance's end); NONE if it has none."""
+        return self.root.find({**dict(enumerate(phones)), PDF_CLASS: pdf_class})
+
+    def pdfs(self, windows: I32, pdf_class: int) -> I32:
+        """`pdf` of each row of `windows` int32 [n, width], int32 [n]."""
+        result = np.full(len(windows), NONE, np.int32)
+        _answer(self.root, windows, pdf_class, np.arange(len(windows)), result)
+        return result
+
+    @property
+    def n_pdfs(self) -> int:
+        """As many pdfs as the leaves name."""
+        return _largest(self.root) + 1
+
+
+def _answer(node: Node, windows: I32, pdf_class: int, rows: I64, result: I32) -> None:
+    """Fill `result` at `rows`."""
+    if isinstance(node, Leaf) or not len(rows):
+        result[rows] = node.answer if isinstance(node, Leaf) else NONE
+        return
+    values = np.full(len(rows), pdf_class, np.int32) if node.key == PDF_CLASS else windows[rows, node.key]
+    if isinstance(node, Split):
+        yes = np.isin(values, list(node.values))
+        _answer(node.yes, windows, pdf_class, rows[yes], result)
+        _answer(node.no, windows, pdf_class, rows[~yes], result)
+        return
+    for value in np.unique(values).tolist():
+        entry = node.entries[value] if 0 <= value < len(node.entries) else NOTHING
+        _answer(entry, windows, pdf_class, rows[values == value], result)
+
+
+def _largest(node: Node) -> int:
+    if isinstance(node, Leaf):
+        return node.answer
+    below = (node.yes, node.no) if isinstance(node, Split) else node.entries
+    return max(map(_largest, below), default=NONE)
+
+
+def read(reader: Reader) -> Tree:
+    """Read the file `tree` to its end; ModelError when it is unsound."""
+    reader.expect("ContextDependency")
+    width = reader.integer("width of the context", 1, MAX_WIDTH)
+    centre = reader.integer("central place", 0, width - 1)
+    reader.expect("ToPdf")
+    root = _Nodes(reader, width).read()
+    reader.expect("EndContextDependency")
+    reader.finished("the tree")
+    return Tree(width, centre, root)
+
+
+class _Nodes:
+    """Reads nodes and counts them."""
+
+    def __init__(self, reader: Reader, width: int) -> None:
+        self._reader, self._width, self._left = reader, width, MAX_NODES
+
+    def read(self, depth: int = 0) -> Node:
+        reader = self._reader
+        self._left -= 1
+        if depth > MAX_DEPTH or self._left < 0:
+            reader.wrong(f"it has over {MAX_NODES:,} nodes, or {MAX_DEPTH} below each other")
+        kind = reader.expect("CE", "SE", "TE", "NULL")
+        if kind == "NULL":
+            return NOTHING
+        if kind == "CE":
+            return Leaf(reader.integer("pdf of a leaf", NONE, MAX_PDFS - 1))
+        key = reader.integer("key of a question", PDF_CLASS, self._width - 1)
+        if kind == "SE":
+            values = frozenset(reader.integers("values of a question").tolist())
+            reader.expect("{")
+            made: Node = Split(key, values, self.read(depth + 1), self.read(depth + 1))
+            reader.expect("}")
+            return made
+        count = reader.unsigned("size of a table", reader.left)
+        reader.expect("(")
+        made = Table(key, tuple(self.read(depth + 1) for _ in range(count)))
+        reader.expect(")")
+        return made

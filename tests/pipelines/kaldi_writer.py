@@ -1,0 +1,206 @@
+"""Writes small Kaldi models from the description of the formats, for tests.
+
+Independent of the readers: struct and plain loops only. A topology is a list of states (forward class, self-loop class,
+[(to, probability)]); the last one emits nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+State = tuple[int, int, list[tuple[int, float]]]
+BAKIS: list[State] = [
+    (0, 0, [(0, 0.75), (1, 0.25)]),
+    (1, 1, [(1, 0.5), (2, 0.5)]),
+    (2, 2, [(2, 0.6), (3, 0.4)]),
+    (-1, -1, []),
+]
+SILENCE: list[State] = [(0, 0, [(0, 0.5), (1, 0.3), (2, 0.2)]), (1, 1, [(1, 0.9), (2, 0.1)]), (-1, -1, [])]
+SKIPS: list[State] = [
+    (0, 0, [(1, 0.5), (2, 0.2), (3, 0.3)]),
+    (1, 1, [(1, 0.7), (2, 0.3)]),
+    (2, 2, [(3, 1.0)]),
+    (-1, -1, []),
+]
+"""As the aligner's: only the middle state has a self-loop, and one frame is enough."""
+MFCC_CONF = "--use-energy=false   # as in the recipes\n--num-ceps=13\n--dither=0\n"
+
+
+def token(text: str) -> bytes:
+    return text.encode() + b" "
+
+
+def i32(value: int) -> bytes:
+    return b"\4" + struct.pack("<i", value)
+
+
+def f32(value: float) -> bytes:
+    return b"\4" + struct.pack("<f", value)
+
+
+def integers(values: Sequence[int]) -> bytes:
+    return b"\4" + struct.pack("<i", len(values)) + b"".join(struct.pack("<i", value) for value in values)
+
+
+def vector(values: Sequence[float], kind: str = "F") -> bytes:
+    code = {"F": "<f", "D": "<d"}[kind]
+    return token(f"{kind}V") + i32(len(values)) + b"".join(struct.pack(code, value) for value in values)
+
+
+def matrix(rows: np.ndarray, kind: str = "F") -> bytes:
+    code = {"F": "<f4", "D": "<f8"}[kind]
+    return token(f"{kind}M") + i32(rows.shape[0]) + i32(rows.shape[1]) + np.ascontiguousarray(rows, code).tobytes()
+
+
+def transform(rows: np.ndarray, kind: str = "F") -> bytes:
+    return b"\0B" + matrix(rows, kind)
+
+
+def topology(phones: Mapping[int, list[State]], own_loops: bool) -> bytes:
+    distinct: list[list[State]] = []
+    for states in phones.values():
+        if states not in distinct:
+            distinct.append(states)
+    place = [-1] * (max(phones) + 1)
+    for phone, states in phones.items():
+        place[phone] = distinct.index(states)
+    out = token("<Topology>") + integers(sorted(phones)) + integers(place)
+    out += (i32(-1) if own_loops else b"") + i32(len(distinct))
+    for states in distinct:
+        out += i32(len(states))
+        for forward, loop, transitions in states:
+            out += i32(forward) + (i32(loop) if own_loops else b"") + i32(len(transitions))
+            for target, probability in transitions:
+                out += i32(target) + f32(probability)
+    return out + token("</Topology>")
+
+
+def transition_model(
+    phones: Mapping[int, list[State]], tuples: Sequence[tuple[int, int, int, int]], own_loops: bool = False
+) -> bytes:
+    """`tuples`: phone, HMM state, pdf of forward transitions and of the self-loop."""
+    kind = "Tuples" if own_loops else "Triples"
+    out = token("<TransitionModel>") + topology(phones, own_loops) + token(f"<{kind}>") + i32(len(tuples))
+    logs = [0.0]
+    for phone, state, forward, loop in tuples:
+        out += i32(phone) + i32(state) + i32(forward) + (i32(loop) if own_loops else b"")
+        logs += [math.log(probability) for _, probability in phones[phone][state][2]]
+    out += token(f"</{kind}>") + token("<LogProbs>") + vector(logs) + token("</LogProbs>")
+    return out + token("</TransitionModel>")
+
+
+def mixtures(
+    pdfs: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], constants: bool = True, old: bool = False
+) -> bytes:
+    """`pdfs`: weights [n], means and variances [n, dim] of each."""
+    out = token("<DIMENSION>") + i32(pdfs[0][1].shape[1]) + token("<NUMPDFS>") + i32(len(pdfs))
+    for weights, means, variances in pdfs:
+        out += token("<DiagGMMBegin>" if old else "<DiagGMM>")
+        if constants:
+            values = []
+            for weight, mean, variance in zip(weights, means, variances, strict=True):
+                value = math.log(weight)
+                for m, v in zip(mean, variance, strict=True):
+                    value -= 0.5 * (math.log(2 * math.pi * v) + m * m / v)
+                values.append(value)
+            out += token("<GCONSTS>") + vector(values)
+        out += token("<WEIGHTS>") + vector(weights)
+        out += token("<MEANS_INVVARS>") + matrix(means / variances) + token("<INV_VARS>") + matrix(1 / variances)
+        out += token("<DiagGMMEnd>" if old else "</DiagGMM>")
+    return out
+
+
+def leaf(pdf: int) -> bytes:
+    return token("CE") + i32(pdf)
+
+
+def split(key: int, values: Sequence[int], yes: bytes, no: bytes) -> bytes:
+    return token("SE") + i32(key) + integers(values) + token("{") + yes + no + token("}")
+
+
+def table(key: int, entries: Sequence[bytes | None]) -> bytes:
+    size = b"\xfc" + struct.pack("<I", len(entries))
+    inside = b"".join(token("NULL") if entry is None else entry for entry in entries)
+    return token("TE") + i32(key) + size + token("(") + inside + token(")")
+
+
+def tree(root: bytes, width: int = 1, centre: int = 0) -> bytes:
+    context = token("ContextDependency") + i32(width) + i32(centre)
+    return b"\0B" + context + token("ToPdf") + root + token("EndContextDependency")
+
+
+def random_pdfs(rng: np.random.Generator, count: int, dimension: int, most: int = 4) -> list:
+    found = []
+    for _ in range(count):
+        n = int(rng.integers(1, most + 1))
+        weights = rng.dirichlet(np.full(n, 2.0))
+        found.append((weights, rng.normal(0, 4, (n, dimension)), rng.uniform(0.5, 6, (n, dimension))))
+    return found
+
+
+PHONES: dict[int, list[State]] = {1: SILENCE, 2: BAKIS, 3: BAKIS}
+TUPLES = [
+    (1, 0, 0, 0),
+    (1, 1, 1, 1),
+    *((phone, s, 3 * phone - 4 + s, 3 * phone - 4 + s) for phone in (2, 3) for s in range(3)),
+]
+"""Two states of silence and three of each of two phones, eight pdfs."""
+
+
+def write_model(folder: Path, seed: int = 1, dimension: int = 39, own_loops: bool = False) -> Path:
+    """A monophone model of three phones: final.mdl, tree, phones.txt, mfcc.conf, cmvn_opts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pdfs = random_pdfs(np.random.default_rng(seed), len(TUPLES), dimension)
+    (folder / "final.mdl").write_bytes(b"\0B" + transition_model(PHONES, TUPLES, own_loops) + mixtures(pdfs))
+    classes = [table(-1, [leaf(0), leaf(1)]), *(table(-1, [leaf(3 * p - 4 + s) for s in range(3)]) for p in (2, 3))]
+    (folder / "tree").write_bytes(tree(table(0, [None, *classes])))
+    (folder / "phones.txt").write_text("<eps> 0\nsil 1\na 2\nb 3\n#0 4\n")
+    (folder / "mfcc.conf").write_text(MFCC_CONF)
+    (folder / "cmvn_opts").write_text("--norm-vars=false\n")
+    return folder
+
+
+def side(name: str, key: int) -> str:
+    """What of a neighbour's name is known before a graph is compiled: of its place in a word the side of the border."""
+    for places in (("_B_I", "_E_S"), (), ("_I_E", "_B_S"))[key]:
+        if name[-2:] in (places[:2], places[2:]):
+            return name[:-2] + places
+    return name
+
+
+def write_triphones(folder: Path, names: Mapping[int, str], seed: int = 1) -> Path:
+    """A triphone model: phone 1 is silence, others are chains and HMMs with skips in turn; questions at random."""
+    rng = np.random.default_rng(seed)
+    write_model(folder)
+    phones = {phone: SILENCE if name.startswith("sil") else (BAKIS, SKIPS)[phone % 2] for phone, name in names.items()}
+    tuples: list[tuple[int, int, int, int]] = []
+
+    def pdf(phone: int, state: int) -> bytes:
+        tuples.append((phone, state, len(tuples), len(tuples)))
+        return leaf(len(tuples) - 1)
+
+    entries: list[bytes | None] = [None] * (max(phones) + 1)
+    for phone, states in phones.items():
+        classes = []
+        for state in range(len(states) - 1):
+            if names[phone].startswith("sil"):
+                classes.append(pdf(phone, state))
+                continue
+            key = int(rng.choice([0, 2]))
+            groups = sorted({side(name, key) for name in names.values()})
+            chosen = set(rng.choice(groups, len(groups) // 2, replace=False).tolist())
+            asked = sorted(each for each, name in names.items() if side(name, key) in chosen)
+            classes.append(split(key, asked, pdf(phone, state), pdf(phone, state)))
+        entries[phone] = table(-1, classes)
+    tuples.sort()
+    pdfs = random_pdfs(rng, len(tuples), 39, 1)
+    (folder / "final.mdl").write_bytes(b"\0B" + transition_model(phones, tuples) + mixtures(pdfs))
+    (folder / "tree").write_bytes(tree(table(1, entries), 3, 1))
+    lines = ["<eps> 0\n", *(f"{name} {phone}\n" for phone, name in names.items())]
+    (folder / "phones.txt").write_text("".join(lines))
+    return folder

@@ -1,0 +1,329 @@
+"""Kaldi's files: random models written by a small writer and read back, real ones, and files of strangers."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+from pathlib import Path
+
+import kaldi_writer as writer
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.models import kaldi
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import gmm, meta, symbols, transitions, tree
+from pipelines.models.kaldi.binary import Reader
+from profiler.errors import BadInput
+
+NEVER_SO_MUCH = 60_000_000  # bytes; the models here have some hundred kB
+REAL = ("kaldi-mono", "mfa-mono", "mfa-triphone-lda")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return writer.write_model(tmp_path / "model")
+
+
+def refused(folder: Path) -> str | None:
+    """The one sentence with which loading is refused; None when it is not."""
+    sentence = None
+    tracemalloc.start()
+    try:
+        kaldi.load(folder)
+    except BadInput as error:
+        sentence = str(error)
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < NEVER_SO_MUCH
+    assert sentence is None or "\n" not in sentence
+    return sentence
+
+
+def reader(data: bytes) -> Reader:
+    return Reader(b"\0B" + data, Path("some.file"))
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_a_random_transition_model_is_read_back(seed: int, own_loops: bool) -> None:
+    rng = np.random.default_rng(seed)
+    topologies = []
+    for _ in range(rng.integers(1, 4)):
+        emitting = int(rng.integers(1, 6))
+        states = []
+        for state in range(emitting):
+            targets = sorted({state, *rng.integers(0, emitting + 1, rng.integers(1, 4)).tolist()})
+            shares = rng.dirichlet(np.ones(len(targets)))
+            loop = int(rng.integers(0, 3)) if own_loops else state
+            states.append((state, loop, [(t, float(np.float32(p))) for t, p in zip(targets, shares, strict=True)]))
+        topologies.append([*states, (-1, -1, [])])
+    numbers = sorted(rng.choice(np.arange(1, 40), rng.integers(1, 8), replace=False).tolist())
+    phones = {phone: topologies[rng.integers(len(topologies))] for phone in numbers}
+    tuples = []
+    for phone, states in phones.items():
+        for state in range(len(states) - 1):
+            pdf = int(rng.integers(0, 50))
+            tuples.append((phone, state, pdf, int(rng.integers(0, 50)) if own_loops else pdf))
+    model = transitions.read(reader(writer.transition_model(phones, tuples, own_loops)))
+    assert model.phones == numbers
+    tid = 0
+    for phone, state, forward, loop in tuples:
+        for target, probability in phones[phone][state][2]:
+            tid += 1
+            assert (model.phone[tid], model.state[tid]) == (phone, state)
+            assert model.is_loop[tid] == (target == state)
+            assert model.pdf[tid] == (loop if target == state else forward)
+            np.testing.assert_allclose(np.exp(model.log_prob[tid]), probability, rtol=1e-5)
+    assert tid == model.n_transitions
+    assert model.n_pdfs == max(max(forward, loop) for _, _, forward, loop in tuples) + 1
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_random_mixtures_are_read_back(seed: int, constants: bool, old: bool) -> None:
+    rng = np.random.default_rng(seed)
+    pdfs = writer.random_pdfs(rng, int(rng.integers(1, 6)), int(rng.integers(1, 50)))
+    for mixture, (weights, means, variances) in zip(
+        gmm.read(reader(writer.mixtures(pdfs, constants, old))), pdfs, strict=True
+    ):
+        np.testing.assert_allclose(mixture.weights, weights, rtol=1e-6)
+        np.testing.assert_allclose(mixture.means, means, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(mixture.variances, variances, rtol=1e-5)
+
+
+def test_constants_of_other_means_are_refused() -> None:
+    pdfs = writer.random_pdfs(np.random.default_rng(2), 2, 5)
+    data = bytearray(writer.mixtures(pdfs))
+    at = data.index(b"<MEANS_INVVARS>") + len(b"<MEANS_INVVARS> FM \4....\4....")
+    data[at : at + 4] = np.float32(9).tobytes()
+    with pytest.raises(ModelError, match="constants of pdf 0"):
+        gmm.read(reader(bytes(data)))
+
+
+def random_tree(rng: np.random.Generator, width: int, depth: int) -> tuple[bytes, object]:
+    """An encoded tree and the function (window, pdf class) -> pdf that it stands for."""
+    kind = rng.integers(3) if depth else 0
+    key = int(rng.integers(-1, width))
+
+    def value(window, pdf_class):
+        return pdf_class if key < 0 else window[key]
+
+    if kind == 0:
+        pdf = int(rng.integers(0, 1000))
+        return writer.leaf(pdf), lambda window, pdf_class: pdf
+    if kind == 1:
+        values = sorted(rng.choice(10, rng.integers(1, 6), replace=False).tolist())
+        (yes, if_yes), (no, if_no) = (random_tree(rng, width, depth - 1) for _ in range(2))
+        return writer.split(key, values, yes, no), (
+            lambda window, c: (if_yes if value(window, c) in values else if_no)(window, c)
+        )
+    below = [random_tree(rng, width, depth - 1) if rng.random() < 0.8 else (None, None) for _ in range(6)]
+
+    def entry(window, pdf_class):
+        at = value(window, pdf_class)
+        answer = below[at][1] if at < len(below) else None
+        return tree.NONE if answer is None else answer(window, pdf_class)
+
+    return writer.table(key, [encoded for encoded, _ in below]), entry
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_random_tree_gives_the_pdfs_that_it_was_written_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    width = int(rng.integers(1, 4))
+    encoded, answer = random_tree(rng, width, int(rng.integers(0, 6)))
+    read = tree.read(Reader(writer.tree(encoded, width, width // 2), Path("tree")))
+    assert (read.width, read.centre) == (width, width // 2)
+    for window in rng.integers(0, 10, (40, width)).tolist():
+        pdf_class = int(rng.integers(0, 5))
+        assert read.pdf(window, pdf_class) == answer(window, pdf_class)
+
+
+@pytest.mark.parametrize("kind", ["F", "D"])
+def test_matrices_of_single_and_double_precision(kind: str) -> None:
+    rows = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float32)
+    np.testing.assert_array_equal(reader(writer.matrix(rows, kind)).matrix("a matrix"), rows)
+
+
+def test_numbers_and_tokens_that_are_none() -> None:
+    with pytest.raises(ModelError, match="text form"):
+        Reader(b"<TransitionModel> <Topology>", Path("final.mdl"))
+    with pytest.raises(ModelError, match="compressed"):
+        reader(writer.token("CM2")).matrix("a matrix")
+    with pytest.raises(ModelError, match="no number or beyond"):
+        reader(writer.vector([1.0, float("nan")])).vector("a vector")
+    huge = writer.token("FM") + writer.i32(1 << 26) + writer.i32(1 << 26)
+    with pytest.raises(ModelError, match="cut short"):
+        reader(huge).matrix("a matrix")
+    with pytest.raises(ModelError, match="number of 8 bytes, expected 4"):
+        reader(b"\x08" + bytes(8)).integer("a count")
+
+
+def test_a_tree_of_endless_depth_is_refused() -> None:
+    deep = b"".join(writer.token("SE") + writer.i32(0) + writer.integers([1]) + writer.token("{") for _ in range(5000))
+    with pytest.raises(ModelError, match="below each other"):
+        tree.read(Reader(writer.tree(deep), Path("tree")))
+
+
+def test_a_folder_becomes_a_model(folder: Path) -> None:
+    model = kaldi.load(folder)
+    assert (model.kind, model.n_senones, model.means.shape[1:]) == ("continuous", 8, (1, 3, 39))
+    assert model.mdef.phones == ["sil", "a", "b"]
+    assert model.mdef.senone_phone.tolist() == [0, 0, 1, 1, 1, 2, 2, 2]
+    assert model.mdef.senone_state.tolist() == [0, 1, 0, 1, 2, 0, 1, 2]
+    np.testing.assert_allclose(model.weights[0].sum(0), 1, atol=1e-5)
+    first = model.notes[0]
+    assert "3 phones, 8 pdfs" in first
+    assert "39 dimensions; 16,000 Hz, 13 MFCCs with 2 orders of differences; no HCLG.fst, a graph is compiled" in first
+    assert any("mean is that of the utterance" in note for note in model.notes)
+    (folder / "cmvn_opts").write_text("--norm-vars=true\n")
+    assert any("mean and variance are those" in note for note in kaldi.load(folder).notes)
+    assert kaldi.load(folder).checksum != model.checksum
+
+
+def test_parents_of_triphones_are_the_pdfs_without_neighbours(folder: Path) -> None:
+    from pipelines.scoring.senones import parents_of
+
+    # The first state of phone 2 has pdf 2 without a left neighbour and pdf 5, of phone 3 as well, otherwise.
+    tuples = [*writer.TUPLES, (2, 0, 8, 8)]
+    pdfs = writer.random_pdfs(np.random.default_rng(3), 9, 39)
+    (folder / "final.mdl").write_bytes(b"\0B" + writer.transition_model(writer.PHONES, tuples) + writer.mixtures(pdfs))
+    states = [[writer.leaf(3 * p - 4 + s) for s in range(3)] for p in (2, 3)]
+    states[0][0] = writer.split(0, [0], writer.leaf(2), writer.leaf(8))
+    classes = [writer.table(-1, [writer.leaf(0), writer.leaf(1)]), *(writer.table(-1, each) for each in states)]
+    (folder / "tree").write_bytes(writer.tree(writer.table(1, [None, *classes]), 3, 1))
+    model = kaldi.load(folder)
+    parents = parents_of(model)
+    assert parents.ci.tolist() == list(range(8))
+    assert parents.ci[parents.of].tolist() == [*range(8), 2]
+    (folder / "tree").unlink()
+    assert parents_of(kaldi.load(folder)).ci.tolist() == list(range(9))
+
+
+def test_a_speaker_independent_model_is_taken_where_fmllr_is_left_out(folder: Path) -> None:
+    assert not any("fMLLR" in note for note in kaldi.load(folder).notes)
+    pdfs = writer.random_pdfs(np.random.default_rng(9), 8, 39)
+    independent = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.mixtures(pdfs)
+    (folder / "final.alimdl").write_bytes(independent)
+    model = kaldi.load(folder)
+    np.testing.assert_allclose(model.means[0, 0, 0], pdfs[0][1][0], rtol=1e-5, atol=1e-6)
+    assert sum("fMLLR" in note for note in model.notes) == 1
+
+
+def test_nets_are_named_and_not_read(folder: Path, tmp_path: Path) -> None:
+    net = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.token("<Nnet3>")
+    (folder / "final.mdl").write_bytes(net)
+    assert "neural net of Kaldi (<Nnet3>), which is not read" in (refused(folder) or "")
+    vosk = tmp_path / "vosk"
+    (vosk / "am").mkdir(parents=True)
+    (vosk / "am/final.mdl").write_bytes(net)
+    assert kaldi.lies_in(vosk)
+    assert "Vosk" in (refused(vosk) or "")
+
+
+def test_a_transform_that_does_not_fit_is_refused(folder: Path) -> None:
+    (folder / "final.mat").write_bytes(writer.transform(np.ones((39, 90), np.float32)))
+    assert "its transform takes 90 values, and 13 MFCCs make 91" in (refused(folder) or "")
+    (folder / "final.mat").write_bytes(writer.transform(np.ones((40, 91), np.float32)))
+    assert "makes 40 features, the model takes 39" in (refused(folder) or "")
+    (folder / "splice_opts").write_text("--left-context=2 --right-context=4")
+    (folder / "final.mat").write_bytes(writer.transform(np.ones((39, 91), np.float32)))
+    assert "spliced −2 … +4, LDA or MLLT" in kaldi.load(folder).notes[0]
+
+
+def test_options_of_features(folder: Path) -> None:
+    assert refused(folder) is None
+    for text, sentence in (
+        ("--subtract-mean=true", "subtract-mean"),
+        ("--num-mel-bins=5", "must not exceed --num-mel-bins"),
+        ("--frame-shift=12.5", "only 10 ms"),
+        ("--sample-frequency=1e400", "cannot be used as a value"),
+        ("num-ceps 13", "expected an option such as"),
+        ("--low-freq=9000", "must rise within"),
+        ("--use-pitch", "features that are not computed"),
+    ):
+        (folder / "mfcc.conf").write_text(text)
+        assert sentence in (refused(folder) or ""), text
+
+
+def test_the_aligners_meta_files(tmp_path: Path) -> None:
+    features = "features:\n  deltas: true\n  splice_left_context: null\n  type: mfcc\n"
+    written = f"architecture: gmm-hmm\n{features}phones:\n- aa\n- 'b'\nversion: 2.0\n"
+    (tmp_path / "meta.yaml").write_text(written)
+    assert meta.read(tmp_path) == meta.Meta({"deltas": "true", "type": "mfcc"}, ("aa", "b"))
+    (tmp_path / "meta.json").write_text(
+        '{"features": {"type": "mfcc", "use_energy": false, "num_mel_bins": 30, "x": null}}'
+    )
+    assert meta.read(tmp_path) == meta.Meta({"type": "mfcc", "use_energy": "false", "num_mel_bins": "30"}, ())
+    (tmp_path / "meta.json").write_text("[" * 200)
+    with pytest.raises(ModelError):
+        meta.read(tmp_path)
+    (tmp_path / "meta.json").write_text("[]")
+    with pytest.raises(ModelError, match="no table of features"):
+        meta.read(tmp_path)
+
+
+def test_symbol_tables(tmp_path: Path) -> None:
+    table = tmp_path / "words.txt"
+    table.write_text("<eps> 0\nja\t3\ntʃ 2\n")
+    assert symbols.read(table) == ["<eps>", "", "tʃ", "ja"]
+    for text in ("a", "a b c", "a -1", "a 99999999", "a x", ""):
+        table.write_text(text)
+        with pytest.raises(ModelError):
+            symbols.read(table)
+
+
+@pytest.mark.parametrize("name", ["final.mdl", "tree"])
+def test_a_file_cut_anywhere_is_refused(folder: Path, name: str) -> None:
+    data = (folder / name).read_bytes()
+    cuts = np.random.default_rng(5).integers(0, len(data), 80)
+    for cut in itertools.chain(cuts, range(40), (len(data) - 1,)):
+        (folder / name).write_bytes(data[:cut])
+        sentence = refused(folder)
+        assert sentence is not None, cut
+        assert name in sentence, (cut, sentence)
+
+
+@pytest.mark.parametrize("name", ["final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts"])
+def test_flipped_bytes_never_end_in_a_traceback(folder: Path, name: str) -> None:
+    data = (folder / name).read_bytes()
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        broken = bytearray(data)
+        for at in rng.integers(0, len(data), rng.integers(1, 4)):
+            broken[at] ^= rng.integers(1, 256)
+        (folder / name).write_bytes(broken)
+        refused(folder)
+
+
+@pytest.fixture(scope="session")
+def real_models(shared_models: Path) -> dict[str, bytes]:
+    return {name: (shared_models / name / "final.mdl").read_bytes() for name in REAL}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_models_are_read_to_the_last_byte(shared_models: Path, name: str) -> None:
+    model = kaldi.load(shared_models / name)
+    assert model.mdef.n_ci == {"kaldi-mono": 39, "mfa-mono": 171, "mfa-triphone-lda": 73}[name]
+    assert model.n_senones == {"kaldi-mono": 121, "mfa-mono": 132, "mfa-triphone-lda": 80}[name]
+    np.testing.assert_allclose(model.weights.sum(1), 1, atol=1e-4)
+
+
+def test_every_truncation_of_a_real_model_is_refused(real_models: dict[str, bytes], tmp_path: Path) -> None:
+    data = real_models["kaldi-mono"]
+    rng = np.random.default_rng(7)
+    for cut in (*rng.integers(0, len(data), 30), *range(0, 400, 17), len(data) - 1):
+        (tmp_path / "final.mdl").write_bytes(data[:cut])
+        assert refused(tmp_path) is not None, cut
+
+
+def test_flipped_bytes_of_real_models(real_models: dict[str, bytes], tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    for turn in range(45):
+        data = bytearray(real_models[REAL[turn % 3]])
+        for at in rng.integers(0, rng.choice([400, len(data)]), rng.integers(1, 5)):
+            data[at] ^= rng.integers(1, 256)
+        (tmp_path / "final.mdl").write_bytes(data)
+        refused(tmp_path)
