@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models import dictionary as dictionaries
+from pipelines.models import kaldi
 from pipelines.models.dictionary import Dictionary
+from pipelines.models.kaldi import contexts
+from pipelines.models.kaldi.contexts import Hmms
 from pipelines.models.sphinx import ModelDefinition, mdef, parameters
-from pipelines.search.graph import lexicon, topology
+from pipelines.search.graph import hmms, lexicon, topology
 from pipelines.search.graph.context import expansion
 from pipelines.search.graph.ngrams import backoff_label
-from pipelines.search.graph.openfst import from_kaldifst, to_kaldifst
+from pipelines.search.graph.openfst import Fst, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import Source, source
+from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
 from profiler.plain import one_line
@@ -61,8 +65,13 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
 
     progress("reading the acoustic model", 0.0)
     folder = Path(recipe.model)
-    definition = mdef.read(folder / "mdef")
-    transitions = parameters.read_transitions(folder / "transition_matrices")
+    # HMMs of a Kaldi model have any form, those of CMUSphinx are chains of three states.
+    own = contexts.read(folder) if kaldi.lies_in(folder) else None
+    if own is None:
+        definition = mdef.read(folder / "mdef")
+        costs = transition_costs(definition, parameters.read_transitions(folder / "transition_matrices"))
+    else:
+        definition = own.definition
     fillers = filler_phones(folder, definition, recipe)
     progress("reading language model or grammar", 0.02)
     language = source(recipe, definition)
@@ -91,18 +100,21 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     progress("adding phone contexts", 0.4)
     tied, sequences = expansion.expand(from_kaldifst(fst), definition, phone_labels)
     del fst
-    progress("spelling out senones", 0.45)
-    spelled = expansion.spell(tied, sequences, definition.n_senones + 1)
-    del tied
-    progress("determinising senones", 0.55)
-    fst = to_kaldifst(spelled)
-    del spelled
-    _determinise(fst)
-    progress("adding self-loops", 0.85)
     scale = np.float32(recipe.transition_scale)
-    stay, leave = (scale * c for c in transition_costs(definition, transitions))
-    result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
-    del fst
+    if own is not None:
+        result = _with_hmms(tied, own.hmms(sequences), scale, progress)
+    else:
+        progress("spelling out senones", 0.45)
+        spelled = expansion.spell(tied, sequences, definition.n_senones + 1)
+        del tied
+        progress("determinising senones", 0.55)
+        fst = to_kaldifst(spelled)
+        del spelled
+        _determinise(fst)
+        progress("adding self-loops", 0.85)
+        stay, leave = (scale * c for c in costs)
+        result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
+        del fst
     progress("checking the graph", 0.95)
     return from_topology(
         result,
@@ -116,6 +128,20 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
             **language.about,
         },
     )
+
+
+def _with_hmms(tied: Fst, own: Hmms, scale: np.float32, progress: Progress) -> Topology:
+    """Phones in context determinised and minimised, then spelled in the states of their HMMs."""
+    import kaldifst
+
+    progress("determinising phones in context", 0.45)
+    fst = to_kaldifst(tied)
+    _determinise(fst)
+    kaldifst.minimize_encoded(fst)
+    progress("spelling out HMMs", 0.85)
+    plain = from_kaldifst(fst)
+    plain.ilabel[plain.ilabel > len(own.size)] = 0  # disambiguation symbols
+    return hmms.unfold(topology.fold_epsilons(plain), own, scale)
 
 
 def _check_phones(language: Source, recipe: Recipe) -> None:

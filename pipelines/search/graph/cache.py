@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pipelines.models import dictionary
 from pipelines.models.grammar import expression
+from pipelines.models.kaldi import contexts
 from pipelines.models.language import lines
 from pipelines.search.graph.build import COMPILER_VERSION
 from pipelines.search.graph.recipe import Recipe
@@ -57,6 +58,9 @@ def key(recipe: Recipe) -> str:
     for name in ("mdef", "transition_matrices", "noisedict"):
         file = model / name
         facts[f"model/{name}"] = _digest(file, name) if os.path.lexists(file) else None
+    for name in contexts.FILES:
+        if os.path.lexists(model / name):
+            facts[f"model/{name}"] = _digest(model / name, name)
     facts["model"] = ""
     for name in ("dictionary", "language_model", "grammar"):
         facts[name] = _digest(Path(str(facts[name])), name) if facts[name] else ""

@@ -22,6 +22,7 @@ from typing import IO
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import cache as store
+from pipelines.search.graph import hclg
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import Graph, GraphError, load, save
@@ -46,7 +47,13 @@ def load_or_build(
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Graph:
-    """The graph for these settings, from the cache or compiled now. BadInput in one sentence; Cancelled."""
+    """The graph for these settings, from the cache or compiled now, or the one that lies in a Kaldi model's folder.
+
+    BadInput in one sentence; Cancelled.
+    """
+    if model.kaldi is not None and (path := hclg.file_of(config, model)) is not None:
+        progress("reading the graph", None)
+        return hclg.load(path, model, model.kaldi)
     recipe = recipe_of(config, model)
     path, graph = obtain(recipe, progress, cancelled)
     if graph.n_senones != model.n_senones:

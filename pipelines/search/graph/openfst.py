@@ -1,4 +1,4 @@
-"""Search graphs between numpy and OpenFst, through OpenFst's binary `vector` files.
+"""Search graphs between numpy and OpenFst, through OpenFst's binary `vector` and `const` files.
 
 `kaldifst` has no bulk access to states and arcs, so they travel as files: a header, then per state
 its final weight, its number of arcs and the arcs (fst/vector-fst.h of OpenFst 1.6 and later).
@@ -36,6 +36,12 @@ _HEADER = struct.Struct("<iQqqq")  # flags, properties, start, states, arcs
 _LONGEST_HEADER = 128
 _VERSION = 2
 _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
+
+_ALIGNED, _ALIGNED_VERSION, _ALIGNMENT = 0x4, 1, 16
+"""Flag, version and bytes of const files whose parts are aligned."""
+_CONST_STATE = np.dtype([("final", "<f4"), ("first", "<u4"), ("arcs", "<u4"), ("in", "<u4"), ("out", "<u4")])
+"""Of const files; the last two count epsilons."""
+_CONST_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("target", "<i4")])
 
 LABELS = 1 << 31
 """Labels, states and arcs are int32."""
@@ -154,31 +160,66 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> Fst:
-    """Reads an OpenFst vector file that this program or OpenFst just wrote; ValueError if not."""
+    """Reads an OpenFst file of kind vector or const, whoever wrote it; ValueError (one sentence) if it is none."""
+    size = os.path.getsize(path)
     with Path(path).open("rb") as handle:
         data = handle.read(_LONGEST_HEADER).ljust(_LONGEST_HEADER, b"\0")
-    at = 4
     if struct.unpack_from("<i", data)[0] != MAGIC:
         raise ValueError(f"{path} is not an OpenFst file")
-    for wanted in (b"vector", b"standard"):
-        (length,) = struct.unpack_from("<i", data, at)
-        if data[at + 4 : at + 4 + length] != wanted:
-            raise ValueError(f"{path} is not a {wanted.decode()} FST")
-        at += 4 + length
-    flags, _, start, n_states, _ = _HEADER.unpack_from(data, at + 4)
-    if flags:
-        raise ValueError(f"{path} carries symbol tables or alignment; neither is expected here")
+    kind, at = _text(data, 4)
+    arcs, at = _text(data, at)
+    if kind not in ("vector", "const") or arcs != "standard":
+        raise ValueError(f"{path} is not a vector or const FST of standard arcs, but {kind!r} of {arcs!r}")
+    (version,) = struct.unpack_from("<i", data, at)
+    flags, _, start, n_states, n_arcs = _HEADER.unpack_from(data, at + 4)
     at += 4 + _HEADER.size
-    body = np.fromfile(path, dtype="<i4", offset=at)
-    if n_states < 0 or 3 * n_states > len(body):
+    aligned = bool(flags & _ALIGNED) or (kind == "const" and version == _ALIGNED_VERSION)
+    if flags & ~_ALIGNED or (aligned and kind == "vector"):
+        raise ValueError(f"{path} carries symbol tables; fstsymbols --clear_isymbols --clear_osymbols removes them")
+    if not 0 <= n_states <= size or n_states >= LABELS:
         raise ValueError(f"{path} is cut short")
+    if kind == "vector":
+        return _read_vector(path, at, start, n_states, size)
+    return _read_const(path, at, (start, n_states, n_arcs), size, _ALIGNMENT if aligned else 1)
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    """Return a text of the header and where it ends; "" where it would be too long for one."""
+    (length,) = struct.unpack_from("<i", data, at)
+    if not 0 <= length <= 16:
+        return "", at + 4
+    return data[at + 4 : at + 4 + length].decode("latin-1"), at + 4 + length
+
+
+def _read_vector(path: str | os.PathLike[str], at: int, start: int, n_states: int, size: int) -> Fst:
+    body = np.fromfile(path, dtype="<i4", offset=at)
     first = np.zeros(n_states + 1, dtype=np.int64)
-    if _arcs.count(body, first) != len(body):
+    if 3 * n_states > len(body) or (size - at) % 4 or _arcs.count(body, first) != len(body):
         raise ValueError(f"{path} is cut short")
     states, arcs = _places(first)
+    if body[states + 2].any():  # the upper halves of the numbers of arcs
+        raise ValueError(f"{path} has a state of more arcs than it is long")
     final = body[states].view(np.float32)
     ilabel, olabel, weight, target = (body[arcs + i] for i in range(4))
     return Fst(int(start), final, first, ilabel, olabel, weight.view(np.float32), target)
+
+
+def _read_const(path: str | os.PathLike[str], at: int, header: tuple[int, int, int], size: int, alignment: int) -> Fst:
+    """States one after another, then arcs (fst/const-fst.h); both may begin at a multiple of `alignment`."""
+    start, n_states, n_arcs = header
+    at += -at % alignment
+    of_arcs = at + n_states * _CONST_STATE.itemsize
+    of_arcs += -of_arcs % alignment
+    if not 0 <= n_arcs < LABELS or of_arcs + n_arcs * _CONST_ARC.itemsize != size:
+        raise ValueError(f"{path} is cut short, or longer than its {n_states:,} states and {n_arcs:,} arcs")
+    states = np.fromfile(path, _CONST_STATE, n_states, offset=at)
+    arcs = np.fromfile(path, _CONST_ARC, n_arcs, offset=of_arcs)
+    first = np.zeros(n_states + 1, dtype=np.int64)
+    np.cumsum(states["arcs"], out=first[1:])
+    if first[-1] != n_arcs or (states["first"] != first[:-1])[states["arcs"] > 0].any():
+        raise ValueError(f"{path}: the arcs of its states do not follow each other")
+    columns = [np.ascontiguousarray(arcs[name]) for name in ("ilabel", "olabel", "weight", "target")]
+    return Fst(int(start), np.ascontiguousarray(states["final"]), first, *columns)
 
 
 def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:

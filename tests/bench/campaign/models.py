@@ -1,4 +1,4 @@
-"""CMUSphinx folders of strangers: each file missing, cut, changed, huge, or no file at all."""
+"""CMUSphinx and Kaldi folders of strangers: each file missing, cut, changed, huge, or no file at all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy as np
 from tests.bench.campaign import _damage
 from tests.bench.campaign._damage import Damage
 from tests.bench.campaign.attack import SPEECH, Attack
+from tests.pipelines import kaldi_graphs, kaldi_writer
 from tests.pipelines import sphinx_writer as writer
 
-FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict")
+KALDI = ("final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts", "graph/HCLG.fst", "graph/words.txt")
+FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict", *KALDI)
 OPTIONS = (
     "nfilt",
     "nfft",
@@ -70,10 +72,13 @@ DAMAGES: tuple[Damage, ...] = (
 def damaged(place: Path, name: str, damage: Damage, seed: int) -> None:
     """A small sound model of which one file is damaged."""
     rng = random.Random(seed)
-    model = writer.write_model(place / "model", codebooks=rng.choice((1, 4)))
-    if rng.random() < 0.3:
-        (model / "mdef").write_bytes(writer.text_mdef())
-    (model / "noisedict").write_text("<s> SIL\n</s> SIL\n<sil> SIL\n[NOISE] +NSN+\n")
+    if name in KALDI:
+        model = kaldi_graphs.put_graph(kaldi_writer.write_model(place / "model"), {"ab": (2, 3)}, silence=1)
+    else:
+        model = writer.write_model(place / "model", codebooks=rng.choice((1, 4)))
+        if rng.random() < 0.3:
+            (model / "mdef").write_bytes(writer.text_mdef())
+        (model / "noisedict").write_text("<s> SIL\n</s> SIL\n<sil> SIL\n[NOISE] +NSN+\n")
     (place / "words.dict").write_text("ab AA B\nba B AA\n")
     (place / "words.gram").write_text("#JSGF V1.0;\ngrammar words;\npublic <words> = (ab | ba)+;\n")
     damage(model / name, rng)

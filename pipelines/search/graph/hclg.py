@@ -1,0 +1,125 @@
+"""The graph that comes with a Kaldi model: `HCLG.fst` and `words.txt`, made by Kaldi's mkgraph.sh.
+
+Input labels are transition-ids, of which each names a pdf; weights stay as they are, in nat, self-loops and transition
+probabilities among them. A state's self-loop becomes that of the packed graph. Without a lexicon a word's time is
+that of its label.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models.kaldi import contexts, symbols
+from pipelines.models.kaldi.model import GRAPHS, graph_file
+from pipelines.models.sphinx import AcousticModel
+from pipelines.models.sphinx.model import Kaldi
+from pipelines.search.graph import openfst
+from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.sources import FILLER, MARKS
+from pipelines.search.graph.topology import Topology, epsilon_first
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
+from profiler.arrays import ArrayError
+from profiler.files.inputs import InputError, open_input
+from profiler.plain import one_line
+
+LARGEST = 512 << 20
+"""Bytes of a graph; reading one takes some six times as much memory."""
+NO_WORDS = MARKS | {"!sil", "<sil>", "#0"}
+"""Words of Kaldi's recipes that no hypothesis has, in lower case."""
+OWN = ("grammar", "language_model", "dictionary")
+"""Settings that name files for another graph than the one in the folder."""
+
+
+def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
+    """The graph in the folder of a Kaldi model; None where one is to be compiled, GraphError if that cannot be."""
+    own = any(getattr(config, name) for name in OWN)
+    path = None if own else graph_file(model.directory)
+    lacking = [name for name in contexts.FILES if not (model.directory / name).exists()]
+    if path is None and lacking:
+        there = (
+            f"has to have another graph than its {GRAPHS[0]}" if graph_file(model.directory) else f"has no {GRAPHS[0]}"
+        )
+        raise GraphError(
+            f"{model.directory} {there}, and no {lacking[0]} to compile one from; utils/mkgraph.sh of Kaldi makes "
+            f"{GRAPHS[0]} and words.txt, which belong into the folder or its folder graph."
+        )
+    return path
+
+
+def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
+    """The graph `path` of `model`; GraphError or ModelError in one sentence."""
+    words = symbols.read(_words_file(path))
+    fst = _read(path)
+    if not fst.n_states or not fst.n_arcs:
+        raise GraphError(f"{path} has no arcs.")
+    if int(fst.ilabel.max()) >= len(kaldi.pdfs):
+        raise GraphError(
+            f"{path} has transition-id {int(fst.ilabel.max()):,}, and the model ends at {len(kaldi.pdfs) - 1:,}: "
+            "it was made for another one."
+        )
+    if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < len(words):
+        raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {len(words) - 1:,}.")
+    silent = np.array([_is_no_word(word) for word in words])
+    fst.olabel[silent[fst.olabel]] = 0
+    try:
+        return from_topology(
+            epsilon_first(_with_loops(fst, kaldi)),
+            # What a phone is matters for word times from a lexicon alone.
+            Senones(np.zeros(model.n_senones), model.mdef.senone_state, np.zeros(1)),
+            tuple(words[1:]),
+            [[]] * (len(words) - 1),
+            {"graph": str(path), "words": int(np.count_nonzero(~silent))},
+        )
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+
+
+def _words_file(graph: Path) -> Path:
+    """`words.txt` next to the graph, or in the folder above it."""
+    beside = graph.with_name("words.txt")
+    above = graph.parent.with_name("words.txt")
+    return above if not beside.exists() and above.exists() else beside
+
+
+def _read(path: Path) -> Fst:
+    try:
+        open_input(path, "a search graph", LARGEST).close()
+        return openfst.read(path)
+    except (InputError, ArrayError, ValueError) as error:
+        raise GraphError(one_line(str(error), 400)) from None
+
+
+def _is_no_word(word: str) -> bool:
+    return not word or word.lower() in NO_WORDS or FILLER.fullmatch(word) is not None
+
+
+def _with_loops(fst: Fst, kaldi: Kaldi) -> Topology:
+    """Pdfs + 1 instead of transition-ids, and of each state one self-loop taken off its arcs."""
+    ilabel = np.where(fst.ilabel > 0, kaldi.pdfs[fst.ilabel] + 1, 0)
+    source = fst.source
+    loops = np.flatnonzero((source == fst.target) & (fst.ilabel > 0) & (fst.olabel == 0))
+    # Of several the first; the others stay arcs.
+    states, place = np.unique(source[loops], return_index=True)
+    loops = loops[place]
+    label = np.zeros(fst.n_states, np.int32)
+    weight = np.zeros(fst.n_states, np.float32)
+    label[states], weight[states] = ilabel[loops], fst.weight[loops]
+    kept = np.ones(fst.n_arcs, bool)
+    kept[loops] = False
+    return Topology(
+        from_arcs(
+            fst.n_states,
+            fst.start,
+            fst.final,
+            source[kept],
+            ilabel[kept],
+            fst.olabel[kept],
+            fst.weight[kept],
+            fst.target[kept],
+        ),
+        label,
+        weight,
+    )

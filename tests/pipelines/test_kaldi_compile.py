@@ -1,0 +1,143 @@
+"""Graphs compiled from a Kaldi model's tree: least costs against HMMs strung together by hand, in float64."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import kaldi_writer as writer
+import numpy as np
+import pytest
+from search_graphs import min_cost, smooth_scores
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import kaldi
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import contexts, transitions, tree
+from pipelines.models.kaldi.binary import Reader
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.recipe import Recipe
+from pipelines.search.graph.wfst import GraphError
+
+PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
+PLACED = dict(
+    enumerate(
+        ["sil", *(f"sil_{place}" for place in "BEIS"), *(f"{name}_{place}" for name in "abcd" for place in "BEIS")],
+        start=1,
+    )
+)
+WORDS = {"one": "a b", "two": "b", "three": "c a d", "to": "b"}
+SCALE = 0.5
+
+
+def files(folder: Path, sentence: str) -> Recipe:
+    (folder / "words.dict").write_text("".join(f"{word} {pron}\n" for word, pron in WORDS.items()))
+    (folder / "words.gram").write_text(f"#JSGF V1.0;\ngrammar words;\npublic <words> = {sentence};\n")
+    paths = str(folder / "words.dict"), str(folder / "words.gram")
+    return Recipe(str(folder), paths[0], grammar=paths[1], transition_scale=SCALE, silence_probability=0.3)
+
+
+def places(length: int) -> str:
+    return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
+
+
+def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndarray) -> float:
+    """Least cost of saying `words`, up to three silences at each boundary, phone by phone."""
+    reader = Reader.of(folder / "final.mdl")
+    model = transitions.read(reader)
+    decisions = tree.read(Reader.of(folder / "tree"))
+    number = {name: phone for phone, name in names.items()}
+    placed = "a_B" in number
+    best = np.inf
+    for silences in itertools.product(range(4), repeat=len(words) + 1):
+        phones: list[str] = ["sil"] * silences[0]
+        for word, after in zip(words, silences[1:], strict=True):
+            pron = WORDS[word].split()
+            ends = places(len(pron))
+            phones += [f"{p}_{end}" if placed else p for p, end in zip(pron, ends, strict=True)]
+            phones += ["sil"] * after
+        cost = -sum(np.log(0.3) * count + np.log(0.7) for count in silences)
+        row = [number[name] for name in phones]
+        # Paths by state of the phone at hand; the next phone begins where it ends.
+        begin = np.full(len(scores) + 1, np.inf)
+        begin[0] = 0.0
+        for i, phone in enumerate(row):
+            left = row[i - 1] if i else number["sil"]
+            right = row[i + 1] if i + 1 < len(row) else number["sil"]
+            topology = model.topologies[phone]
+            window = (0, phone, 0) if names[phone] == "sil" else (left, phone, right)
+            m = len(topology) - 1
+            pdfs = [decisions.pdf(window, state.forward) for state in topology[:m]]
+            arrive = np.full((len(scores), m), np.inf)
+            end = np.full(len(scores) + 1, np.inf)
+            for t in range(len(scores)):
+                for j in range(m):
+                    came = [begin[t]] if j == 0 else []
+                    for k in range(m):
+                        for target, probability in topology[k].transitions:
+                            if target == j and t:
+                                came.append(arrive[t - 1, k] - SCALE * np.log(probability))
+                    arrive[t, j] = min(came, default=np.inf) - scores[t, pdfs[j]]
+                for k in range(m):
+                    for target, probability in topology[k].transitions:
+                        if target == m:
+                            end[t + 1] = min(end[t + 1], arrive[t, k] - SCALE * np.log(probability))
+            begin = end
+        best = min(best, cost + begin[-1])
+    return float(best)
+
+
+@pytest.mark.parametrize("names", [PLAIN, PLACED], ids=["plain", "placed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_least_costs_are_those_of_hmms_strung_together(tmp_path: Path, names: dict[int, str], seed: int) -> None:
+    folder = writer.write_triphones(tmp_path / "model", names, seed)
+    graph = compile_graph(files(folder, "one two three"), lambda *_: None)
+    n = kaldi.load(folder).n_senones
+    assert graph.n_senones == n
+    for turn in range(3):
+        scores = smooth_scores(10 * seed + turn, 16, n, 5.0).astype(np.float64)
+        words = ["one", "two", "three"]
+        assert min_cost(graph, scores, words, 1.0) == pytest.approx(least(folder, names, words, scores), abs=2e-3)
+
+
+def test_homophones_and_choices_keep_their_words(tmp_path: Path) -> None:
+    folder = writer.write_triphones(tmp_path / "model", PLAIN, 4)
+    graph = compile_graph(files(folder, "(two | to) one"), lambda *_: None)
+    scores = smooth_scores(1, 14, graph.n_senones, 5.0).astype(np.float64)
+    some, other = (min_cost(graph, scores, [word, "one"], 1.0) for word in ("two", "to"))
+    assert some == pytest.approx(other, abs=1e-3)
+    assert some == pytest.approx(least(folder, PLAIN, ["two", "one"], scores) + np.log(2), abs=2e-3)
+    assert min_cost(graph, scores, ["one", "two"], 1.0) == np.inf
+
+
+def test_a_folder_without_a_graph_gets_one_from_its_tree(tmp_path: Path) -> None:
+    folder = writer.write_triphones(tmp_path / "model", PLAIN)
+    recipe = files(folder, "one | three")
+    config = GraphConfig(grammar=recipe.grammar, dictionary=recipe.dictionary)
+    model = kaldi.load(folder)
+    assert "a graph is compiled from the tree" in model.notes[0]
+    graph = graphs.load_or_build(config, model)
+    assert set(graph.words) == {"one", "three"}
+    # Another tree, another graph.
+    writer.write_triphones(folder, PLAIN, 2)
+    again = graphs.load_or_build(config, kaldi.load(folder))
+    assert again.arcs.tobytes() != graph.arcs.tobytes()
+    (folder / "phones.txt").unlink()
+    with pytest.raises(GraphError, match=r"has no HCLG\.fst, and no phones\.txt"):
+        graphs.load_or_build(config, kaldi.load(folder))
+
+
+def test_models_that_no_graph_is_compiled_for(tmp_path: Path) -> None:
+    folder = writer.write_triphones(tmp_path / "model", PLAIN)
+    (folder / "phones.txt").write_text((folder / "phones.txt").read_text().replace("sil", "quiet"))
+    with pytest.raises(ModelError, match="needs a phone called sil"):
+        contexts.read(folder)
+    writer.write_triphones(folder, PLAIN)
+    (folder / "tree").write_bytes(writer.tree(writer.leaf(0), 5, 2))
+    with pytest.raises(ModelError, match="looks at 5 phones"):
+        contexts.read(folder)
+    (folder / "tree").write_bytes(writer.tree(writer.leaf(0), 3, 1))
+    found = contexts.read(folder)
+    with pytest.raises(ModelError, match="no transitions of state"):
+        found.hmms(found.definition.sseq)

@@ -1,0 +1,224 @@
+"""HCLG of Kaldi models: OpenFst files of both kinds, transition-ids to pdfs, and Kaldi's decoder on the same graph."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import kaldi_decoder
+import kaldi_writer as writer
+import kaldifst
+import numpy as np
+import pytest
+import soundfile
+from kaldi_graphs import hclg, put_graph
+from search_graphs import decode, settings, smooth_scores, spoken
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import kaldi
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import transitions
+from pipelines.models.kaldi.binary import Reader
+from pipelines.models.opening import front_end
+from pipelines.models.sphinx import AcousticModel
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph import openfst
+from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.wfst import Graph, GraphError
+from pipelines.search.viterbi import Viterbi
+from tests.graph_fst import fst_of
+
+WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return put_graph(writer.write_model(tmp_path / "model"), WORDS, silence=1)
+
+
+def load(folder: Path, **changes: str) -> tuple[AcousticModel, Graph]:
+    model = kaldi.load(folder)
+    return model, graphs.load_or_build(GraphConfig(**changes), model)
+
+
+def random_fst(seed: int) -> Fst:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(1, 20)), int(rng.integers(0, 60))
+    final = np.where(rng.random(n) < 0.3, rng.exponential(1.0, n), np.inf).astype(np.float32)
+    ilabel, olabel = rng.integers(0, 9, m), rng.integers(0, 5, m)
+    return from_arcs(n, 0, final, rng.integers(0, n, m), ilabel, olabel, rng.exponential(1, m), rng.integers(0, n, m))
+
+
+def assert_equal(some: Fst, other: Fst) -> None:
+    assert some.start == other.start
+    for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_const_files_of_openfst_are_read(tmp_path: Path, seed: int) -> None:
+    fst = random_fst(seed)
+    kaldifst.StdConstFst(openfst.to_kaldifst(fst)).write(str(tmp_path / "const.fst"))
+    assert_equal(openfst.read(tmp_path / "const.fst"), fst)
+
+
+def aligned(content: bytes, fst: Fst) -> bytes:
+    """A const file with its states and arcs at multiples of 16 bytes, as version 1 has them."""
+    head = 4 + (4 + len("const")) + (4 + len("standard"))
+    body = head + 4 + 36
+    states, arcs = content[body : body + 20 * fst.n_states], content[body + 20 * fst.n_states :]
+    out = content[:head] + struct.pack("<i", 1) + content[head + 4 : body]
+    out += bytes(-len(out) % 16) + states
+    return out + bytes(-len(out) % 16) + arcs
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_aligned_const_files_are_read(tmp_path: Path, seed: int) -> None:
+    fst, path = random_fst(seed), tmp_path / "const.fst"
+    kaldifst.StdConstFst(openfst.to_kaldifst(fst)).write(str(path))
+    path.write_bytes(aligned(path.read_bytes(), fst))
+    assert_equal(openfst.read(path), fst)
+
+
+def test_the_graph_has_pdfs_words_and_self_loops(folder: Path) -> None:
+    model, graph = load(folder)
+    assert graph.words == tuple(WORDS)
+    assert graph.n_senones == model.n_senones == 8
+    raw = openfst.read(folder / "graph/HCLG.fst")
+    assert model.kaldi is not None
+    mine = fst_of(graph)
+    # The same arcs, whatever the states are called now.
+    wanted = sorted(
+        zip(np.where(raw.ilabel > 0, model.kaldi.pdfs[raw.ilabel] + 1, 0), raw.olabel, raw.weight, strict=True)
+    )
+    assert sorted(zip(mine.ilabel, mine.olabel, mine.weight, strict=True)) == wanted
+    loops = (raw.source == raw.target) & (raw.ilabel > 0)
+    assert (graph.states["loop_label"] > 0).sum() == len(np.unique(raw.source[loops]))
+
+
+def test_marks_and_silence_are_no_words(folder: Path) -> None:
+    table = (folder / "graph/words.txt").read_text().replace("ab 1", "!SIL 1").replace("ba 2", "[noise] 2")
+    (folder / "graph/words.txt").write_text(table)
+    _, graph = load(folder)
+    assert set(graph.arcs["olabel"].tolist()) == {0, 3, 4}
+
+
+def without_graph_and_tree(folder: Path) -> None:
+    (folder / "graph/HCLG.fst").unlink()
+    (folder / "tree").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (without_graph_and_tree, "has no HCLG.fst, and no tree to compile one from; utils/mkgraph.sh"),
+        (lambda f: (f / "graph/words.txt").unlink(), "words.txt is missing"),
+        (lambda f: (f / "graph/words.txt").write_text("<eps> 0\nab 1\n"), "has word 4, and words.txt ends at 1"),
+        (lambda f: (f / "graph/HCLG.fst").write_bytes(b"something else" * 9), "is not an OpenFst file"),
+    ],
+)
+def test_what_is_missing_is_named(folder: Path, damage, sentence: str) -> None:
+    damage(folder)
+    with pytest.raises((GraphError, ModelError), match=sentence):
+        load(folder)
+
+
+def test_a_graph_of_another_model_is_refused(folder: Path) -> None:
+    raw = openfst.read(folder / "graph/HCLG.fst")
+    raw.ilabel[raw.ilabel > 0] += 99
+    openfst.write(raw, folder / "graph/HCLG.fst")
+    with pytest.raises(GraphError, match="was made for another one"):
+        load(folder)
+
+
+def refused(folder: Path) -> str | None:
+    try:
+        load(folder)
+    except GraphError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("kind", ["vector", "const"])
+def test_damaged_graphs_are_sound_or_refused(folder: Path, kind: str) -> None:
+    path = folder / "graph/HCLG.fst"
+    if kind == "const":
+        kaldifst.StdConstFst(kaldifst.StdVectorFst.read(str(path))).write(str(path))
+    data, rng, outcomes = path.read_bytes(), np.random.default_rng(5), []
+    for turn in range(300):
+        broken = bytearray(data)
+        if turn % 3 == 0:
+            del broken[rng.integers(0, len(data)) :]
+        for at in rng.integers(0, rng.choice([90, len(data)]), rng.integers(1, 4)):
+            if at < len(broken):
+                broken[at] ^= rng.integers(1, 256)
+        path.write_bytes(broken)
+        sentence = refused(folder)
+        outcomes.append(sentence)
+        # A cut graph is no graph.
+        assert turn % 3 or sentence
+        assert "\n" not in (sentence or "")
+    assert not all(outcomes)
+
+
+def kaldis_path(path: Path, scores: np.ndarray, pdfs: np.ndarray, beam: float) -> tuple[list[int], float]:
+    """(words, cost) of kaldi_decoder on the file as it is, its input labels being transition-ids."""
+    fst = kaldifst.StdConstFst(kaldifst.StdVectorFst.read(str(path)))
+    options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=7000, min_active=20)
+    by_transition = np.ascontiguousarray(scores[:, pdfs[1:]])
+    decodable = kaldi_decoder.DecodableCtc(by_transition)
+    decoder = kaldi_decoder.FasterDecoder(fst, options)
+    decoder.decode(decodable)
+    found, lattice = decoder.get_best_path()
+    assert found
+    assert decoder.reached_final()
+    _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
+    return list(words), weight.value1 + weight.value2
+
+
+def search(graph: Graph, scores: np.ndarray, beam: float) -> tuple[list[str], float]:
+    decoder = Viterbi(graph, settings(beam=beam, acoustic_scale=1.0))
+    words = spoken(decode(decoder, scores))
+    assert decoder.complete
+    return words, float(decoder.best_cost)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kaldis_decoder_finds_the_same_path(folder: Path, seed: int) -> None:
+    model, graph = load(folder)
+    assert model.kaldi is not None
+    scores = smooth_scores(seed, 120, model.n_senones, 4.0)
+    scores -= scores.max(1, keepdims=True)
+    words, cost = search(graph, scores, 60.0)
+    expected, kaldis = kaldis_path(folder / "graph/HCLG.fst", scores, model.kaldi.pdfs, 60.0)
+    assert words == [graph.words[w - 1] for w in expected]
+    assert cost == pytest.approx(kaldis, abs=1e-3)
+
+
+def test_kaldis_decoder_finds_the_same_path_on_real_speech(
+    shared_models: Path, shared_audio: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "final.mdl").write_bytes((shared_models / "kaldi-mono/final.mdl").read_bytes())
+    # Its phones have no names here: words of any of them.
+    rng = np.random.default_rng(1)
+    words = {f"w{i}": tuple(rng.integers(3, 40, rng.integers(2, 6)).tolist()) for i in range(40)}
+    put_graph(tmp_path, words, silence=1)
+    model, graph = load(tmp_path)
+    assert model.kaldi is not None
+    samples, _ = soundfile.read(shared_audio / "goforward.flac", dtype="float32")
+    features = front_end(model).features(samples).astype(np.float64)
+    means, variances = model.means[:, 0, 0].astype(np.float64), model.variances[:, 0, 0].astype(np.float64)
+    constant = np.log(2 * np.pi * variances).sum(1) + (means**2 / variances).sum(1)
+    scores = -0.5 * (constant + features**2 @ (1 / variances).T) + features @ (means / variances).T
+    scores = (0.1 * (scores - scores.max(1, keepdims=True))).astype(np.float32)
+    mine, cost = search(graph, scores, 200.0)
+    expected, kaldis = kaldis_path(tmp_path / "graph/HCLG.fst", scores, model.kaldi.pdfs, 200.0)
+    assert mine == [graph.words[w - 1] for w in expected]
+    assert len(mine) > 1
+    assert cost == pytest.approx(kaldis, abs=1e-3)
+
+
+def test_transitions_of_a_file_are_those_of_its_graph(folder: Path) -> None:
+    model = transitions.read(Reader.of(folder / "final.mdl"))
+    fst = hclg(model, WORDS, 1)
+    assert set(fst.ilabel.tolist()) == set(range(model.n_transitions + 1))
