@@ -45,24 +45,18 @@ Column = tuple[Row, ...]
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
-            Row(37, ("cost", "work", "icicle", "system", "transfers")),
+            Row(37, ("cost", "work", "icicle", "memory", "transfers", "system")),
             Row(33, ("timeline",)),
-            Row(30, ("words", "word-costs", "utterances", "pivot")),
+            Row(30, ("words", "word-costs", "utterances", "pivot", "session")),
         ),
-        (Row(100, ("breakdown", "faster", "statistics", "roofline", "memory", "session")),),
+        (Row(100, ("breakdown", "faster", "statistics", "roofline")),),
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "icicle", "system", "transfers", "timeline")),
-            Row(40, ("words",), ("word-costs", "utterances", "pivot")),
+            Row(60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "timeline")),
+            Row(40, ("words",), ("word-costs", "utterances", "pivot", "session")),
         ),
-        (
-            Row(
-                100,
-                ("breakdown",),
-                ("faster", "statistics", "roofline", "memory", "session"),
-            ),
-        ),
+        (Row(100, ("breakdown",), ("faster", "statistics", "roofline")),),
     ),
 }
 
