@@ -20,6 +20,7 @@ from pipelines.config.presets import Preset
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
+    from pipelines.run.playlist import Item
     from pipelines.run.request import Request
     from pipelines.run.session_run import Outcome
     from profiler.process.signals import Stop
@@ -110,10 +111,13 @@ def preset(arguments: argparse.Namespace) -> Preset:
     return replace(chosen, config=settings.assign(chosen.config, assignments))
 
 
-def request(arguments: argparse.Namespace, preset: Preset, session: str | None = None) -> Request:
+def request(
+    arguments: argparse.Namespace, preset: Preset, session: str | None = None, items: tuple[Item, ...] = ()
+) -> Request:
     """What to run with the settings of `preset`, which are checked, and so are the names of the files to decode.
 
-    `session`: how a session without --out is called; None: nothing is recorded.
+    `session`: how a session without --out is called; None: nothing is recorded. `items`: what is decoded instead of
+    what the arguments name, if there is any.
     """
     from pipelines.run.request import Request
     from profiler.files.paths import new_session_path
@@ -129,6 +133,7 @@ def request(arguments: argparse.Namespace, preset: Preset, session: str | None =
         out=out,
         repeat=arguments.repeat,
         replace=session is not None and bool(arguments.out),
+        items=items,
     )
     # The settings are good: what is piped in, for an hour perhaps, can be waited for.
     made = replace(made, audio=tuple(spooled(made.audio, made.config.audio.raw)))

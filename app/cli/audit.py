@@ -4,6 +4,7 @@
     asrscope audit --preset gmm --set frames.skip=2 --audio corpus/ --transcripts corpus/transcripts.tsv
     asrscope audit --set gmm.senones=ci --set gmm.ci_beam=10 --json
     asrscope audit --preset dnn --set dnn.dtype=int8 --set dnn.senones=active
+    asrscope audit --session run.asrs                      settings, audio and transcripts of a session
 
 Nothing is timed. Each file is decoded with the configuration, and again with every senone of every frame computed
 by all Gaussians or by the whole net in float32 (same model, graph and search settings). The JSON object has
@@ -23,6 +24,7 @@ by all Gaussians or by the whole net in float32 (same model, graph and search se
     utterances             id, frames, hypothesis, exact (its words), reference, errors, exact_errors
     frames, refused        number compared; a sentence for each file that could not be read
     config                 the settings
+    approximations         those of them that make scoring inexact
 
 A lazy configuration (gmm.senones or dnn.senones = active) computes only the active senones and is compared on those.
 """
@@ -31,26 +33,36 @@ from __future__ import annotations
 
 import argparse
 
-from app.cli import _again, _output, _pipeline
+from app.cli import _again, _output, _pipeline, _recorded
 from app.model import report_lines
 from app.model.report import Tree
+from profiler.errors import BadInput
 from profiler.plain import counted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     _pipeline.add_arguments(parser, repeat=False)
+    _recorded.add_arguments(parser, 1)
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit and report."""
-    request = _pipeline.request(arguments, _pipeline.preset(arguments))
+    chosen = _recorded.chosen(arguments)
+    if chosen.arms[0] != chosen.arms[1]:
+        raise BadInput("An A/B session has two configurations; use a session of `asrscope run`.")
+    request = _pipeline.request(arguments, chosen.arms[0], items=chosen.items)
     from pipelines.experiments import audit
 
+    if arguments.session and not audit.approximations(request.config):
+        raise BadInput(
+            f"{arguments.session[0]} was scored exactly, every Gaussian or the whole net for every frame, so there is "
+            "nothing to audit."
+        )
     with _again.interruptible() as (progress, cancelled):
         found = audit.audit(request.config, request.playlist.items, progress, cancelled)
-    tree = audit.report(found) | {"notes": list(request.playlist.notes)}
+    tree = audit.report(found) | {"notes": [*chosen.notes, *request.playlist.notes]}
     _output.print_report(tree, arguments.json, as_text)
     for sentence in found.refused:
         _output.complain(sentence)

@@ -8,6 +8,12 @@
 A ratio is time of B / time of A, with its 95 % interval. Verdicts: A faster, B faster, no difference
 (the interval is within 0.98…1.02) or undecided; those of stages are adjusted for multiple comparisons.
 With --fail-if slower the exit status is 3 where B is decidedly slower than A, as a whole.
+
+The JSON object has, besides what docs and scripts know of it,
+
+    words         of how many utterances the recognised words differ, and the 100 worst: id, reference, words and errors
+                  of A and B
+    frame_times   of whole frames and of each stage: mean, percentiles and histogram of ms per frame of A and B
 """
 
 from __future__ import annotations
@@ -55,20 +61,21 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         a = stack.enter_context(closing(Session.open(arguments.a)))
         b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
-        found = report(a, b)
+        found = report(a, b, frames=arguments.json)
     _output.print_report(found, arguments.json, as_text)
     slower = found["overall"]["verdict"] == A_FASTER
     return SLOWER if arguments.fail_if == "slower" and slower else 0
 
 
-def report(a: Session, b: Session | None = None) -> Tree:
-    """The JSON object of `compare`."""
+def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tree:
+    """The JSON object of `compare`; `frames`: with the distributions of the time per frame."""
+    from app.model.compared import differing_words, frame_times
     from pipelines.audio.word_errors import transcribed, word_errors
     from profiler.analysis.comparison.compare import compare
 
     compared = compare(a, b, measured_floor(a))
     errors_a, errors_b = word_errors(compared.decoded_a), word_errors(compared.decoded_b)
-    return {
+    tree: Tree = {
         "schema": 1,
         "a": str(a.path),
         "b": str(compared.b.session.path),
@@ -97,7 +104,9 @@ def report(a: Session, b: Session | None = None) -> Tree:
             "only_b": list(compared.unmatched_b),
         },
         "differences": _differences(compared),
+        "words": differing_words(compared),
     }
+    return tree | ({"frame_times": frame_times(compared)} if frames else {})
 
 
 def _row(row: StageRatio) -> Tree:
@@ -156,6 +165,10 @@ def as_text(tree: Tree) -> str:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
         lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
+    words = tree["words"]
+    if words["differ"]:
+        of = counted(words["of"], "utterance", "utterances")
+        lines.append(f"the recognised words differ in {words['differ']} of {of}")
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
     for row in tree["stages"]:
         p = report_lines.number(row["p_adjusted"], ".4f")

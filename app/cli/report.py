@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         names = [name for name in (arguments.session, arguments.other) if name is not None]
         sessions = [stack.enter_context(closing(Session.open(name))) for name in names]
-        comparison = compare.report(*sessions) if len(sessions) == 2 else None
+        comparison = compare.report(*sessions, frames=arguments.json) if len(sessions) == 2 else None
         if arguments.json:
             trees = [Recording(session).report() for session in sessions]
             _output.print_json({"schema": 1, "sessions": trees, "comparison": comparison})

@@ -74,21 +74,25 @@ def statistics(session: Session, track: CostTrack, name: str, first: int, last: 
     last = min(last, int(track.n_frames))
     if last <= first:
         return None
-    if name == WHOLE:
-        ns = track.wall_row[first:last]
-        frames = np.arange(first, last)
-    else:
-        ns = stage_ns(session, name, first, last)
-        frames = first + np.flatnonzero(ns > 0)
-        ns = ns[ns > 0]
-    if not len(ns):
+    ns = track.wall_row[first:last] if name == WHOLE else stage_ns(session, name, first, last)
+    ran = np.full(len(ns), True) if name == WHOLE else ns > 0
+    if not ran.any():
         return None
-    ms = ns * 1e-6
-    order = np.argsort(-ms, kind="stable")[:SLOWEST]
+    ms = ns[ran] * 1e-6
+    return spread(name, first + np.flatnonzero(ran), ms, ends(ms))
+
+
+def ends(ms: F64) -> tuple[float, float]:
+    """Where a histogram of these times [n > 0] begins and ends, in ms."""
     least, top = (float(q) for q in np.quantile(ms, ENDS))
     top = top or float(ms.max()) or 1.0
-    least = 0.0 if least < FROM_ZERO * top or least == top else least
-    counts, edges = np.histogram(np.clip(ms, least, top), BINS, (least, top))
+    return (0.0 if least < FROM_ZERO * top or least == top else least), top
+
+
+def spread(name: str, frames: I64, ms: F64, between: tuple[float, float]) -> Statistics:
+    """How the times `ms` [n > 0] of `frames` [n] are spread; `between`: ends of the histogram in ms."""
+    order = np.argsort(-ms, kind="stable")[:SLOWEST]
+    counts, edges = np.histogram(np.clip(ms, *between), BINS, between)
     low, middle, high = (float(q) for q in np.quantile(ms, list(QUANTILES.values())))
     return Statistics(
         name,

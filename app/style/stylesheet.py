@@ -27,16 +27,16 @@ QFrame[card="docked"] {
 #dock-button:focus { border-color: $accent; }
 #docks::separator { background: transparent; width: 8px; height: 8px; }
 #docks::separator:hover { background: $accent; }
-#docks QTabBar::tab {
+#docks QTabBar::tab, QDialog QTabBar::tab {
     background: transparent; color: $muted; border: 1px solid transparent; border-bottom: none;
     border-top: 2px solid transparent; padding: 3px 10px 4px 10px;
 }
-#docks QTabBar::tab:hover { color: $text; }
-#docks QTabBar::tab:selected {
+#docks QTabBar::tab:hover, QDialog QTabBar::tab:hover { color: $text; }
+#docks QTabBar::tab:selected, QDialog QTabBar::tab:selected {
     background: $card; color: $text; border-color: $border; border-top: 2px solid $accent;
 }
 #docks QTabBar QToolButton { padding: 0; }
-#docks QTabBar:focus::tab:selected { color: $accent; }
+#docks QTabBar:focus::tab:selected, QDialog QTabBar:focus::tab:selected { color: $accent; }
 QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
 QFrame[bar="true"] { background: $card; border: none; }
 #menus, #top-bar { border-bottom: 1px solid $border; }
@@ -170,6 +170,7 @@ QProgressBar::chunk { background: $accent; border-radius: 3px; }
 QSplitter::handle { background: transparent; }
 QSplitter::handle:hover { background: $accent; }
 
+QDialog QTabWidget::pane { border: none; border-top: 1px solid $border; }
 #banner { border-radius: 8px; border: 1px solid $muted; background: $field; }
 #banner[kind="error"] { border: 1px solid $danger; }
 #banner[kind="progress"] { border: 1px solid $accent; }

@@ -28,7 +28,7 @@ class SessionView(TableView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self._table_model.texts = True
-        self.rows.wrap_last_column()
+        self.rows.wrap_columns(-1)
 
     def table(self) -> Table:
         """Return what is known, a line each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QLocale, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QLocale, QMargins, QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QMenu,
     QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableView,
     QWidget,
 )
@@ -187,6 +188,12 @@ class _Breaking(QStyledItemDelegate):
         """The text of a cell with places where a line may end."""
         return breakable(str(value))
 
+    def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
+        """Room above and below texts of several lines, whose width is that within the padding of the style."""
+        inside = QStyleOptionViewItem(option)
+        inside.rect = option.rect.adjusted(AIR, 0, -AIR, 0)
+        return super().sizeHint(inside, index).grownBy(QMargins(0, AIR // 2, 0, AIR // 2))
+
 
 class TableTwin(QTableView):
     """A read-only table whose texts are never cut: wider than its place, it scrolls sideways."""
@@ -194,7 +201,7 @@ class TableTwin(QTableView):
     def __init__(self, model: TableModel) -> None:
         super().__init__()
         self._model = model
-        self._wraps = False
+        self._wraps: tuple[int, ...] = ()
         self.setModel(model)
         _plain_rows(self)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
@@ -277,23 +284,28 @@ class TableTwin(QTableView):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 
-    def wrap_last_column(self) -> None:
-        """Let the last column take the room that is left, its texts on as many lines as they need."""
-        self._wraps = True
+    def wrap_columns(self, *columns: int) -> None:
+        """Let these columns (−1: the last) share the room that is left, their texts on as many lines as they need."""
+        self._wraps = columns
         self.setWordWrap(True)
         self.setItemDelegate(_Breaking(self))
-        self.horizontalHeader().setStretchLastSection(True)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
         header = self.horizontalHeader()
-        if self._wraps:
-            for column in range(header.count() - 1):
-                header.resizeSection(column, self.sizeHintForColumn(column) + AIR)
-            return
         columns = header.count()
+        if self._wraps:
+            wrapping = {column % columns for column in self._wraps if columns}
+            for column in range(columns):
+                if column in wrapping:
+                    header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+                else:
+                    width = max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
+                    header.resizeSection(column, width + AIR)
+            self.resizeRowsToContents()  # they are as high as the new widths want them
+            return
         widths = [
             max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR for column in range(columns)
         ]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QDialog, QFrame, QHBoxLayout, QProgressBar, QTabWidget, QVBoxLayout, QWidget
 
-from app.layout import REST, lay_out
+from app.layout import REST, Scrolled, lay_out
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
-from app.style.plain_text import Button, Wrapped, describe, set_title
+from app.style.plain_text import Button, Wrapped, describe, literal, set_title
 from app.views.table_twin import Table, TableModel, TableTwin
 from profiler.process import children
 
@@ -48,6 +48,9 @@ SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 LEAST_SHARE: Final = 0.05
 """Of a step: from this share on, the time left is shown."""
 
+TALLEST: Final = 6
+"""Lines of the sentences that speak against a result; more are scrolled to."""
+
 
 class CommandDialog(QDialog):
     """Progress, then what `show_result` adds: a subclass overrides it."""
@@ -71,6 +74,8 @@ class CommandDialog(QDialog):
         self.column = lay_out(QVBoxLayout(self), self.state, self.bar)
         self.column.addStretch(0)  # takes the room as long as there are no tables
         self.column.addLayout(self.buttons)
+        self.pages: QTabWidget | None = None
+        self._page: QBoxLayout | None = None
         self.sentences: list[Wrapped] = []
         self.tables: list[TableTwin] = []
         self._shown: list[Wrapped | TableModel] = []
@@ -98,26 +103,47 @@ class CommandDialog(QDialog):
     def add_sentence(self, text: str) -> None:
         """Show a sentence below what is there."""
         label = Wrapped(text)
-        self.column.insertWidget(self.column.count() - 2, label)
+        self.add_widget(label, 0)
         self.sentences.append(label)
         self._shown.append(label)
 
-    def add_table(self, title: str, table: Table, stretch: int = 1, wraps: bool = False) -> None:
-        """Show a table below what is there; `wraps`: the texts of its last column are sentences."""
+    def add_table(self, title: str, table: Table, stretch: int = 1, wraps: Sequence[int] = ()) -> None:
+        """Show a table below what is there; `wraps`: the columns whose texts are sentences, −1 for the last."""
         model = TableModel(self)
         twin = TableTwin(model)
         describe(twin, title)
         if wraps:
-            twin.wrap_last_column()
+            twin.wrap_columns(*wraps)
         model.replace(*table)
-        self.column.insertWidget(self.column.count() - 2, twin, stretch)
+        self.add_widget(twin, stretch)
         twin.fit_columns()
         self.tables.append(twin)
         self._shown.append(model)
 
     def add_widget(self, widget: QWidget, stretch: int = 1) -> None:
         """Show a chart below what is there."""
-        self.column.insertWidget(self.column.count() - 2, widget, stretch)
+        if self._page is not None:
+            self._page.addWidget(widget, stretch)
+        else:
+            self.column.insertWidget(self.column.count() - 2, widget, stretch)
+
+    def add_banner(self, sentences: Sequence[str]) -> None:
+        """Show what speaks against the result, framed, below what is there."""
+        if not sentences:
+            return
+        label = Wrapped("\n".join(sentences))
+        self._shown.append(label)
+        self.add_widget(Boxed(label), 0)
+
+    def begin_page(self, title: str) -> None:
+        """Show what is added from now on behind a tab."""
+        if self.pages is None:
+            self.pages = QTabWidget()
+            self.pages.setDocumentMode(True)
+            self.add_widget(self.pages, 1)
+        page = QWidget()
+        self._page = lay_out(QVBoxLayout(page), margins=(0, 8, 0, 0))
+        self.pages.addTab(page, literal(title))
 
     # -- the command -----------------------------------------------------------------------------
 
@@ -184,6 +210,25 @@ class CommandDialog(QDialog):
             else:
                 parts.append(one.text())
         QGuiApplication.clipboard().setText("\n\n".join(parts))
+
+
+class Boxed(QFrame):
+    """Sentences in a frame: as high as they are, up to TALLEST lines."""
+
+    def __init__(self, label: Wrapped) -> None:
+        super().__init__()
+        self.setObjectName("banner")
+        self._label, self._scrolled = label, Scrolled(label)
+        lay_out(QVBoxLayout(self), self._scrolled, margins=(10, 6, 6, 6))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the height to the width."""
+        super().resizeEvent(event)
+        height = self._label.heightForWidth(self._scrolled.viewport().width())
+        room = TALLEST * self._label.fontMetrics().lineSpacing()
+        self._scrolled.setFixedHeight(min(height, room))
+        policy = Qt.FocusPolicy.TabFocus if height > room else Qt.FocusPolicy.NoFocus  # keys scroll it
+        self._scrolled.setFocusPolicy(policy)
 
 
 def interval_text(ends: tuple[float, float] | None) -> str:

@@ -1,25 +1,43 @@
-"""Compare two sessions, or the arms of one: `asrscope compare` as a dialog, ratios with intervals first."""
+"""Compare two sessions, or the arms of one: `asrscope compare` as a dialog, ratios with intervals first.
+
+What both ran can be recorded again on this machine, in turns (`asrscope ab`): that is shown by the same dialog.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import numpy as np
+from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.charts.scale import milliseconds
 from app.model.recent import SESSION_SUFFIX
 from app.model.report_lines import number
+from app.model.statistics import QUANTILES, Statistics
+from app.style.plain_text import Button, describe, set_tip
+from app.views.histogram import Histogram
 from app.views.ratios import RatioRow, Ratios
+from app.widgets import ChoiceBox
 from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over
 from pipelines.config import Value, value_text
+from profiler.analysis.comparison.compare import UNDECIDED
 from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
+tr = partial(QCoreApplication.translate, "Comparison")
+
 COMPARE: Final = (*VERB, "compare", "--json")
+MEASURE: Final = (*VERB, "ab", "--json")
+FROM: Final = "--session"
+MOST_REPEATS: Final = 64
+"""Of each arm, where repeats are added until it is decided."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -36,8 +54,48 @@ class Row(msgspec.Struct, frozen=True):
     rtf_b: float | None = None
 
 
+class WordsRow(msgspec.Struct, frozen=True):
+    """An utterance whose recognised words differ; errors are None without a transcript."""
+
+    id: str
+    reference: str | None
+    a: str
+    b: str
+    errors_a: int | None
+    errors_b: int | None
+
+
+class Words(msgspec.Struct, frozen=True):
+    """In how many utterances the words differ, and the worst of them."""
+
+    of: int
+    differ: int
+    utterances: list[WordsRow]
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How the ms per frame of one side are spread."""
+
+    frames: int
+    mean_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    highest_ms: float
+    counts: list[int]
+
+
+class FrameTimes(msgspec.Struct, frozen=True):
+    """The ms per frame of A and B, of whole frames or of a stage, in one histogram."""
+
+    name: str
+    edges_ms: list[float]
+    a: Spread
+    b: Spread
+
+
 class Result(msgspec.Struct, frozen=True):
-    """What `asrscope compare --json` prints, as far as it is shown."""
+    """What `asrscope compare --json` and `asrscope ab --json` print, as far as it is shown."""
 
     a: str
     b: str
@@ -53,48 +111,99 @@ class Result(msgspec.Struct, frozen=True):
     audio_s: float
     interleaved: bool
     differences: dict[str, tuple[Value | None, Value | None]]
+    words: Words
+    frame_times: list[FrameTimes]
+    session: str | None = None
 
 
 class Comparison(CommandDialog):
-    """What differs, what it does to the time of each stage and to the words, and how sure that is."""
+    """What differs, what it does to the time of each stage and to the words, and how sure that is.
 
-    def __init__(self, sessions: Sequence[Path], parent: QWidget, command: Sequence[str] = COMPARE) -> None:
-        names = self.tr(" and ").join(path.name for path in sessions)
-        super().__init__(
-            self.tr("Compare {0}").format(names),
-            (*command, *map(str, sessions)),
-            self.tr("Comparing …"),
-            parent,
+    Args:
+        sessions: one A/B session, or two sessions.
+        parent: the window.
+        command: the verb with its options, to which the sessions are added.
+        measures: whether the command records the sessions' settings again, which takes a while.
+        unavailable_reason: why nothing can be measured now, or None.
+
+    Signals:
+        measure: record again on this machine; whether until it is decided.
+        wanted: open the session that was recorded.
+    """
+
+    measure = Signal(bool)
+    wanted = Signal(object)
+
+    def __init__(
+        self,
+        sessions: Sequence[Path],
+        parent: QWidget,
+        command: Sequence[str] = COMPARE,
+        measures: bool = False,
+        unavailable_reason: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        names = tr(" and ").join(path.name for path in sessions)
+        title = tr("Compare {0} again on this machine") if measures else tr("Compare {0}")
+        begins = (
+            tr("Decoding what the sessions decoded, with both settings in turns …") if measures else tr("Comparing …")
         )
+        super().__init__(title.format(names), (*command, *map(str, sessions)), begins, parent)
+        self.resize(960, 700)
+        self.sessions = tuple(sessions)
         self.chart: Ratios | None = None
+        self.times: FrameTimesPage | None = None
+        self._unavailable_reason = unavailable_reason
+        self.open_new = Button(tr("Open the new session"))
+        self.again = Button(tr("Run again here"))
+        self.more = Button(tr("More repeats until decided"))
+        for place, button in enumerate((self.open_new, self.again, self.more)):
+            button.setEnabled(False)
+            self.buttons.insertWidget(place, button)
+        self.open_new.hide()
+        self.open_new.clicked.connect(lambda _=False: self.wanted.emit(self.sessions[0]))
+        self.again.clicked.connect(lambda _=False: self.measure.emit(False))
+        self.more.clicked.connect(lambda _=False: self.measure.emit(True))
 
     def show_result(self, printed: bytes) -> None:
-        """Show warnings, the whole, the words, then the stages as chart and table."""
-        found = msgspec.json.decode(printed, type=Result)
-        one = found.a == found.b
-        what = self.tr("A and B of {0}") if one else self.tr("A: {0} · B: {1}")
-        said = [what.format(Path(found.a).name, Path(found.b).name)]
-        said += [f"{key}: {_value(a)} → {_value(b)}" for key, (a, b) in found.differences.items()] or [
-            self.tr("the same settings")
+        """Show warnings, the whole, the words, then pages with stages, words and times per frame."""
+        result = msgspec.json.decode(printed, type=Result)
+        one = result.a == result.b
+        what = tr("A and B of {0}") if one else tr("A: {0} · B: {1}")
+        said = [what.format(Path(result.a).name, Path(result.b).name)]
+        said += [f"{key}: {_value(a)} → {_value(b)}" for key, (a, b) in result.differences.items()] or [
+            tr("the same settings")
         ]
         self.state.setText(" · ".join(said))
-        for warning in found.warnings:
-            self.add_sentence(self.tr("Note: {0}").format(warning))
-        self.add_sentence(self._summary(found))
-        if found.wer["a"] is not None and found.wer["b"] is not None:
+        warnings = list(result.warnings)
+        if result.words.differ:
+            of = counted(result.words.of, tr("utterance"), tr("utterances"))
+            warnings.append(tr("The recognised words differ in {0} of {1}.").format(result.words.differ, of))
+        self.add_sentence(_summary(result))
+        if result.wer["a"] is not None and result.wer["b"] is not None:
             self.add_sentence(
-                self.tr("WER {0} in A ({1}), {2} in B ({3}).").format(
-                    f"{found.wer['a']:.1%}",
-                    counted(found.wer_errors["a"], self.tr("error"), self.tr("errors")),
-                    f"{found.wer['b']:.1%}",
-                    counted(found.wer_errors["b"], self.tr("error"), self.tr("errors")),
+                tr("WER {0} in A ({1}), {2} in B ({3}).").format(
+                    f"{result.wer['a']:.1%}",
+                    counted(result.wer_errors["a"], tr("error"), tr("errors")),
+                    f"{result.wer['b']:.1%}",
+                    counted(result.wer_errors["b"], tr("error"), tr("errors")),
                 )
             )
-        rows = [RatioRow(self.tr("whole run"), *_judged(found.overall))]
-        rows += [RatioRow(row.name, *_judged(row)) for row in found.stages]
+        self.add_banner(warnings)
+        self.begin_page(tr("Stages"))
+        self._add_stages(result)
+        self.begin_page(tr("Words"))
+        self._add_words(result.words)
+        self.begin_page(tr("Time per frame"))
+        self._add_times(result.frame_times)
+        self._offer(result)
+
+    def _add_stages(self, result: Result) -> None:
+        rows = [RatioRow(tr("whole run"), *_judged(result.overall))]
+        rows += [RatioRow(row.name, *_judged(row)) for row in result.stages]
         self.chart = Ratios(rows)
+        describe(self.chart, tr("Time of B over time of A"), _summary(result))
         self.add_widget(self.chart, 3)
-        headers = [self.tr(t) for t in ("stage", "A s", "B s", "B / A", "95 % interval", "p", "verdict")]
+        headers = [tr(t) for t in ("stage", "A s", "B s", "B / A", "95 % interval", "p", "verdict")]
         table: list[list[object]] = [
             [
                 row.name,
@@ -103,26 +212,101 @@ class Comparison(CommandDialog):
                 f"{row.ratio:.3f}",
                 interval_text(row.ci95),
                 number(row.p_adjusted, ".4f"),
-                self.tr(row.verdict),
+                tr(row.verdict),
             ]
-            for row in found.stages
+            for row in result.stages
         ]
-        table += [[n, f"{s:.3f}", "", "", "", "", self.tr("only in A")] for n, s in found.only_a.items()]
-        table += [[n, "", f"{s:.3f}", "", "", "", self.tr("only in B")] for n, s in found.only_b.items()]
-        self.add_table(self.tr("Stages of A and B"), (headers, table), 2)
+        table += [[n, f"{s:.3f}", "", "", "", "", tr("only in A")] for n, s in result.only_a.items()]
+        table += [[n, "", f"{s:.3f}", "", "", "", tr("only in B")] for n, s in result.only_b.items()]
+        self.add_table(tr("Stages of A and B"), (headers, table), 2)
 
-    def _summary(self, result: Result) -> str:
-        overall = result.overall
-        interval = "" if overall.ci95 is None else f" ({interval_text(overall.ci95)})"
-        how = self.tr("in turns") if result.interleaved else self.tr("one after the other")
-        return self.tr("{0}: B takes {1}{2} of A's time, over {3} {4}, {5} s of audio.").format(
-            self.tr(overall.verdict),
-            f"{overall.ratio:.3f}",
-            interval,
-            counted(result.repeats, self.tr("repeat"), self.tr("repeats")),
-            how,
-            f"{result.audio_s:.1f}",
+    def _add_words(self, words: Words) -> None:
+        of = counted(words.of, tr("utterance"), tr("utterances"))
+        if not words.differ:
+            self.add_sentence(tr("The recognised words are the same in A and B ({0}).").format(of))
+        elif len(words.utterances) < words.differ:
+            cut = tr("The recognised words differ in {0} of {1}; the {2} worst are shown, {3} are left out.")
+            left_out = words.differ - len(words.utterances)
+            self.add_sentence(cut.format(words.differ, of, len(words.utterances), left_out))
+        headers = [tr(t) for t in ("utterance", "errors A", "errors B", "reference", "A", "B")]
+        rows: list[list[object]] = [
+            [row.id, row.errors_a, row.errors_b, row.reference or "–", row.a or "–", row.b or "–"]
+            for row in words.utterances
+        ]
+        self.add_table(tr("Utterances whose words differ, the worst first"), (headers, rows), wraps=(3, 4, 5))
+
+    def _add_times(self, times: Sequence[FrameTimes]) -> None:
+        self.times = FrameTimesPage(times)
+        self.add_widget(self.times.stage, 0)
+        self.add_widget(self.times.plot, 3)
+        headers = ["stage", "mean A", "mean B", *(f"{name} {side}" for name in QUANTILES for side in "AB")]
+        headers += ["highest A", "highest B", "frames A", "frames B"]
+        rows: list[list[object]] = []
+        for one in times:
+            pairs = ("mean_ms", *(f"{name}_ms" for name in QUANTILES), "highest_ms")
+            figures = [milliseconds(getattr(side, name)) for name in pairs for side in (one.a, one.b)]
+            rows.append([tr(one.name), *figures, one.a.frames, one.b.frames])
+        self.add_table(tr("ms per frame in A and B"), ([tr(text) for text in headers], rows), 2)
+
+    def _offer(self, result: Result) -> None:
+        """What can be done next."""
+        if result.session is not None:
+            self.sessions = (Path(result.session),)
+            self.open_new.show()
+            self.open_new.setEnabled(True)
+        why = self._unavailable_reason()
+        decided = (
+            None if result.overall.verdict == UNDECIDED else tr("It is decided: {0}.").format(result.overall.verdict)
         )
+        for button, tip, reason in (
+            (self.again, tr("Records both settings on the same audio in turns, as a new session"), why),
+            (self.more, tr("The same, doubling the repeats up to {0}").format(MOST_REPEATS), why or decided),
+        ):
+            button.setEnabled(reason is None)
+            set_tip(button, reason or tip)
+
+
+class FrameTimesPage:
+    """The histogram of the ms per frame of A and B, and the choice of the stage that it is of."""
+
+    def __init__(self, times: Sequence[FrameTimes]) -> None:
+        self._times = times
+        self.plot = Histogram()
+        self.stage = ChoiceBox(tr("Time of"), [(tr(one.name), one.name) for one in times])
+        self.stage.currentIndexChanged.connect(self._show)
+        self._show(self.stage.currentIndex())
+
+    def _show(self, at: int) -> None:
+        if not 0 <= at < len(self._times):
+            describe(self.plot, tr("Time per frame"), tr("No stage ran in both."))
+            return
+        one = self._times[at]
+        self.plot.show_statistics(*(_statistics(one, side) for side in (one.a, one.b)))
+        sentence = tr("{0}: median {1} ms per frame in A, {2} ms in B; p99 {3} and {4} ms.").format(
+            tr(one.name), *map(milliseconds, (one.a.p50_ms, one.b.p50_ms, one.a.p99_ms, one.b.p99_ms))
+        )
+        describe(self.plot, tr("Time per frame"), sentence)
+
+
+def _statistics(times: FrameTimes, side: Spread) -> Statistics:
+    quantiles = (side.p50_ms, side.p90_ms, side.p99_ms)
+    edges, counts = np.array(times.edges_ms), np.array(side.counts, np.int64)
+    slowest = np.empty(0, np.int64), np.empty(0)
+    return Statistics(times.name, side.frames, side.mean_ms, quantiles, side.highest_ms, edges, counts, *slowest)
+
+
+def _summary(result: Result) -> str:
+    overall = result.overall
+    interval = "" if overall.ci95 is None else f" ({interval_text(overall.ci95)})"
+    how = tr("in turns") if result.interleaved else tr("one after the other")
+    return tr("{0}: B takes {1}{2} of A's time, over {3} {4}, {5} s of audio.").format(
+        tr(overall.verdict),
+        f"{overall.ratio:.3f}",
+        interval,
+        counted(result.repeats, tr("repeat"), tr("repeats")),
+        how,
+        f"{result.audio_s:.1f}",
+    )
 
 
 def _judged(row: Row) -> tuple[float, tuple[float, float] | None, str]:
@@ -146,4 +330,32 @@ def compare_with(window: MainWindow) -> None:
         if not path:
             return
         sessions.append(Path(path))
-    open_over(window, Comparison(sessions, window))
+    _open(window, Comparison(sessions, window, unavailable_reason=window.calibrate_unavailable_reason))
+
+
+def _measure(window: MainWindow, before: Comparison, until_decided: bool) -> None:
+    """Record what the sessions of a comparison ran, in turns on this machine, and compare the arms."""
+    until = ("--until-decided", str(MOST_REPEATS)) if until_decided else ()
+    command = (*MEASURE, *until, FROM)
+    reason = window.calibrate_unavailable_reason
+    _open(window, Comparison(before.sessions, before, command, measures=True, unavailable_reason=reason))
+
+
+def _open(window: MainWindow, made: Comparison) -> None:
+    """Open a comparison, from which further ones can be measured; each lies over the one before."""
+
+    def show(path: Path) -> None:
+        for dialog in reversed(window.findChildren(Comparison)):
+            dialog.close()
+        window.open_session(path)
+
+    made.measure.connect(lambda until_decided: _measure(window, made, until_decided))
+    made.wanted.connect(show)
+    made.command.ended.connect(lambda *_: _remember(window, made))
+    open_over(window, made)
+
+
+def _remember(window: MainWindow, made: Comparison) -> None:
+    """Keep the session that was recorded among the recent ones."""
+    if made.open_new.isEnabled():
+        window.memory.add_session(made.sessions[0])

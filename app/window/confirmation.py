@@ -98,7 +98,7 @@ class Confirmation(CommandDialog):
             for one in found.perturbations
         ]
         title = self.tr("Time with the change over time without it")
-        self.add_table(title, ([self.tr(text) for text in titles], rows), wraps=True)
+        self.add_table(title, ([self.tr(text) for text in titles], rows), wraps=(-1,))
 
 
 def confirm(window: MainWindow, stage: str = "") -> None:

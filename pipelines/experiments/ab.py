@@ -26,6 +26,8 @@ WARM_UP_PASSES = 1
 
 NAMES = ("A", "B")
 
+STEP = "decoding both arms in turn"
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -40,7 +42,7 @@ class Interleaved:
 
     Arms that differ in live settings alone share one recogniser, so that they also share the places
     of their data in memory; otherwise each has its own, made before anything is measured. `recognisers`:
-    that of A and that of B, once prepared.
+    that of A and that of B, once prepared. `most`: the repeats are doubled up to it until `decided`.
     """
 
     def __init__(
@@ -51,6 +53,8 @@ class Interleaved:
         warm_up: int = WARM_UP_PASSES,
         progress: Progress = lambda stage, fraction: None,
         cancelled: Callable[[], bool] = lambda: False,
+        most: int = 0,
+        decided: Callable[[], bool] = lambda: True,
     ) -> None:
         for key in differences(a.config, b.config):
             if key in settings.COURSE:
@@ -63,11 +67,14 @@ class Interleaved:
         self._repeat = repeat
         self._warm_up = warm_up
         self._progress, self._cancelled = progress, cancelled
+        self._most, self._decided = most, decided
         for arm in (a, b):
             settings.check(arm.config)
         self.recognisers: list[Recogniser] = []
         self._prepared: list[Prepared] = []
-        self.about: dict[str, Any] = {"ab": self._description(None)}
+        self._measured_from: int | None = None
+        self._step, self._begun = STEP, 0
+        self.about: dict[str, Any] = {"ab": self._description()}
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Build the second recogniser where one cannot serve both arms."""
@@ -88,15 +95,14 @@ class Interleaved:
         """The items in order, the decoder switched to the right arm before each."""
         threads = {arm.config.threads for arm in self._arms}
         pools = ThreadpoolController() if len(threads) > 1 else None
-        measuring = False
-        passes = self._warm_up + self._repeat
-        order = turns(len(NAMES), len(items), range(passes))
+        each = len(NAMES) * len(items)
+        order = turns(len(NAMES), len(items), self._passes(journal))
         for done, (turn, place, number) in enumerate(order):
-            self._progress("decoding both arms in turn", done / (2 * len(items) * passes))
-            if turn >= self._warm_up and not measuring:
-                measuring = True
+            self._progress(self._step, (done / each - self._begun) / (self._warm_up + self._repeat - self._begun))
+            if turn >= self._warm_up and self._measured_from is None:
+                self._measured_from = decoder.frame
                 journal.marker("note", "Warm-up ends, measuring begins", decoder.frame)
-                journal.meta("ab", self._description(decoder.frame))
+                journal.meta("ab", self._description())
             config, recogniser = self._arms[number].config, self.recognisers[number]
             if recogniser.config != config:
                 recogniser.configure(config, self._prepared[number])
@@ -105,7 +111,19 @@ class Interleaved:
                 pools.limit(limits=config.threads)
             yield items[place]
 
-    def _description(self, measured_from: int | None) -> dict[str, Any]:
+    def _passes(self, journal: Journal) -> Iterator[int]:
+        """Numbers of the passes, warm-up first; twice as many repeats each time that nothing is decided yet."""
+        number = 0
+        while number < self._warm_up + self._repeat:
+            yield number
+            number += 1
+            last = number == self._warm_up + self._repeat
+            if last and self._repeat < self._most and not self._cancelled() and not self._decided():
+                self._begun, self._repeat = number, min(2 * self._repeat, self._most)
+                self._step = f"{STEP}, not decided yet, up to {self._repeat} repeats"
+                journal.meta("ab", self._description())
+
+    def _description(self) -> dict[str, Any]:
         return {
             "arms": [
                 {"name": name, "epoch": epoch, "set": dict(arm.assignments)}
@@ -113,7 +131,7 @@ class Interleaved:
             ],
             "repeat": self._repeat,
             "warm_up": self._warm_up,
-            "measured_from": measured_from,
+            "measured_from": self._measured_from,
         }
 
 

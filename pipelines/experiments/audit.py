@@ -47,6 +47,8 @@ EXACT: Final[dict[str, Value]] = {
 }
 """The settings that make scoring exact."""
 
+METHOD: Final = "gmm.selection.method"
+
 COPIED: Final = "copied"
 """Work count: frames that got the scores of another."""
 
@@ -170,6 +172,13 @@ def exact_of(config: Config) -> Config:
     for key, value in EXACT.items():
         config = settings.replace(config, key, value)
     return config
+
+
+def approximations(config: Config) -> dict[str, Value]:
+    """The settings of `config` that make its scoring inexact: key → value; those that cannot act are left out."""
+    acting = [key for key in EXACT if settings.obstacle(config, key) is None]
+    inexact = {key: value for key in acting if (value := settings.get(config, key)) != EXACT[key]}
+    return inexact | ({METHOD: settings.get(config, METHOD)} if "gmm.selection.enabled" in inexact else {})
 
 
 def audit(config: Config, items: Sequence[Item], progress: Progress, cancelled: Callable[[], bool]) -> Audit:
@@ -369,4 +378,5 @@ def report(audit: Audit) -> dict[str, Any]:
         ],
         "refused": audit.refused,
         "config": settings.to_dict(audit.config),
+        "approximations": approximations(audit.config),
     }

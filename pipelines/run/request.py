@@ -12,12 +12,14 @@ from pathlib import Path
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run import playlist
-from pipelines.run.playlist import Playlist
+from pipelines.run.playlist import Item, Playlist
 
 
 @dataclass(frozen=True)
 class Request:
     """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go.
+
+    `items`: what is decoded instead of `audio` and `transcripts`, if there is any.
 
     Raises ConfigError for settings that cannot act together.
     """
@@ -29,6 +31,7 @@ class Request:
     out: Path | None
     repeat: int = 1
     replace: bool = False
+    items: tuple[Item, ...] = ()
 
     def __post_init__(self) -> None:
         settings.check(self.config)
@@ -36,6 +39,8 @@ class Request:
     @cached_property
     def playlist(self) -> Playlist:
         """The files to decode, collected once. Raises AudioError if none can be decoded."""
+        if self.items:
+            return Playlist(list(self.items))
         return playlist.build(self.audio, self.transcripts, self.config.audio)
 
 

@@ -70,7 +70,7 @@ def test_a_decided_slow_down_fails_on_request(ab: tuple[dict, Path], monkeypatch
     assert here("compare", out, "--fail-if", "slower").returncode == 0  # B is faster
     for verdict, status in (("A faster", 3), ("undecided", 0), ("no difference", 0)):
         judged = tree | {"overall": tree["overall"] | {"verdict": verdict}}
-        monkeypatch.setattr("app.cli.compare.report", lambda *_, judged=judged: judged)
+        monkeypatch.setattr("app.cli.compare.report", lambda *_, judged=judged, **__: judged)
         assert here("compare", out, "--fail-if", "slower").returncode == status
         assert here("compare", out).returncode == 0
 
@@ -123,6 +123,10 @@ def test_the_measured_floor_is_shown_for_its_own_machine(
         (["ab", "--b", "pace=2"], "pace only says when a run waits or ends"),
         (["ab", "--repeat", "0"], "--repeat"),
         (["ab", "--audio", "nowhere.wav"], "nowhere.wav"),
+        (["ab", "--session", "nowhere.asrs"], "nowhere.asrs"),
+        (["ab", "--session", "a.asrs", "--preset", "gmm"], "--session brings its own settings"),
+        (["ab", "--session", "a.asrs", "b.asrs", "c.asrs"], "not 3 files"),
+        (["ab", "--until-decided", "0"], "--until-decided"),
         (["compare", "nowhere.asrs"], "nowhere.asrs"),
         (["compare", __file__], "test_cli_compare.py"),
     ],
@@ -131,6 +135,24 @@ def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str, t
     if words[0] == "ab":
         words = [*words, "--out", str(tmp_path / "x.asrs")]
     assert says in refused(*words)
+
+
+def test_sessions_are_run_again_in_turns(ab: tuple[dict, Path], plain: list[Path], tmp_path: Path) -> None:
+    _, recorded = ab
+    options = ("--repeat", "1", "--until-decided", "2", "--out", tmp_path / "again.asrs", "--json")
+    for sessions, differences in (
+        (plain, {"search.beam": [13.0, 5.0]}),
+        ([recorded], {"search.beam": [16.0, 5.0]}),
+        ([plain[0]], {}),
+    ):
+        done = here("ab", "--session", *sessions, *options)
+        assert done.returncode == 0, done.stderr
+        tree = json.loads(done.stdout)
+        assert tree["differences"] == differences
+        assert tree["repeats"] == 2, "doubled, for one repeat decides nothing"
+        assert tree["warnings"][-1] == "Nothing is decided after 2 repeats of each arm."
+    done = here("ab", "--session", plain[0], "--b", "audio.channel=left", *options)
+    assert "audio.channel says what is decoded; both arms need the same." in done.stderr
 
 
 def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:

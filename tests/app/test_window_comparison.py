@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 
+from app.model.processes.leaving import EXPLAINS, Leaving
 from app.views.ratios import RatioRow, Ratios
-from app.window.comparison import Comparison
+from app.window.comparison import FROM, MEASURE, Comparison
 from app.window.main_window import MainWindow
-from tests.waiting import COMPILING_MS
+from tests.waiting import COMPILING_MS, SOON_MS
 
 ROWS = (
     RatioRow("whole run", 0.5, (0.49, 0.51), "B faster"),
@@ -65,6 +67,149 @@ def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, mo
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     made.close()
     window.close()
+
+
+TREE = {
+    "a": "/s/one.asrs", "b": "/s/two.asrs", "warnings": ["The host differs: here in A, there in B."],
+    "overall": {"ratio": 1.01, "ci95": [0.95, 1.07], "verdict": "undecided", "a_s": 1.0, "b_s": 1.01},
+    "stages": [], "only_a": {}, "only_b": {}, "wer": {"a": None, "b": None}, "wer_errors": {"a": 0, "b": 0},
+    "wer_words": {"a": 0, "b": 0}, "repeats": 4, "audio_s": 2.0, "interleaved": False, "differences": {},
+    "words": {
+        "of": 500, "differ": 3,
+        "utterances": [
+            {"id": "u7", "reference": "so it is", "a": "so it is", "b": "is", "errors_a": 0, "errors_b": 2},
+            {"id": "u8", "reference": None, "a": "", "b": "well", "errors_a": None, "errors_b": None},
+        ],
+    },
+    "frame_times": [
+        {"name": name, "edges_ms": [0.0, 1.0, 2.0], "a": side | {"p50_ms": 0.5}, "b": side | {"p50_ms": middle}}
+        for name, middle in (("whole frame", 1.5), ("score.gaussians", 0.75))
+        for side in [{"frames": 5, "mean_ms": 0.6, "p90_ms": 1.2, "p99_ms": 1.9, "highest_ms": 2.0, "counts": [4, 1]}]
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) -> Comparison:
+    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})")
+    made = Comparison([Path("one.asrs"), Path("two.asrs")], parent, command, unavailable_reason=lambda: why)
+    made.show()
+    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    return made
+
+
+def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot: QtBot, parent: QWidget) -> None:
+    made = compared(qtbot, parent, TREE)
+    made.copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert "The host differs: here in A, there in B.\nThe recognised words differ in 3 of 500 utterances." in copied
+    assert "3 of 500 utterances; the 2 worst are shown, 1 are left out." in copied
+    assert "u7\t0\t2\tso it is\tso it is\tis" in copied
+    assert "u8\t\t\t–\t–\twell" in copied
+    assert "score.gaussians\t0.60\t0.60\t0.50\t0.75\t1.20\t1.20\t1.90\t1.90\t2.00\t2.00\t5\t5" in copied
+    assert made.times is not None
+    plot = made.times.plot
+    assert plot.accessibleDescription().startswith("whole frame: median 0.50 ms per frame in A, 1.50 ms in B")
+    made.times.stage.setCurrentIndex(1)
+    assert plot.accessibleDescription().startswith("score.gaussians: median 0.50 ms per frame in A, 0.75 ms in B")
+    assert made.pages is not None
+    made.pages.setCurrentIndex(2)
+    assert not plot.grab().toImage().isNull()
+    assert plot.area.width() > 200
+    made.close()
+
+
+def test_what_is_decided_needs_no_more_repeats(qtbot: QtBot, parent: QWidget) -> None:
+    made = compared(qtbot, parent, TREE)
+    assert made.again.isEnabled()
+    assert made.more.isEnabled()
+    assert made.open_new.isHidden()
+    made.close()
+    decided = compared(qtbot, parent, TREE | {"overall": TREE["overall"] | {"verdict": "B faster"}})
+    assert decided.again.isEnabled()
+    assert not decided.more.isEnabled()
+    assert "B faster" in decided.more.toolTip()
+    decided.close()
+    busy = compared(qtbot, parent, TREE, "A run is under way.")
+    assert not busy.again.isEnabled()
+    assert busy.again.toolTip() == busy.more.toolTip() == "A run is under way."
+    busy.close()
+
+
+@pytest.fixture(scope="module")
+def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> list[Path]:
+    """Two sessions of one run each; the second has a search of fewer tokens, so that it is faster on any machine."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = []
+    for name, beam in (("wide", 16), ("narrow", 5)):
+        paths.append(folder / f"{name}.asrs")
+        done = here(
+            "run", "--preset", "gmm-quick", "--set", f"search.beam={beam}",
+            "--audio", bundled_speech / "04-kal16-numbers.flac", "--transcripts", bundled_speech / "transcripts.tsv",
+            "--out", paths[-1],
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    return paths
+
+
+def test_sessions_are_recorded_again_in_turns_and_compared(
+    runs: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    window.open_session(runs[0])
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(runs[1]), ""))
+    window.actions_["run.compare_sessions"].trigger()
+    (first,) = window.findChildren(Comparison)
+    qtbot.waitUntil(lambda: not first.working, timeout=COMPILING_MS)
+    assert first.sentences[0].text().startswith("undecided")
+
+    first.more.click()
+    (again,) = first.findChildren(Comparison)
+    assert again.windowTitle() == "Compare wide.asrs and narrow.asrs again on this machine"
+    qtbot.waitUntil(lambda: not again.working, timeout=COMPILING_MS)
+    assert again.sentences[0].text().startswith("B faster")
+    assert "10 repeats in turns" in again.sentences[0].text()
+    assert "search.beam: 16 → 5" in again.state.text()
+    assert not again.more.isEnabled(), "it is decided"
+    (path,) = (tmp_path / "sessions").glob("*-ab-gmm-quick.asrs")
+    assert again.sessions == (path,)
+    assert window.memory.sessions()[0] == path
+
+    again.again.click()
+    (third,) = again.findChildren(Comparison)
+    qtbot.waitUntil(lambda: third.state.text().startswith("decoding both arms"), timeout=COMPILING_MS)
+    third.end.click()
+    assert window.findChildren(Comparison)[:2] == [first, again], "what was found stays"
+    again.open_new.click()
+    assert window.playhead.path == path
+    assert not any(dialog.isVisible() for dialog in window.findChildren(Comparison))
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
+    window.close()
+
+
+def test_audio_that_is_gone_is_one_sentence(
+    bundled_speech: Path, short_runs: None, qtbot: QtBot, tmp_path: Path
+) -> None:
+    said, path = tmp_path / "said.flac", tmp_path / "run.asrs"
+    shutil.copy(bundled_speech / "08-kal16-short.flac", said)
+    assert here("run", "--preset", "gmm-quick", "--audio", said, "--out", path).returncode == 0
+    said.unlink()
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    made = Comparison([path], parent, (*MEASURE, FROM), measures=True)
+    made.show()
+    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    assert made.state.text() == f"The audio of {path} is not here ({said}), so it cannot be decoded again."
+    assert not made.again.isEnabled()
+    made.close()
 
 
 def test_every_row_lies_on_the_axis(qtbot: QtBot) -> None:

@@ -102,6 +102,30 @@ def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path
     assert errors_b.errors >= errors_a.errors
 
 
+@pytest.mark.parametrize(("most", "decided_at", "repeats"), [(8, 4, 4), (8, 99, 8), (5, 99, 5), (1, 99, 2), (0, 99, 2)])
+def test_repeats_are_doubled_until_it_is_decided(
+    quick: Config, bundled_speech: Path, tmp_path: Path, most: int, decided_at: int, repeats: int
+) -> None:
+    path = tmp_path / "ab.asrs"
+    looks: list[int] = []
+    shares: list[float | None] = []
+
+    def decided() -> bool:
+        with closing(Session.open(path)) as session:  # it is being recorded
+            looks.append(sum(u.done for u in session.utterances))
+        return 2 ** len(looks) >= decided_at
+
+    progress = lambda _, share: shares.append(share)  # noqa: E731
+    order = Interleaved(arm(quick), arm(quick), 2, progress=progress, most=most, decided=decided)
+    whole_runs.run(quick, [bundled_speech / FILES[0]], path, order=order)
+    with closing(Session.open(path)) as session:
+        a, b = arms_of(session)
+        assert session.meta["ab"]["repeat"] == repeats
+    assert len(a.utterances) == len(b.utterances) == repeats
+    assert all(0 <= share < 1 for share in shares if share is not None)
+    assert looks == sorted(set(looks)), "each look has more repeats than the one before"
+
+
 def test_settings_that_cannot_change_live_get_a_second_recogniser(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from pipelines.audio import loading as audio
 from pipelines.audio import transcripts
 from pipelines.audio.word_errors import Count
 from pipelines.config import Config, ConfigError, assign, presets
-from pipelines.experiments.audit import NEAR_NAT, Audit, AuditedUtterance, audit, exact_of, report
+from pipelines.experiments.audit import NEAR_NAT, Audit, AuditedUtterance, approximations, audit, exact_of, report
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
@@ -155,6 +155,24 @@ def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> 
     sentence = capsys.readouterr().err
     assert "gmm.selection.method=top-n acts only with gmm.senones = all" in sentence
     assert sentence.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, {}),
+        ({"search.beam": 5.0, "block": 1, "dnn.senones": "active"}, {}),
+        ({"frames.skip": 2}, {"frames.skip": 2}),
+        (
+            {"gmm.selection.method": "top-n"},
+            {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"},
+        ),
+        ({"model": "dnn", "dnn.dtype": "int8", "gmm.senones": "active"}, {"dnn.dtype": "int8"}),
+    ],
+)
+def test_settings_that_make_scoring_inexact_are_named(changes: dict, wanted: dict) -> None:
+    plain = assign(presets.load("gmm-quick").config, {"dnn.senones": "all"})
+    assert approximations(assign(plain, changes)) == wanted
 
 
 def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Compares two arms (two sessions, or the arms of one A/B): verdicts, and what speaks against them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import numpy as np
 
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import (
@@ -27,6 +29,7 @@ from profiler.analysis.comparison.statistics import (
     holm,
     student_quantile,
 )
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.plain import counted, one_line
 from profiler.session.model import Utterance
@@ -45,6 +48,10 @@ LEVEL: Final = 0.05
 
 CALIBRATION_APART: Final = 0.05
 """A roof that differs by more between two sessions says that the machine was not the same."""
+
+
+PEAKS_APART: Final = 2
+"""Of ±127: peaks of one sound differ by less where another version has decoded or resampled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
 
     stages = tuple(row(name, found[name], ratio, p) for (name, ratio), p in zip(tested.items(), adjusted, strict=True))
     overall = row("overall", everything, whole_ratio, whole_ratio.p)
+    decoded_a, decoded_b = (tuple(of[key][-1] for key in matched) for of in (found_a, found_b))
     unmatched_a = tuple(key[0] for key in found_a if key not in frames)
     unmatched_b = tuple(key[0] for key in found_b if key not in frames)
     return Comparison(
@@ -153,8 +161,8 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         stages,
         {name: pair.a / 1e9 for name, pair in found.items() if pair.a > 0 >= pair.b},
         {name: pair.b / 1e9 for name, pair in found.items() if pair.b > 0 >= pair.a},
-        tuple(found_a[key][-1] for key in matched),
-        tuple(found_b[key][-1] for key in matched),
+        decoded_a,
+        decoded_b,
         repeats,
         dropped,
         tuple(matched),
@@ -163,7 +171,10 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         sum(found_a[key][0].audio_s for key in matched),
         times_b.total / times_a.total,
         floor if floor is not None else floor_within(times_a, times_b),
-        tuple(_warnings(a, b, repeats, len(matched), (unmatched_a, unmatched_b))),
+        (
+            *_warnings(a, b, repeats, len(matched), (unmatched_a, unmatched_b)),
+            *_other_speech(list(zip(decoded_a, decoded_b, strict=True))),
+        ),
     )
 
 
@@ -247,6 +258,25 @@ def _warnings(
                 "session, not between them; `asrscope ab` interleaves."
             )
         yield from _differences(a, b)
+
+
+def _other_speech(decoded: Sequence[tuple[Utterance, Utterance]]) -> Iterable[str]:
+    """Yield what differs in the sound or in the transcripts of utterances of one name and length."""
+    of = counted(len(decoded), "utterance", "utterances")
+    sound = sum(a.peaks.shape == b.peaks.shape and bool((_apart(a, b) > PEAKS_APART).any()) for a, b in decoded)
+    if sound:
+        yield f"The audio differs: {sound} of {of} of the same name and length {_have(sound)} another wave form."
+    said = sum(a.reference != b.reference for a, b in decoded)
+    if said:
+        yield f"The transcripts differ: {said} of {of} {_have(said)} another reference, so word errors do not compare."
+
+
+def _apart(a: Utterance, b: Utterance) -> Array:
+    return np.abs(a.peaks.astype(np.int16) - b.peaks.astype(np.int16))
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _cut_otherwise(a: Arm, b: Arm) -> bool:

@@ -1,0 +1,98 @@
+"""What a comparison shows next to its ratios: words that differ, and how the time of single frames is spread. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.model.statistics import QUANTILES, WHOLE, Statistics, ends, spread, stage_names, stage_ns
+from pipelines.audio import word_errors as wer
+from profiler.analysis.comparison.arms import by_key
+from profiler.analysis.track import CostTrack
+from profiler.arrays import F64, I64
+
+if TYPE_CHECKING:
+    from app.model.report import Tree
+    from profiler.analysis.comparison.arms import Arm
+    from profiler.analysis.comparison.compare import Comparison
+    from profiler.session.model import Utterance
+    from profiler.session.reader import Session
+
+LISTED: Final = 100
+"""Utterances with other words that are listed; more are counted."""
+
+
+def differing_words(compared: Comparison) -> Tree:
+    """The utterances whose recognised words differ: of how many, their number, and the LISTED worst.
+
+    The worst is where B has most errors more than A; those without a transcript come last.
+    """
+    both = list(zip(compared.decoded_a, compared.decoded_b, strict=True))
+    other = [(a, b) for a, b in both if wer.words(a.hypothesis or "") != wer.words(b.hypothesis or "")]
+    other.sort(key=lambda pair: _more_errors(*pair), reverse=True)
+    rows = [
+        {
+            "id": a.name,
+            "reference": a.reference,
+            "a": a.hypothesis or "",
+            "b": b.hypothesis or "",
+            "errors_a": a.errors,
+            "errors_b": b.errors,
+        }
+        for a, b in other[:LISTED]
+    ]
+    return {"of": len(both), "differ": len(other), "utterances": rows}
+
+
+def _more_errors(a: Utterance, b: Utterance) -> float:
+    return -np.inf if a.errors is None or b.errors is None else b.errors - a.errors
+
+
+def frame_times(compared: Comparison) -> list[Tree]:
+    """How the time of single frames is spread in A and B, of whole frames and of each stage that ran in both.
+
+    Each with `edges_ms` of one histogram, and of either side frames, mean, percentiles and `counts`. Of the utterances
+    and repeats that are compared.
+    """
+    sides = [_Side(arm, compared) for arm in (compared.a, compared.b)]
+    rows = []
+    for name in (name for name in sides[0].names if name in sides[1].names):
+        times = [side.times(name) for side in sides]
+        if all(len(ms) for _, ms in times):
+            between = ends(np.concatenate([ms for _, ms in times]))
+            a, b = (spread(name, frames, ms, between) for frames, ms in times)
+            rows.append({"name": name, "edges_ms": a.edges.tolist(), "a": _figures(a), "b": _figures(b)})
+    return rows
+
+
+class _Side:
+    """The frames of one arm that are compared."""
+
+    def __init__(self, arm: Arm, compared: Comparison) -> None:
+        self._session: Session = arm.session
+        self._track = CostTrack()
+        self._track.update(arm.session)
+        self.names: Sequence[str] = stage_names(arm.session, self._track)
+        decoded = by_key(arm.utterances)
+        counted = [u for key in compared.matched for u in decoded[key][-compared.repeats :]]
+        each = [np.arange(u.first_frame, min(u.end_frame, self._track.n_frames)) for u in counted]
+        self._frames: I64 = np.concatenate(each)
+
+    def times(self, name: str) -> tuple[I64, F64]:
+        """The frames on which a stage (or WHOLE) ran, and its ms on each."""
+        if name == WHOLE:
+            return self._frames, self._track.wall_ns[self._frames] * 1e-6
+        ns = stage_ns(self._session, name, 0, int(self._track.n_frames))[self._frames]
+        return self._frames[ns > 0], ns[ns > 0] * 1e-6
+
+
+def _figures(of: Statistics) -> Tree:
+    return {
+        "frames": of.frames,
+        "mean_ms": of.mean,
+        **{f"{name}_ms": value for name, value in zip(QUANTILES, of.quantiles, strict=True)},
+        "highest_ms": of.highest,
+        "counts": of.counts.tolist(),
+    }
