@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QKeyEvent,
+    QKeySequence,
     QPainter,
     QPaintEvent,
     QPen,
@@ -241,7 +242,7 @@ class NumberBox(QDoubleSpinBox):
         return self.textFromValue(self.value()) + self.suffix()
 
     def event(self, event: QEvent) -> bool:
-        """Leave Space to the window; Escape is first the field's, which shows its value again, then the window's."""
+        """Leave Space to the window; Escape and undo show the value again while one is typed, else are the window's."""
         kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
         if isinstance(event, QKeyEvent) and event.type() in kinds:
             if event.text() == " ":
@@ -251,6 +252,13 @@ class NumberBox(QDoubleSpinBox):
                 if event.type() == QEvent.Type.KeyPress:
                     self.setValue(self.value())
                 event.setAccepted(event.type() == QEvent.Type.ShortcutOverride)
+                return True
+            undo = event.matches(QKeySequence.StandardKey.Undo)
+            if undo or event.matches(QKeySequence.StandardKey.Redo):
+                typed = self.text() != self.textFromValue(self.value()) + self.suffix()
+                if undo and typed and event.type() == QEvent.Type.KeyPress:
+                    self.setValue(self.value())
+                event.setAccepted(typed)
                 return True
         return super().event(event)
 

@@ -119,6 +119,8 @@ class TimeAxisItem(_Axis):
             bar = QRectF(round(left), 1, round(right - left), BAR)
             if not one.outlined:
                 p.fillRect(bar, theme().color("accent"))
+                # Where one begins within another, too.
+                p.fillRect(QRectF(bar.left(), 1, BAR - 1, 2 * BAR), theme().color("accent"))
                 continue
             p.setPen(theme().color("text"))
             p.drawRect(bar.adjusted(0.5, 0.5, -0.5, -0.5))

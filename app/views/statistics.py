@@ -2,24 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPen
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.charts.scale import count, milliseconds
+from app.charts.scale import count, milliseconds, steps
+from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import describe, set_tip
-from app.views.histogram import Histogram
+from app.style.theme import theme
 from app.views.scope import Scope
+from app.views.stage_texts import ratio_text
 from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox, Elided
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
+"""Pixels around the histogram: counts, texts of the percentiles, ms and their title."""
+
 AROUND = 40.0
 """Frames shown on both sides of one that is gone to."""
+
+
+class Histogram(StillPlot):
+    """Frames over their time, and lines at the percentiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: Statistics | None = None
+        self.setMinimumHeight(120)
+
+    def show_statistics(self, shown: Statistics | None) -> None:
+        """Show another distribution."""
+        self._shown = shown
+        self.rebuild()
+
+    def build(self) -> None:
+        """Draw axes, bars and percentiles."""
+        shown = self._shown
+        area = QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
+        if shown is None or area.width() < 20 or area.height() < 20:
+            return
+        most = max(1, int(shown.counts.max()))
+        least, end = float(shown.edges[0]), float(shown.edges[-1])
+
+        def x_of(value: float) -> float:
+            return area.left() + (min(value, end) - least) / (end - least) * area.width()
+
+        def y_of(value: float) -> float:
+            return area.bottom() - value / most * area.height()
+
+        left = [(y_of(v), count(v)) for v in steps(0, most, 4) if v == int(v)]
+        wanted = max(3, int(area.width() / 45))
+        bottom = [(x_of(v), f"{v:.6g}") for v in steps(least, end, wanted)]
+        self.frame(area, left, bottom)
+        bars = [
+            QRectF(
+                QPointF(x_of(low), y_of(number)),
+                QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()),
+            )
+            for (low, high), number in zip(pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True)
+            if number
+        ]
+        self.bars(bars, theme().color("accent"))
+        self._lines(shown, area, x_of)
+        title = QRectF(area.left(), self.height() - LINE, area.width(), LINE)
+        self.text(self.tr("ms of a frame"), title)
+        self.text(
+            self.tr("frames"),
+            QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+        )
+
+    def _lines(self, shown: Statistics, area: QRectF, x_of: Callable[[float], float]) -> None:
+        """Lines at the percentiles, with texts that give way to each other."""
+        metrics = small_metrics()
+        for title, value in zip(QUANTILES, shown.quantiles, strict=True):
+            x = round(x_of(value)) + 0.5
+            pen = QPen(theme().color("text"), 1, Qt.PenStyle.DashLine)
+            self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
+            text = f"{title} {milliseconds(value)}"
+            wide = metrics.horizontalAdvance(text) + 6
+            x = min(max(x, area.left() + wide / 2), self.width() - wide / 2)
+            rows = (QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1))
+            if (box := self.free(rows)) is not None:
+                self.text(text, box, token="text")
 
 
 class StatisticsView(View):
@@ -51,7 +126,9 @@ class StatisticsView(View):
         column.addWidget(self.plot, 1)
         column.addWidget(self.about)
         self.set_body(body)
+        axis.baseline_changed.connect(self._soon.start)
         self._model: Statistics | None = None
+        self._baseline: Statistics | None = None
         self._at = -1
 
     # -- drawing ---------------------------------------------------------------------------------
@@ -76,13 +153,30 @@ class StatisticsView(View):
         name = str(self.stage.currentData())
         before = self._model
         self._model = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
+        self._baseline = self._of_baseline(snapshot, name)
         if not _same_slowest(before, self._model):
             self._at = -1
         self.plot.show_statistics(self._model)
         self._show_slowest()
         over = self.tr("selection") if self.scope.frames() else self.tr("start to cursor")
         frames = count(0 if self._model is None else self._model.frames)
-        self.set_note(self.tr("{0} frames · {1}").format(frames, over), over)
+        text = self.tr("{0} frames · {1}").format(frames, over)
+        ratios = self._ratios()
+        self.set_note(f"{text} · {ratios}" if ratios else text, ratios or over)
+
+    def _of_baseline(self, snapshot: Snapshot, name: str) -> Statistics | None:
+        """The same of the pinned range; None without one."""
+        frames = self.axis.baseline_frames
+        return None if frames is None else statistics(snapshot.session, snapshot.track, name, *frames)
+
+    def _ratios(self) -> str:
+        """Mean and highest percentile as multiples of the baseline's; empty without one."""
+        model, baseline = self._model, self._baseline
+        if model is None or baseline is None:
+            return ""
+        mean = ratio_text(model.mean, baseline.mean)
+        high = ratio_text(model.quantiles[-1], baseline.quantiles[-1])
+        return self.tr("mean {0}, {1} {2} of the baseline").format(mean, list(QUANTILES)[-1], high)
 
     def _choose(self) -> None:
         self._at = -1
@@ -97,7 +191,7 @@ class StatisticsView(View):
         """Show nothing."""
         super().clear()
         self.scope.forget()
-        self._model, self._at = None, -1
+        self._model, self._baseline, self._at = None, None, -1
         self.plot.show_statistics(None)
         self.about.set_full("")
         self.set_note("")
@@ -155,18 +249,21 @@ class StatisticsView(View):
         quantiles = ", ".join(
             f"{title} {milliseconds(value)} ms" for title, value in zip(QUANTILES, model.quantiles, strict=True)
         )
-        return self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
+        text = self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
             model.name,
             milliseconds(model.mean),
             quantiles,
             milliseconds(model.highest),
             clock(int(model.slowest[0]) * FRAME_S, 2),
         )
+        ratios = self._ratios()
+        return f"{text} {ratios}." if ratios else text
 
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""
         headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
-        headers = [self.tr(text) for text in (*headers, "highest ms", "frames", "highest at", "at frame")]
+        headers += ["highest ms", "frames", "highest at", "at frame", "mean / baseline", "p99 / baseline"]
+        headers = [self.tr(text) for text in headers]
         snapshot = self.snapshot
         rows: list[list[object]] = []
         for name in () if snapshot is None else stage_names(snapshot.session, snapshot.track):
@@ -176,7 +273,12 @@ class StatisticsView(View):
                 frame = int(one.slowest[0])
                 figures = (one.mean, *one.quantiles, one.highest)
                 at = clock(frame * FRAME_S, 2)
-                rows.append([name, *map(milliseconds, figures), one.frames, at, frame])
+                baseline = self._of_baseline(snapshot, name)
+                ratios: list[object] = [None, None]
+                if baseline is not None:
+                    pairs = (one.mean, baseline.mean), (one.quantiles[-1], baseline.quantiles[-1])
+                    ratios = [ratio_text(*pair) for pair in pairs]
+                rows.append([name, *map(milliseconds, figures), one.frames, at, frame, *ratios])
         return headers, rows
 
 

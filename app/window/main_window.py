@@ -41,6 +41,7 @@ class MainWindow(FirstWindow):
 
     def complete(self) -> None:
         """Make all that is behind the first picture."""
+        from app.model.bookmarks import Bookmarks
         from app.model.conditions import Conditions
         from app.model.hints import Hints
         from app.model.history import History
@@ -53,6 +54,7 @@ class MainWindow(FirstWindow):
         from app.model.side_by_side import SideBySide
         from app.model.sound import Sound
         from app.model.time_axis import TimeAxis
+        from app.model.undo import Undo
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
         from app.window.layouts import LayoutChoice
@@ -64,10 +66,12 @@ class MainWindow(FirstWindow):
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
         self.history = History(self.playhead, self)
+        self.bookmarks = Bookmarks(self.playhead, self)
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
         self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
+        self.undo = Undo(self.pipeline, self.runs, self)
         RunNotices(self.runs, self.notices)
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
@@ -136,7 +140,7 @@ class MainWindow(FirstWindow):
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])
             load()
-            more = [self.actions_[name] for name in ("file.record", "file.bundled")]
+            more = [self.actions_[name] for name in ("file.record", "file.bundled", "file.playlist")]
             speech = desk.form.speech
             speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
             desk.form.looked_at.connect(self.devices.ask)
@@ -162,7 +166,11 @@ class MainWindow(FirstWindow):
         self.playhead.failed.connect(self.notices.error)
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.axis.windowed_changed.connect(self.actions_.refresh)
+        self.axis.baseline_changed.connect(self.actions_.refresh)
+        self.undo.changed.connect(self.actions_.refresh)
         self.history.changed.connect(self.actions_.refresh)
+        self.bookmarks.changed.connect(self._on_bookmarks)
+        self.bookmarks.failed.connect(self.notices.error)
         self.runs.changed.connect(self.refresh)
         self.layouts.changed.connect(self._on_layouts)
         self.layouts.refused.connect(self.notices.error)
@@ -277,12 +285,6 @@ class MainWindow(FirstWindow):
 
         confirmation.confirm(self, stage)
 
-    def audit(self) -> None:
-        """Compare scores and words of the session's configuration with exact scoring."""
-        from app.window import audit
-
-        audit.audit(self)
-
     def calibrate(self) -> None:
         """Measure the roofs of this machine, and show them."""
         from app.window import calibration
@@ -314,11 +316,11 @@ class MainWindow(FirstWindow):
         comparison.compare_with(self)
 
     def explain_unavailable_reason(self) -> str | None:
-        """Why no session can be decoded again now (explained, confirmed, audited), or None."""
+        """Why no stage can be explained now, or None."""
         if not self.when.has_finished_session():
-            return self.tr("That needs a finished session; stop the run or open one.")
+            return self.tr("A stage is explained from a finished session; stop the run or open one.")
         if not self.when.is_idle():
-            return self.tr("A run is under way, which that would disturb.")
+            return self.tr("A run is under way, which explaining a stage would disturb.")
         return self.runs.other_run()
 
     def open_keys(self) -> None:
@@ -367,6 +369,13 @@ class MainWindow(FirstWindow):
         register_layouts(self.actions_, self)
         self.menus.fill()
         self.actions_.refresh()
+
+    def _on_bookmarks(self) -> None:
+        from app.window.actions.bookmarks import register_bookmarks
+
+        if self._desk is not None:
+            register_bookmarks(self.actions_, self)
+            self._on_layouts()  # they stand below the bookmarks in the menu
 
     def _show_recording(self) -> None:
         if not self.when.is_running():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from views_desk import Desk, drag, settle, view_on
+from window_recording import Recording
 
 from app.charts.time_plot import SNAP
 from app.model.events import snap_points
@@ -16,16 +18,20 @@ from app.views.timeline import TimelineView
 from profiler.session.reader import Session
 
 UTTERANCE = 2.56  # Second at which the second utterance of the sample begins
-WORD = 3.21  # Second at which its fourth word ends; the next begins at 3.23
+WORD = 3.26  # Second at which its fourth word ends; the next begins at 3.28
 
 
-def test_utterances_words_and_markers_are_snapped_to(finished: Path) -> None:
-    """Words are 0.8 s long, one a second, the last at 4 s; the second utterance begins at 6 s, with a marker."""
-    session = Session.open(finished)
-    assert sorted(set(snap_points(session, 3.5, 7.0))) == pytest.approx([3.8, 4.0, 4.8, 6.0, 6.8, 7.0])
-    assert snap_points(session, 5.0, 5.9) == []
-    session.utterances.clear()
-    assert snap_points(session, 0.0, 12.0) == [6.0], "the marker"
+def test_utterances_words_and_markers_are_snapped_to(recording: Callable[..., Recording]) -> None:
+    """Words are 0.8 s long, one a second, the last at 4 s; the second utterance begins at 6 s."""
+    made = recording()
+    made.write(550)
+    made.marker("here", 550)
+    made.write(650)
+    made.close()
+    session = Session.open(made.path)
+    assert sorted(set(snap_points(session, 3.5, 7.0))) == pytest.approx([3.8, 4.0, 4.8, 5.5, 6.0, 6.8, 7.0])
+    assert snap_points(session, 4.9, 5.9) == [5.5]
+    assert snap_points(session, 5.6, 5.9) == []
     session.close()
 
 

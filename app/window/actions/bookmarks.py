@@ -16,40 +16,22 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "bookmarks")
 
-GO: Final = "bookmark.go."  # Ids of the actions that go to one begin so
-
-
-def bookmark_actions(w: MainWindow) -> list[Action]:
-    """The actions about what is selected."""
-    add, bookmarks = partial(Action, group=_group()), w.bookmarks
-    return [
-        add(
-            "bookmark.add",
-            tr("Bookmark this selection…"),
-            partial(ask, w),
-            keys=("Ctrl+B",),
-            enabled=w.when.has_selection,
-            help=tr("Keeps the range with a note next to the session; of a bookmark, changes the note"),
-        ),
-        add(
-            "bookmark.delete",
-            tr("Delete this bookmark"),
-            bookmarks.delete,
-            enabled=Condition(bookmarks.delete_unavailable_reason),
-        ),
-    ]
+OF_SESSION: Final = "bookmarks."  # Ids of the actions about the bookmarks of a session begin so
 
 
 def register_bookmarks(actions: Registry, w: MainWindow) -> None:
-    """Register an action for each bookmark of the session shown, in place of those that were."""
-    for old in [action.id for action in actions if action.id.startswith(GO)]:
+    """Register the actions about the bookmarks of the session shown, in place of those that were."""
+    group = f"{tr('View')}{SUBMENU}{tr('Bookmarks')}"
+    for old in [action.id for action in actions if action.id.startswith(OF_SESSION)]:
         actions.remove(old)
     for number, one in enumerate(w.bookmarks.all, start=1):
         text = tr("Go to bookmark: {0}").format(one.note)
-        actions.add(Action(f"{GO}{number}", text, partial(w.bookmarks.go_to, one), _group()))
+        actions.add(Action(f"{OF_SESSION}go.{number}", text, partial(w.bookmarks.go_to, one), group))
+    can = Condition(w.bookmarks.delete_unavailable_reason)
+    actions.add(Action(f"{OF_SESSION}delete", tr("Delete this bookmark"), w.bookmarks.delete, group, enabled=can))
 
 
-def ask(w: MainWindow) -> TextQuestion | None:
+def ask_note(w: MainWindow) -> TextQuestion | None:
     """Ask for the note of what is selected now."""
     frames, known = w.axis.selected_frames, w.bookmarks.selected
     if frames is None:
@@ -59,7 +41,3 @@ def ask(w: MainWindow) -> TextQuestion | None:
     dialog.finished.connect(dialog.deleteLater)
     dialog.open()
     return dialog
-
-
-def _group() -> str:
-    return f"{tr('View')}{SUBMENU}{tr('Bookmarks')}"

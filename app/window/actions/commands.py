@@ -15,6 +15,7 @@ from app.style.theme import theme
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry
+from app.window.actions.bookmarks import ask_note, register_bookmarks
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -26,8 +27,7 @@ PAN_STEP = 0.2
 
 MOUSE = (
     ("Ctrl + wheel", "zoom at the mouse"),
-    ("drag", "select time; ends snap to utterances, words, markers"),
-    ("Alt + drag", "select without snapping"),
+    ("drag", "select time; Alt: without snapping"),
     ("Shift + drag", "move the time range"),
     ("double-click", "show everything"),
     ("double-click a title", "only this view, or all"),
@@ -41,7 +41,7 @@ def mouse_rows() -> tuple[tuple[str, str], ...]:
 
 def register(actions: Registry, window: MainWindow) -> None:
     """Register the actions of ``window`` that need no views."""
-    for action in (*_file(window), *_run(window), *_view(window), *_help(window)):
+    for action in (*_file(window), *_run(window), *_help(window), *_view(window)):
         actions.add(action)
 
 
@@ -51,6 +51,7 @@ def register_views(actions: Registry, window: MainWindow) -> None:
 
     for action in (*_exports(window), *view_actions(window)):
         actions.add(action)
+    register_bookmarks(actions, window)
     register_layouts(actions, window)
 
 
@@ -74,6 +75,7 @@ def _file(w: MainWindow) -> list[Action]:
             enabled=may_run,
         ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
+        add("file.playlist", tr("Audio of the next run…"), partial(_playlist, w), enabled=w.when.has_audio),
         add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
         add(
             "file.copy",
@@ -94,6 +96,12 @@ def _run_on(w: MainWindow, ask: Callable[[], bool]) -> None:
     """Ask for audio and decode it."""
     if ask():
         w.runs.start()
+
+
+def _playlist(w: MainWindow) -> None:
+    from app.window.playlist import PlaylistDialog
+
+    PlaylistDialog(w).open()
 
 
 def _ask_delete(w: MainWindow) -> None:
@@ -146,13 +154,6 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
         ),
         add(
-            "run.audit",
-            tr("Audit: what this configuration costs in scores and words"),
-            w.audit,
-            enabled=Condition(w.explain_unavailable_reason),
-            help=tr("Decodes the session's audio with its configuration and with exact scoring"),
-        ),
-        add(
             "run.calibrate",
             tr("Measure the roofs of this machine"),
             w.calibrate,
@@ -165,6 +166,21 @@ def _run(w: MainWindow) -> list[Action]:
             w.compare_sessions,
             enabled=when.has_finished_session,
             help=tr("Ratio of each stage with its interval; of an A/B session, its two arms"),
+        ),
+        add(
+            "run.undo",
+            tr("Undo the last change of a setting"),
+            w.undo.undo,
+            keys=("Ctrl+Z",),
+            enabled=Condition(w.undo.undo_unavailable_reason),
+            help=tr("Of a live change, the run goes on with the value before"),
+        ),
+        add(
+            "run.redo",
+            tr("Redo the change of a setting"),
+            w.undo.redo,
+            keys=("Ctrl+Shift+Z",),
+            enabled=Condition(w.undo.redo_unavailable_reason),
         ),
         add("run.mark", tr("Set a marker"), w.runs.mark, keys=("M",), enabled=when.is_running),
         add(
@@ -248,18 +264,35 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         again(
             "view.back",
-            tr("Back to the selection and range before"),
+            tr("Back: selection and range"),
             w.history.back,
             keys=("Alt+Left",),
             enabled=Condition(w.history.back_unavailable_reason),
         ),
         again(
             "view.forward",
-            tr("Forward to the selection and range after"),
+            tr("Forward: selection and range"),
             w.history.forward,
             keys=("Alt+Right",),
             enabled=Condition(w.history.forward_unavailable_reason),
         ),
+        add(
+            "bookmark.add",
+            tr("Bookmark the selection…"),
+            partial(ask_note, w),
+            keys=("Ctrl+B",),
+            enabled=w.when.has_selection,
+            help=tr("Keeps the range with a note next to the session; of a bookmark, changes the note"),
+        ),
+        add(
+            "view.pin",
+            tr("Pin the selection as baseline"),
+            lambda: axis.pin(axis.selected),
+            keys=("Shift+B",),
+            enabled=w.when.has_selection,
+            help=tr("Breakdown and statistics show what is selected next as a multiple of it"),
+        ),
+        add("view.unpin", tr("Unpin the baseline"), lambda: axis.pin(None), enabled=w.when.has_baseline),
         add(
             "view.window",
             tr("Auto-scroll with the cursor"),

@@ -15,7 +15,7 @@ BEGIN_A_PART = frozenset(
     (
         *("file.open", "file.copy", "file.export", "file.quit"),
         *("view.previous", "view.zoom_in", "view.select", "view.back", "view.window", "page.welcome"),
-        *("run.undo", "theme.toggle", "panel.alone", "layout.save", "help.terms", "help.about"),
+        *("run.undo", "theme.toggle", "panel.alone", "layout.save", "bookmarks.delete", "help.terms", "help.about"),
     )
 )
 """Actions that stand below a line in their menu."""

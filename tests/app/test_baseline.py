@@ -1,0 +1,103 @@
+"""A pinned range: breakdown and statistics show what is selected as a multiple of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+from views_desk import amount, pixels, settle, view_on
+
+from app.charts.raster import blended
+from app.style.theme import theme
+from app.views.breakdown import BreakdownView
+from app.views.breakdown_model import SELECTION, breakdown_model
+from app.views.statistics import StatisticsView
+from app.window.main_window import MainWindow
+from profiler.analysis.lod.series import CATEGORIES
+
+
+def test_the_breakdown_shows_the_pinned_range_and_the_ratio(sample: Path, qtbot: QtBot) -> None:
+    with view_on(BreakdownView, sample, qtbot, (500, 600)) as (view, playhead):
+        axis, track = playhead.axis, playhead.track
+        assert track is not None
+        axis.select(15.0, 20.0)
+        axis.pin((1.0, 4.0))
+        settle()
+        model = view.model()
+        assert model is not None
+        assert (model.scope, model.pinned, model.effect) == (SELECTION, (100, 400), None)
+        before = track.categories_ns[100:400].mean(axis=0) * 1e-6
+        assert model.before_ms == pytest.approx(before)
+        ratio = float(track.wall_ns[1500:2000].mean() / track.wall_ns[100:400].mean())
+        assert ratio < 0.5, "it skips there, and selects"
+        text = view.sum.text()
+        assert "pale bars: baseline 0:01.00 – 0:04.00, " in text
+        assert text.endswith(f"here {ratio:.3g}×")
+        headers, rows = view.table()
+        at = list(headers).index("ratio to baseline")
+        compute = CATEGORIES.index("compute")
+        expected = float(track.categories_ns[1500:2000, compute].mean() * 1e-6 / before[compute])
+        assert rows[compute][at] == f"{expected:.3g}×"
+        pale = blended(theme().category["compute"], theme().card, 0.55)
+        assert amount(pixels(view.tree), pale) > 50
+        axis.pin(None)
+        settle()
+        model = view.model()
+        assert model is not None
+        assert (model.before_ms, model.pinned) == (None, None)
+        assert "baseline" not in view.sum.text()
+        assert amount(pixels(view.tree), pale) == 0
+
+
+def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample: Path, qtbot: QtBot) -> None:
+    with view_on(BreakdownView, sample, qtbot) as (_, playhead):
+        session, track = playhead.session, playhead.track
+        assert session is not None
+        assert track is not None
+        model = breakdown_model(session, track, 2048, None, (0, 9999))
+        assert model.before_wall_ms == pytest.approx(float(np.mean(track.wall_ns)) * 1e-6)
+
+
+def test_statistics_show_the_ratios_of_mean_and_percentile(sample: Path, qtbot: QtBot) -> None:
+    with view_on(StatisticsView, sample, qtbot, (500, 360)) as (view, playhead):
+        track = playhead.track
+        assert track is not None
+        playhead.axis.select(15.0, 20.0)
+        assert "baseline" not in view.note
+        assert view.table()[1][0][-2:] == [None, None]
+        playhead.axis.pin((1.0, 4.0))
+        settle()
+        one, other = track.wall_ns[1500:2000], track.wall_ns[100:400]
+        mean = f"{one.mean() / other.mean():.3g}×"
+        high = f"{np.quantile(one, 0.99) / np.quantile(other, 0.99):.3g}×"
+        assert view.note.endswith(f"mean {mean}, p99 {high} of the baseline")
+        assert view.summary().endswith(f"mean {mean}, p99 {high} of the baseline.")
+        assert view.table()[1][0][-2:] == [mean, high]
+
+
+def test_a_baseline_is_pinned_by_key_marked_and_of_one_session(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, sample: Path
+) -> None:
+    w = window()
+    w.open_session(finished)
+    assert not w.actions_.trigger("view.pin")
+    assert not w.actions_.trigger("view.unpin")
+    w.axis.select(1.0, 2.0)
+    qtbot.keyClick(w, Qt.Key.Key_B, Qt.KeyboardModifier.ShiftModifier)
+    assert w.axis.baseline_frames == (100, 200)
+    w.axis.clear()
+    settle()
+    plot = w.desk.views["cost"].plot
+    assert plot.bottom.names_at(plot.columns * 1.5 / 12.0) == "baseline"
+    assert w.actions_.trigger("view.unpin")
+    assert w.axis.baseline is None
+    assert plot.bottom.names_at(plot.columns * 1.5 / 12.0) == ""
+    w.axis.pin((1.0, 2.0))
+    w.playhead.reopen()
+    assert w.axis.baseline == (1.0, 2.0), "the same session"
+    w.open_session(sample)
+    assert w.axis.baseline is None

@@ -1,0 +1,238 @@
+"""Bookmarks lie in a file next to the session, are marked on the time axis, and are selected by their notes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QInputDialog, QToolTip
+from pytestqt.qtbot import QtBot
+from views_desk import amount, pixels, settle
+
+from app.model.bookmarks import LONGEST_NOTE, Bookmark, read, sidecar
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.pictures.extent import extent_of
+from app.pictures.request import PictureError, PictureRequest
+from app.style.theme import theme
+from app.views.timeline import TimelineView
+from app.window.main_window import MainWindow
+from profiler.session.reader import Session
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+    made = window()
+    made.open_session(finished)
+    return made
+
+
+def bookmark(qtbot: QtBot, window: MainWindow, first_s: float, last_s: float, note: str) -> str:
+    """Bookmark a range by keys; return the note that was offered."""
+    window.axis.select(first_s, last_s)
+    window.activateWindow()  # after the dialog of the one before
+    settle()
+    qtbot.keyClick(window, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+    (dialog,) = (one for one in window.findChildren(QInputDialog) if one.isVisible())
+    offered = dialog.textValue()
+    dialog.setTextValue(note)
+    dialog.accept()
+    settle()
+    return offered
+
+
+def errors(window: MainWindow) -> list[str]:
+    return [banner.text for banner in window.notices.banners if banner.kind == "error"]
+
+
+def texts(window: MainWindow) -> list[str]:
+    """Of the actions that go to a bookmark."""
+    return [action.text for action in window.actions_ if action.id.startswith("bookmarks.go.")]
+
+
+def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(
+    qtbot: QtBot, opened: MainWindow, finished: Path
+) -> None:
+    before = finished.read_bytes()
+    assert not opened.actions_.trigger("bookmark.add"), "nothing is selected"
+    assert bookmark(qtbot, opened, 7.0, 8.0, "slow  search") == ""
+    bookmark(qtbot, opened, 1.0, 2.5, "noise & <b>")
+    assert finished.read_bytes() == before, "nothing is written into the session"
+    assert json.loads(sidecar(finished).read_bytes())["bookmarks"] == [
+        {"first_frame": 700, "last_frame": 800, "note": "slow  search"},
+        {"first_frame": 100, "last_frame": 250, "note": "noise & <b>"},
+    ]
+    assert texts(opened) == ["Go to bookmark: noise & <b>", "Go to bookmark: slow  search"], "in order of time"
+    opened.axis.set_visible(0.0, 3.0)
+    assert opened.actions_.trigger("bookmarks.go.2")
+    assert opened.axis.selected == (7.0, 8.0)
+    assert opened.axis.visible == pytest.approx((6.0, 9.0))
+    assert bookmark(qtbot, opened, 7.0, 8.0, "search") == "slow  search"
+    assert texts(opened)[1:] == ["Go to bookmark: search"]
+    assert opened.actions_.trigger("bookmarks.delete")
+    assert texts(opened) == ["Go to bookmark: noise & <b>"]
+    assert not opened.actions_.trigger("bookmarks.delete"), "what is selected has no bookmark now"
+    opened.close_session()
+    assert texts(opened) == []
+    opened.open_session(finished)
+    assert texts(opened) == ["Go to bookmark: noise & <b>"]
+    assert errors(opened) == []
+
+
+def test_notes_are_not_given_twice_and_not_endless(qtbot: QtBot, opened: MainWindow) -> None:
+    bookmark(qtbot, opened, 1.0, 2.0, "same")
+    bookmark(qtbot, opened, 3.0, 4.0, "same")
+    assert errors(opened) == ["There is a bookmark “same” already; choose another note."]
+    bookmark(qtbot, opened, 3.0, 4.0, "   ")
+    assert len(opened.bookmarks.all) == 1
+    bookmark(qtbot, opened, 3.0, 4.0, "x" * 500)
+    assert len(opened.bookmarks.all[1].note) == LONGEST_NOTE
+    bookmark(qtbot, opened, 3.0, 4.0, "two\nlines")
+    assert opened.playhead.session is not None
+    assert "\n" not in read(opened.playhead.session)[1].note
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{", "this is not JSON"),
+        (b'{"theme": "dark"}', "these are not bookmarks of asrscope"),
+        (
+            b'{"format": "asrscope bookmarks 1", "session": "another", "bookmarks": []}',
+            "these are the bookmarks of another session",
+        ),
+        (
+            b'{"format": "asrscope bookmarks 1", "session": "ID", "bookmarks": '
+            b'[{"first_frame": 9, "last_frame": 9, "note": "none"}]}',
+            "last_frame must be above first_frame",
+        ),
+    ],
+)
+def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, content: bytes, says: str
+) -> None:
+    with closing(Session.open(finished)) as session:
+        content = content.replace(b"ID", str(session.meta["session_id"]).encode())
+    sidecar(finished).write_bytes(content)
+    opened = window()
+    opened.open_session(finished)
+    (sentence,) = errors(opened)
+    assert says in sentence
+    assert str(sidecar(finished)) in sentence
+    opened.notices.banners[-1].dismiss()
+    settle()
+    bookmark(qtbot, opened, 1.0, 2.0, "more")
+    assert errors(opened) == [sentence]
+    assert sidecar(finished).read_bytes() == content
+    assert opened.bookmarks.all == ()
+
+
+def test_where_no_file_can_be_written_one_sentence_says_so(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    path = finished.rename(finished.with_name("s" * 240 + ".asrs"))  # the name of the other file is too long
+    opened = window()
+    opened.open_session(path)
+    assert errors(opened) == []
+    bookmark(qtbot, opened, 1.0, 2.0, "note")
+    (sentence,) = errors(opened)
+    assert "the list of bookmarks cannot be written there" in sentence
+    assert opened.bookmarks.all == ()
+
+
+def test_bookmarks_are_copied_and_moved_to_the_bin_with_the_session(
+    qtbot: QtBot, opened: MainWindow, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bookmark(qtbot, opened, 1.0, 2.0, "kept")
+    copy = tmp_path / "copy.asrs"
+    opened.files.copy_to(finished, copy)
+    with closing(Session.open(copy)) as session:
+        assert read(session) == [Bookmark(100, 200, "kept")]
+    binned: list[str] = []
+    bin = SimpleNamespace(moveToTrash=lambda path: binned.append(path) or True)
+    monkeypatch.setattr("app.window.actions.files.QFile", bin)
+    opened.files.delete(finished)
+    assert binned == [str(finished), str(sidecar(finished))]
+
+
+def test_a_picture_selects_a_bookmark_by_its_note(finished: Path, qapp: QApplication) -> None:
+    playhead = Playhead(TimeAxis())
+    playhead.open(finished)
+    assert playhead.session is not None
+    sentence = "--select takes FROM..TO in seconds, an utterance, a stage or a bookmark"
+    with pytest.raises(PictureError, match=sentence):
+        extent_of(PictureRequest(select=("slow part",)), playhead.snapshot())
+    known = [
+        {"first_frame": 100, "last_frame": 250, "note": "slow part"},
+        {"first_frame": 7, "last_frame": 9, "note": "voice-600"},
+        {"first_frame": 1000, "last_frame": 5000, "note": "too long"},
+    ]
+    tree = {"format": "asrscope bookmarks 1", "session": playhead.session.meta["session_id"], "bookmarks": known}
+    sidecar(finished).write_text(json.dumps(tree))
+
+    def selected(what: str) -> tuple[int, int] | None:
+        return extent_of(PictureRequest(select=(what,)), playhead.snapshot()).selected
+
+    assert selected("slow part") == selected("bookmark:slow part") == (100, 250)
+    assert selected("voice-600") == (600, 1200), "the utterance of that name"
+    assert selected("bookmark:voice-600") == (7, 9)
+    with pytest.raises(PictureError, match=r"--select 10\.\.50 is not within the session"):
+        selected("too long")
+    with pytest.raises(PictureError, match=r"there are .*slow part"):
+        selected("fast part")
+    sidecar(finished).write_text("[]")
+    assert selected("voice-600") == (600, 1200)
+    with pytest.raises(PictureError, match="these are not bookmarks of asrscope"):
+        selected("slow part")
+    playhead.close()
+
+
+def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, opened: MainWindow) -> None:
+    plot = opened.desk.views["cost"].plot
+    row = plot.bottom
+
+    def bar() -> int:
+        return amount(pixels(plot)[round(row.geometry().top()) :], theme().accent)
+
+    opened.axis.select(3.0, 6.0)
+    settle()
+    ends = bar()  # of the cursor's line
+    assert ends < 10
+    bookmark(qtbot, opened, 3.0, 6.0, "noise")
+    opened.axis.clear()
+    settle()
+    wide = plot.columns * 3.0 / 12.0
+    assert bar() - ends == pytest.approx(3 * wide + 6, rel=0.05), "and a small tick where it begins"
+    x = plot.columns * 4.0 / 12.0
+    assert row.names_at(x) == "noise"
+    assert row.names_at(x - wide) == ""
+    at = plot.mapFromScene(row.mapToScene(x, 10.0))
+    QApplication.sendEvent(plot.viewport(), QHelpEvent(QEvent.Type.ToolTip, at, plot.viewport().mapToGlobal(at)))
+    assert QToolTip.text() == "noise"
+    above = QPoint(at.x(), at.y() - 40)
+    QApplication.sendEvent(plot.viewport(), QHelpEvent(QEvent.Type.ToolTip, above, plot.viewport().mapToGlobal(above)))
+    timeline = opened.desk.views["timeline"]
+    assert isinstance(timeline, TimelineView)
+    opened.desk.docks.open("timeline")
+    settle()
+    (there,) = timeline.wall.named_ranges()
+    assert (there.first, there.last) == pytest.approx((timeline.wall.seconds_at(3.0), timeline.wall.seconds_at(6.0)))
+    assert there.first != pytest.approx(3.0)
+
+
+def test_a_copy_by_hand_of_the_bookmarks_of_another_session_is_not_taken(
+    qtbot: QtBot, opened: MainWindow, finished: Path, sample: Path, tmp_path: Path
+) -> None:
+    bookmark(qtbot, opened, 1.0, 2.0, "of this one")
+    other = Path(shutil.copyfile(sample, tmp_path / "other.asrs"))
+    shutil.copyfile(sidecar(finished), sidecar(other))
+    opened.open_session(other)
+    assert "another session" in errors(opened)[0]
+    assert texts(opened) == []
