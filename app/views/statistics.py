@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
-
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QPen
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.charts.scale import count, milliseconds, steps
-from app.charts.still import LINE, StillPlot, small_metrics
+from app.charts.scale import count, milliseconds
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import describe, set_tip
-from app.style.theme import theme
+from app.views.histogram import Histogram
 from app.views.scope import Scope
 from app.views.stage_texts import ratio_text
 from app.views.table_twin import Table
@@ -25,76 +19,8 @@ from app.widgets import ChoiceBox, Elided
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
-"""Pixels around the histogram: counts, texts of the percentiles, ms and their title."""
-
 AROUND = 40.0
 """Frames shown on both sides of one that is gone to."""
-
-
-class Histogram(StillPlot):
-    """Frames over their time, and lines at the percentiles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown: Statistics | None = None
-        self.setMinimumHeight(120)
-
-    def show_statistics(self, shown: Statistics | None) -> None:
-        """Show another distribution."""
-        self._shown = shown
-        self.rebuild()
-
-    def build(self) -> None:
-        """Draw axes, bars and percentiles."""
-        shown = self._shown
-        area = QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
-        if shown is None or area.width() < 20 or area.height() < 20:
-            return
-        most = max(1, int(shown.counts.max()))
-        least, end = float(shown.edges[0]), float(shown.edges[-1])
-
-        def x_of(value: float) -> float:
-            return area.left() + (min(value, end) - least) / (end - least) * area.width()
-
-        def y_of(value: float) -> float:
-            return area.bottom() - value / most * area.height()
-
-        left = [(y_of(v), count(v)) for v in steps(0, most, 4) if v == int(v)]
-        wanted = max(3, int(area.width() / 45))
-        bottom = [(x_of(v), f"{v:.6g}") for v in steps(least, end, wanted)]
-        self.frame(area, left, bottom)
-        bars = [
-            QRectF(
-                QPointF(x_of(low), y_of(number)),
-                QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()),
-            )
-            for (low, high), number in zip(pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True)
-            if number
-        ]
-        self.bars(bars, theme().color("accent"))
-        self._lines(shown, area, x_of)
-        title = QRectF(area.left(), self.height() - LINE, area.width(), LINE)
-        self.text(self.tr("ms of a frame"), title)
-        self.text(
-            self.tr("frames"),
-            QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
-            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
-        )
-
-    def _lines(self, shown: Statistics, area: QRectF, x_of: Callable[[float], float]) -> None:
-        """Lines at the percentiles, with texts that give way to each other."""
-        metrics = small_metrics()
-        for title, value in zip(QUANTILES, shown.quantiles, strict=True):
-            x = round(x_of(value)) + 0.5
-            pen = QPen(theme().color("text"), 1, Qt.PenStyle.DashLine)
-            self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
-            text = f"{title} {milliseconds(value)}"
-            wide = metrics.horizontalAdvance(text) + 6
-            x = min(max(x, area.left() + wide / 2), self.width() - wide / 2)
-            rows = (QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1))
-            if (box := self.free(rows)) is not None:
-                self.text(text, box, token="text")
 
 
 class StatisticsView(View):

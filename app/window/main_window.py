@@ -285,6 +285,12 @@ class MainWindow(FirstWindow):
 
         confirmation.confirm(self, stage)
 
+    def audit(self) -> None:
+        """Compare scores and words of the session's configuration with exact scoring."""
+        from app.window import audit
+
+        audit.audit(self)
+
     def calibrate(self) -> None:
         """Measure the roofs of this machine, and show them."""
         from app.window import calibration
@@ -316,11 +322,11 @@ class MainWindow(FirstWindow):
         comparison.compare_with(self)
 
     def explain_unavailable_reason(self) -> str | None:
-        """Why no stage can be explained now, or None."""
+        """Why no session can be decoded again now (explained, confirmed, audited), or None."""
         if not self.when.has_finished_session():
-            return self.tr("A stage is explained from a finished session; stop the run or open one.")
+            return self.tr("That needs a finished session; stop the run or open one.")
         if not self.when.is_idle():
-            return self.tr("A run is under way, which explaining a stage would disturb.")
+            return self.tr("A run is under way, which that would disturb.")
         return self.runs.other_run()
 
     def open_keys(self) -> None:

@@ -154,6 +154,13 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
         ),
         add(
+            "run.audit",
+            tr("Audit: what this configuration costs in scores and words"),
+            w.audit,
+            enabled=Condition(w.explain_unavailable_reason),
+            help=tr("Decodes the session's audio with its configuration and with exact scoring"),
+        ),
+        add(
             "run.calibrate",
             tr("Measure the roofs of this machine"),
             w.calibrate,
