@@ -172,14 +172,14 @@ class WordsView(ChartView[WordsModel]):
         session, seconds = self.snapshot.session, (model.first_s, model.last_s)
         over = session.state != "recording"
         utterances = (one for one in session.utterances if one.done or over)
-        frames = [second / FRAME_S for second in seconds]
-        chunks = list(islice(chunks_of(utterances, int(frames[0]), math.ceil(frames[1])), KEPT))
+        first, last = model.first_s / FRAME_S, model.last_s / FRAME_S
+        chunks = list(islice(chunks_of(utterances, int(first), math.ceil(last)), KEPT))
         missing = self.spectra.missing(chunks)
         if missing and not self._reading.busy:
             self._reading.start(self.spectra.read(missing[:READ_AT_ONCE]))
         self.remark.show_text(self.spectra.reason(chunks), area)
         if not self.remark.text:
-            levels = self.spectra.levels(chunks, column_edges(*frames, len(model.low)))
+            levels = self.spectra.levels(chunks, column_edges(first, last, len(model.low)))
             self.spectrogram.show_levels(levels, seconds, area, height)
             ends = (TOP_HZ, area.top() + 4), (0.0, area.bottom() - 4)
             self.plot.set_ticks([(height - y, self.tr("{0} kHz").format(f"{hz / 1000:.0f}")) for hz, y in ends])

@@ -109,6 +109,7 @@ def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
 def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
     """What is selected, or else what is in view: the same in the sentence, the note and the figures."""
     opened.desk.docks.float_or_dock("work")  # it lay behind the cost
+    opened.desk.docks.go_to("cost")
     cost, work = opened.desk.views["cost"], opened.desk.views["work"]
 
     def texts() -> list[str]:
