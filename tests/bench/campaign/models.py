@@ -32,9 +32,9 @@ OPTIONS = (
 )
 
 
-def run(form: str) -> tuple[str, ...]:
+def run(form: str, own_graph: bool) -> tuple[str, ...]:
     """A run with the folder `model` as its acoustic model, as it is or derived from, over words of its phones."""
-    words = ("--set", "graph.dictionary=words.dict", "--set", "graph.grammar=words.gram")
+    words = () if own_graph else ("--set", "graph.dictionary=words.dict", "--set", "graph.grammar=words.gram")
     chosen = ("--set", f"model={form}", "--set", "model_directory=model", "--audio", SPEECH)
     return "run", "--preset", "gmm", *chosen, *words, "--no-profile", "--json"
 
@@ -92,4 +92,4 @@ def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
         seed = rng.randrange(1 << 30)
         make = functools.partial(damaged, name=name, damage=damage, seed=seed)
         form = rng.choice(("ptm", "continuous"))
-        yield Attack(f"model, {name}: {damage.__name__} ({seed})", make, (run(form),))
+        yield Attack(f"model, {name}: {damage.__name__} ({seed})", make, (run(form, name in KALDI),))
