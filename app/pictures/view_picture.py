@@ -79,14 +79,18 @@ class ViewPicture(QWidget):
         lines = QVBoxLayout()
         lines.setSpacing(1)
         for text in caption:
-            lines.addWidget(CaptionLine(text))
+            line = CaptionLine(text)
+            # A layout that is resized does not make room for lines that are wrapped.
+            line.setMinimumHeight(line.heightForWidth(width - 2 * MARGIN))
+            lines.addWidget(line)
         column.addLayout(lines)
 
 
 def _columns(views: Sequence[View], width: int) -> QLayout:
     """The views as on the desk, or one below the other where there is one column of them or little room."""
     for view in views:
-        view.setMinimumHeight(max(view.least_in_picture, round(VIEWS[view.id].height * SMALLEST)))
+        least = view.least_in_picture or view.minimumSizeHint().height()
+        view.setMinimumHeight(max(least, round(VIEWS[view.id].height * SMALLEST)))
     places = {view.id: VIEWS[view.id].column for view in views}
     right = [view for view in views if places[view.id] == "right"]
     middle = [view for view in views if places[view.id] != "right"]

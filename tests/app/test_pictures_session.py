@@ -111,6 +111,8 @@ def test_seconds_are_written_as_they_are_read() -> None:
         (["--scale", "many"], "--scale must be a number"),
         (["--scale", "100"], "scale is 0.25 to 8"),
         (["--size", "130x130"], "needs at least"),
+        (["--view", "system", "--size", "400x240"], "needs at least 400×"),
+        (["--view", "statistics", "--size", "900x240"], "needs at least 900×"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_on_the_command_line(
@@ -335,7 +337,7 @@ def flipped(recording: Callable[..., Recording]) -> Path:
     [
         ({"at_s": 5.0}, None),
         ({"at_s": 5.8}, "preparing …"),
-        ({"at_s": 6.5}, "other speech"),
+        ({"at_s": 6.5}, "no comparison yet"),
         ({}, "no difference · ±0.0 points (n = 6 words)"),
         ({"select": ("1..3",)}, None),
         ({"select": ("7..12",)}, "no difference · ±0.0 points (n = 6 words)"),
