@@ -111,8 +111,8 @@ def test_seconds_are_written_as_they_are_read() -> None:
         (["--scale", "many"], "--scale must be a number"),
         (["--scale", "100"], "scale is 0.25 to 8"),
         (["--size", "130x130"], "needs at least"),
-        (["--view", "system", "--size", "400x240"], "needs at least 400×"),
-        (["--view", "statistics", "--size", "900x240"], "needs at least 900×"),
+        (["--view", "system", "--size", "400x300"], "needs at least 400×"),
+        (["--view", "statistics", "--size", "400x300"], "needs at least 400×"),
     ],
 )
 def test_what_cannot_be_is_one_sentence_on_the_command_line(
