@@ -10,7 +10,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -89,7 +91,7 @@ def system_model(
     over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
     panels = []
     for names in _lanes(session):
-        found = [(name, _held(session, name, end)) for name in names]
+        found = [(name, _held_once(session, name, end)) for name in names]
         curves = tuple(_curve(session, name, one, edges, over[:2]) for name, one in found if one is not None)
         if curves:
             panels.append(Panel(curves, _scale(curves, before)))
@@ -141,14 +143,33 @@ class Held:
             mean = np.clip(mean, low, high)
         return low, high, mean
 
+    @cached_property
+    def _area(self) -> tuple[F64, F64]:
+        """Frames where a value begins, and the last end; the sum of all values up to each of them."""
+        area = np.append(0.0, np.cumsum(self.value * (self.end - self.begin)))
+        return np.append(self.begin, self.end[-1:]), area
+
     def mean(self, left: F64, right: F64) -> F64:
         """Mean from each frame of `left` to that of `right`; NaN where nothing holds."""
-        at = np.append(self.begin, self.end[-1:])
-        area = np.append(0.0, np.cumsum(self.value * (self.end - self.begin)))
+        at, area = self._area
         width = np.clip(right, at[0], at[-1]) - np.clip(left, at[0], at[-1])
         with np.errstate(invalid="ignore", divide="ignore"):
             found: F64 = (np.interp(right, at, area) - np.interp(left, at, area)) / width
         return np.where(width > 0, found, np.nan)
+
+
+_known: WeakKeyDictionary[Session, dict[str, tuple[object, Held | None]]] = WeakKeyDictionary()
+"""By name, what was recorded when it was worked out, and what came of it: an hour has tens of thousands of readings."""
+
+
+def _held_once(session: Session, name: str, end: int) -> Held | None:
+    """`_held`, worked out again only when something has been recorded since."""
+    readings = sum(len(session.samples(each)[0]) for each in session.sample_names)
+    state = session.generation, len(session.spans), readings, end, cores(session)
+    known = _known.setdefault(session, {})
+    if name not in known or known[name][0] != state:
+        known[name] = state, _held(session, name, end)
+    return known[name][1]
 
 
 def _held(session: Session, name: str, end: int) -> Held | None:
