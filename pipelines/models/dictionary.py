@@ -2,7 +2,8 @@
 
 One pronunciation per line, `word PH ON ES`; alternates are `word(2)`, `word(3)`. Lines that begin
 with `;;;` or `##` are comments, and so is what follows a `#` behind the phones. The filler list
-(`noisedict`) has the same format; its words never appear in a transcript.
+(`noisedict`) has the same format; its words never appear in a transcript. Numbers before the phones, as in Kaldi's
+`lexiconp.txt` and the dictionaries of the Montreal Forced Aligner, are probabilities and left out.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
 JOINERS = "\u200c\u200d"
 """Characters that do not show and that words of many scripts need."""
 _COMMENT = (";;;", "##")
+_PROBABILITY = re.compile(r"\d*\.\d+(?:[eE][-+]?\d+)?")
 _STRESSED = re.compile(r"[A-Z]+[0-2]")
 """A vowel of cmudict as CMU publishes it: AH0 is not stressed, AH1 and AH2 are."""
 
@@ -46,11 +48,12 @@ class DictionaryError(BadInput):
 class Dictionary:
     """Word -> its pronunciations (phone names), in the order of the file, without repetitions.
 
-    `path` is the file it was read from, None where it was made otherwise.
+    `path` is the file it was read from, None where it was made otherwise. `has_probabilities`: they are left out.
     """
 
     pronunciations: dict[str, tuple[Pronunciation, ...]]
     path: Path | None = None
+    has_probabilities: bool = False
 
     @property
     def _name(self) -> str:
@@ -156,12 +159,16 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
             f"{name} has {len(lines):,} lines; a dictionary of more than {MAX_PRONUNCIATIONS:,} is not read."
         )
     found: dict[str, list[Pronunciation]] = {}
+    has_probabilities = False
     for number, line in enumerate(lines, start=1):
         word, *phones = fields(line) or [""]
         if not word or line.startswith(_COMMENT):
             continue
         if "#" in phones:
             del phones[phones.index("#") :]
+        while phones and _PROBABILITY.fullmatch(phones[0]):
+            has_probabilities = True
+            del phones[0]
         if not phones:
             raise DictionaryError(f"{name}, line {number}: a word and its phones should stand here.")
         if printable(word, JOINERS) != word:
@@ -174,7 +181,7 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
         found.setdefault(word, []).append(tuple(map(sys.intern, phones)))
     if not found:
         raise DictionaryError(f"{name} holds no pronunciation.")
-    return Dictionary({word: tuple(dict.fromkeys(prons)) for word, prons in found.items()}, file)
+    return Dictionary({w: tuple(dict.fromkeys(prons)) for w, prons in found.items()}, file, has_probabilities)
 
 
 def default_path() -> Path:

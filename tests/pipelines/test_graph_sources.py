@@ -179,6 +179,14 @@ def test_the_dictionary_that_cmu_publishes_is_read(tmp_path):
         by_grammar(tmp_path, "go G OX1\n", "go\n")
 
 
+def test_probabilities_of_pronunciations_are_left_out_and_noted(tmp_path):
+    dictionary = "go 0.9 G OW\nten 0.99 0.5 1.02 1.0 T EH N\nten 1.0e-3 T AH N\n"
+    found = by_language(tmp_path, dictionary, "go", "ten")
+    assert found.dictionary["go"] == (("G", "OW"),)
+    assert found.dictionary["ten"] == (("T", "EH", "N"), ("T", "AH", "N"))
+    assert found.notes == ("probabilities of pronunciations in the dictionary are left out",)
+
+
 def test_missing_words_of_a_grammar_are_shown_as_written(tmp_path):
     with pytest.raises(DictionaryError, match=r"own.dict does not pronounce: 'NULIS', 'Vienas'\."):
         by_grammar(tmp_path, PLAIN, "go NULIS\nVienas NULIS\n")

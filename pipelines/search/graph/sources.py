@@ -155,6 +155,8 @@ class _Entries:
                 "stress digits of the dictionary are left out, as the acoustic model has no phones with them: "
                 f"{_named(stressed)}"
             )
+        if self._words.has_probabilities:
+            notes.append("probabilities of pronunciations in the dictionary are left out")
         if self._lacking:
             notes.append(f"fillers whose phones the acoustic model lacks are left out: {_named(self._lacking)}")
         return words, notes
