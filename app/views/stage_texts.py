@@ -37,9 +37,9 @@ def before_text(model: BreakdownModel) -> str:
     """Show the baseline, pinned or the same speech with the settings before, and the difference."""
     if model.pinned is not None and model.before_wall_ms is not None:
         first, last = (clock(frame * FRAME_S, 2) for frame in model.pinned)
-        text = tr("pale bars: baseline {0} – {1}, {2} ms · here {3}")
         ratio = ratio_text(model.wall_ms, model.before_wall_ms)
-        return text.format(first, last, milliseconds(model.before_wall_ms), ratio)
+        text = tr("{0} baseline {1} – {2} (pale: {3} ms)")
+        return text.format(ratio, first, last, milliseconds(model.before_wall_ms))
     effect = model.effect
     if effect is None:
         return ""

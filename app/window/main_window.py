@@ -377,11 +377,12 @@ class MainWindow(FirstWindow):
         self.actions_.refresh()
 
     def _on_bookmarks(self) -> None:
-        from app.window.actions.bookmarks import register_bookmarks
+        from app.window.actions.selection import register_bookmarks
 
         if self._desk is not None:
             register_bookmarks(self.actions_, self)
-            self._on_layouts()  # they stand below the bookmarks in the menu
+            self.menus.fill()
+            self.actions_.refresh()
 
     def _show_recording(self) -> None:
         if not self.when.is_running():

@@ -37,6 +37,8 @@ class PlaylistDialog(QDialog):
         self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setSpacing(2)
         files, folder = Button(self.tr("Add files…")), Button(self.tr("Add a folder…"))
         self.up, self.down = Button(self.tr("Up")), Button(self.tr("Down"))
         self.remove = Button(self.tr("Remove"))

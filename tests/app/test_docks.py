@@ -368,7 +368,7 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     assert list(bar) == ["File", "Run", "View", "Help"]
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
-    assert list(inside) == ["Go to", "Panels", "Bookmarks", "Layouts"]
+    assert list(inside) == ["Selection", "Go to", "Panels", "Layouts"]
     titles = [entry.load().title for entry in VIEWS.values()]
     assert [a.text() for a in inside["Panels"].actions()][: len(VIEWS) + 1] == ["Pipeline", *titles]
     opened.layouts.save("mine")

@@ -15,7 +15,7 @@ from app.style.theme import theme
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry
-from app.window.actions.bookmarks import ask_note, register_bookmarks
+from app.window.actions.selection import register_bookmarks, selection_actions
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -41,7 +41,7 @@ def mouse_rows() -> tuple[tuple[str, str], ...]:
 
 def register(actions: Registry, window: MainWindow) -> None:
     """Register the actions of ``window`` that need no views."""
-    for action in (*_file(window), *_run(window), *_help(window), *_view(window)):
+    for action in (*_file(window), *_run(window), *_help(window), *_view(window), *selection_actions(window)):
         actions.add(action)
 
 
@@ -256,50 +256,6 @@ def _view(w: MainWindow) -> list[Action]:
         again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), keys=("A",)),
         again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), keys=("D",)),
         add("view.fit", tr("Show everything"), axis.fit, keys=("F", "0")),
-        add("view.select", tr("Select this utterance"), playhead.select_utterance, keys=("U",)),
-        add(
-            "view.from",
-            tr("Select from the cursor on"),
-            partial(playhead.select_from, True),
-            keys=("I",),
-        ),
-        add(
-            "view.to",
-            tr("Select up to the cursor"),
-            partial(playhead.select_from, False),
-            keys=("O",),
-        ),
-        again(
-            "view.back",
-            tr("Back: selection and range"),
-            w.history.back,
-            keys=("Alt+Left",),
-            enabled=Condition(w.history.back_unavailable_reason),
-        ),
-        again(
-            "view.forward",
-            tr("Forward: selection and range"),
-            w.history.forward,
-            keys=("Alt+Right",),
-            enabled=Condition(w.history.forward_unavailable_reason),
-        ),
-        add(
-            "bookmark.add",
-            tr("Bookmark the selection…"),
-            partial(ask_note, w),
-            keys=("Ctrl+B",),
-            enabled=w.when.has_selection,
-            help=tr("Keeps the range with a note next to the session; of a bookmark, changes the note"),
-        ),
-        add(
-            "view.pin",
-            tr("Pin the selection as baseline"),
-            lambda: axis.pin(axis.selected),
-            keys=("Shift+B",),
-            enabled=w.when.has_selection,
-            help=tr("Breakdown and statistics show what is selected next as a multiple of it"),
-        ),
-        add("view.unpin", tr("Unpin the baseline"), lambda: axis.pin(None), enabled=w.when.has_baseline),
         add(
             "view.window",
             tr("Auto-scroll with the cursor"),

@@ -14,8 +14,8 @@ from app.window.actions.actions import ALWAYS, SUBMENU, Registry
 BEGIN_A_PART = frozenset(
     (
         *("file.open", "file.copy", "file.export", "file.quit"),
-        *("view.previous", "view.zoom_in", "view.select", "view.back", "view.window", "page.welcome"),
-        *("run.undo", "theme.toggle", "panel.alone", "layout.save", "bookmarks.delete", "help.terms", "help.about"),
+        *("view.previous", "view.zoom_in", "view.back", "view.pin", "bookmark.add", "view.window", "page.welcome"),
+        *("run.undo", "theme.toggle", "panel.alone", "layout.save", "bookmarks.go.1", "help.terms", "help.about"),
     )
 )
 """Actions that stand below a line in their menu."""

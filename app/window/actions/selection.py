@@ -1,0 +1,87 @@
+"""The actions about the selection: select, back and forward, bookmark it and go to a bookmark, pin it as baseline."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication
+
+from app.model.conditions import Condition
+from app.style.plain_text import TextQuestion, text_question
+from app.window.actions.actions import SUBMENU, Action, Registry
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+tr = partial(QCoreApplication.translate, "selection")
+
+OF_SESSION: Final = "bookmarks."  # Ids of the actions about the bookmarks of a session begin so
+
+NOTE_WIDTH: Final = 440  # Pixels of the question for a note
+
+
+def selection_actions(w: MainWindow) -> list[Action]:
+    """The actions that are there whatever session is shown."""
+    add, when = partial(Action, group=_group()), w.when
+    axis, playhead, history = w.axis, w.playhead, w.history
+    selects = partial(add, enabled=when.has_session)
+    step, uses = partial(add, repeats=True), partial(add, enabled=when.has_selection)
+    back, forward = history.back_unavailable_reason, history.forward_unavailable_reason
+    from_here = partial(partial, playhead.select_from)
+    return [
+        selects("view.select", tr("Select this utterance"), playhead.select_utterance, keys=("U",)),
+        selects("view.from", tr("Select from the cursor on"), from_here(True), keys=("I",)),
+        selects("view.to", tr("Select up to the cursor"), from_here(False), keys=("O",)),
+        step("view.back", tr("Back: selection and range"), history.back, keys=("Alt+Left",), enabled=Condition(back)),
+        step(
+            "view.forward",
+            tr("Forward: selection and range"),
+            history.forward,
+            keys=("Alt+Right",),
+            enabled=Condition(forward),
+        ),
+        uses(
+            "view.pin",
+            tr("Pin the selection as baseline"),
+            lambda: axis.pin(axis.selected),
+            keys=("Shift+B",),
+            help=tr("Breakdown and statistics show what is selected next as a multiple of it"),
+        ),
+        add("view.unpin", tr("Unpin the baseline"), lambda: axis.pin(None), enabled=when.has_baseline),
+        uses(
+            "bookmark.add",
+            tr("Bookmark the selection…"),
+            partial(ask_note, w),
+            keys=("Ctrl+B",),
+            help=tr("Keeps the range with a note next to the session; of a bookmark, changes the note"),
+        ),
+    ]
+
+
+def register_bookmarks(actions: Registry, w: MainWindow) -> None:
+    """Register the actions about the bookmarks of the session shown, in place of those that were."""
+    for old in [action.id for action in actions if action.id.startswith(OF_SESSION)]:
+        actions.remove(old)
+    add, can = partial(Action, group=_group()), Condition(w.bookmarks.delete_unavailable_reason)
+    actions.add(add(f"{OF_SESSION}delete", tr("Delete this bookmark"), w.bookmarks.delete, enabled=can))
+    for number, one in enumerate(w.bookmarks.all, start=1):
+        text = tr("Go to bookmark: {0}").format(one.note)
+        actions.add(add(f"{OF_SESSION}go.{number}", text, partial(w.bookmarks.go_to, one)))
+
+
+def ask_note(w: MainWindow) -> TextQuestion | None:
+    """Ask for the note of what is selected now."""
+    frames, known = w.axis.selected_frames, w.bookmarks.selected
+    if frames is None:
+        return None
+    dialog = text_question(w, tr("Bookmark"), tr("Note"), "" if known is None else known.note)
+    dialog.resize(NOTE_WIDTH, dialog.sizeHint().height())
+    dialog.textValueSelected.connect(partial(w.bookmarks.add, frames))
+    dialog.finished.connect(dialog.deleteLater)
+    dialog.open()
+    return dialog
+
+
+def _group() -> str:
+    return f"{tr('View')}{SUBMENU}{tr('Selection')}"
