@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli import _output, _pipeline, _recorded, compare
+from profiler.errors import BadInput
 
 REPEATS = 10  # Enough to find 5 % in one stage (tests/bench/ab_validation.py)
 LOOKS = 4  # From 10 repeats to 64, doubled: a level of 5 % is shared out among them (Bonferroni)
@@ -74,20 +75,25 @@ def run(arguments: argparse.Namespace) -> int:
         assignments[1] = {key: settings.get(b, key) for key in differences(a, b)} | assignments[1]
     control, out = Control(), request.out
     assert out is not None
-    with _output.Progress() as progress, signals.stopping(control.stop) as stop:
-        order = Interleaved(
-            Arm(a, assignments[0]),
-            Arm(b, assignments[1]),
-            arguments.repeat,
-            progress=progress,
-            cancelled=lambda: control.stopping,
-            most=arguments.until_decided,
-            decided=lambda: _decided(out),
-        )
-        outcome = execute(request, control, progress, order=order)
-    status = _pipeline.status(outcome, stop)
-    with closing(Session.open(out)) as session:
-        tree = compare.report(session, frames=arguments.json)
+    try:
+        with _output.Progress() as progress, signals.stopping(control.stop) as stop:
+            order = Interleaved(
+                Arm(a, assignments[0]),
+                Arm(b, assignments[1]),
+                arguments.repeat,
+                progress=progress,
+                cancelled=lambda: control.stopping,
+                most=arguments.until_decided,
+                decided=lambda: _decided(out),
+            )
+            outcome = execute(request, control, progress, order=order)
+        status = _pipeline.status(outcome, stop)
+        with closing(Session.open(out)) as session:
+            tree = compare.report(session, frames=arguments.json)
+    except BadInput:
+        if arguments.out is None:  # nobody has named it, and it has nothing to compare
+            out.unlink(missing_ok=True)
+        raise
     tree["warnings"] += chosen.notes
     if arguments.until_decided and tree["overall"]["verdict"] == UNDECIDED:
         tree["warnings"].append(f"Nothing is decided after {tree['repeats']} repeats of each arm.")
@@ -102,7 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _decided(path: Path) -> bool:
     """Whether the repeats recorded so far say which arm is faster, or that neither is."""
     from profiler.analysis.comparison.compare import LEVEL, NO_DIFFERENCE, compare
-    from profiler.errors import BadInput
     from profiler.session.reader import Session
 
     try:

@@ -155,6 +155,22 @@ def test_sessions_are_run_again_in_turns(ab: tuple[dict, Path], plain: list[Path
     assert "audio.channel says what is decoded; both arms need the same." in done.stderr
 
 
+def test_what_cannot_be_compared_leaves_no_session(
+    plain: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sessions"
+    monkeypatch.setenv("ASRSCOPE_SESSIONS", str(folder))
+    assert "grammar" in refused_after_progress("ab", "--session", plain[0], "--b", "graph.grammar=/dev/null")
+    assert list(folder.iterdir()) == []
+
+
+def refused_after_progress(*words: str | Path) -> str:
+    """The sentence that comes after what was prepared."""
+    done = here(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr.strip().splitlines()[-1]
+
+
 def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
     done = here("compare", plain[0])
     assert done.returncode == 2
