@@ -47,25 +47,25 @@ class Block:
     verdict: str = ""
 
 
-def icicle_model(found: Breakdown) -> tuple[Block, ...]:
+def icicle_model(costs: Breakdown) -> tuple[Block, ...]:
     """The blocks of a breakdown, each above those that it consists of; empty without any time.
 
     Groups and stages are in the order of the pipeline; what no stage covers is a stage of the overhead.
     """
-    if found.wall_ns <= 0:
+    if costs.wall_ns <= 0:
         return ()
-    frames = max(1, found.last_frame - found.first_frame)
+    frames = max(1, costs.last_frame - costs.first_frame)
 
     def block(level: int, first_ns: float, ns: float, name: str, *keys: str) -> Block:
-        wall = found.wall_ns
+        wall = costs.wall_ns
         return Block(level, first_ns / wall, ns / wall, ns / frames * 1e-6, name, *keys)
 
     def blocks() -> Iterator[Block]:
-        yield block(WHOLE, 0.0, found.wall_ns, "whole frame")
+        yield block(WHOLE, 0.0, costs.wall_ns, "whole frame")
         at = 0.0
         for group in GROUPS:
-            rows = [row for row in found.stages if row.group == group and row.share is not None]
-            between = max(found.between_ns, 0.0) if group == OVERHEAD else 0.0
+            rows = [row for row in costs.stages if row.group == group and row.share is not None]
+            between = max(costs.between_ns, 0.0) if group == OVERHEAD else 0.0
             whole = sum(row.time_ns for row in rows) + between
             if whole <= 0:
                 continue

@@ -115,7 +115,7 @@ def _stages(
 
 
 def level_of(size: float, caches: Sequence[int]) -> str:
-    """The first cache (bytes of each, from the first level on) that so many bytes fit into; empty without any known."""
+    """The first cache (bytes of each, from the first level on) into which a size fits; empty without any known."""
     if not caches:
         return ""
     return next((f"L{level}" for level, most in enumerate(caches, start=1) if size <= most), MEMORY)
