@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.style.plain_text import add_entry, breakable, new_menu
-from profiler.plain import one_line
+from profiler.plain import SHOWN_CHARACTERS, one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
@@ -32,6 +32,9 @@ ROW = 24
 
 MEASURED_ROWS = 60
 """Rows whose texts decide the width of a column: those in view and some more."""
+
+LEAST_WRAPPED = 100
+"""Width of a column of sentences in pixels, at least: a narrower table scrolls sideways."""
 
 AIR = 6
 """Horizontal padding of a column's text in pixels, in addition to that of the style."""
@@ -48,6 +51,9 @@ class TableModel(QAbstractTableModel):
 
     texts = False
     """Whether all cells are texts, also those that look like numbers."""
+
+    longest = SHOWN_CHARACTERS
+    """Characters of a cell; of a longer text the middle is left out."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,7 +122,7 @@ class TableModel(QAbstractTableModel):
         if role == DISPLAY:
             if value is None:
                 return ""
-            return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
+            return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), self.longest)
         number = isinstance(value, (int, float)) or _numeric(value)
         return RIGHT if number and not self.texts else LEFT
 
@@ -239,6 +245,8 @@ class TableTwin(QTableView):
                 self.first.setColumnHidden(column, column > 0)
             width = self.columnWidth(0)
             self.first.setColumnWidth(0, width)
+            for row in range(self._model.rowCount() if self._wraps else 0):
+                self.first.setRowHeight(row, self.rowHeight(row))
             self.first.horizontalHeader().setFixedHeight(self.horizontalHeader().height())
             height = self.viewport().height() + self.horizontalHeader().height()
             self.first.setGeometry(self.frameWidth(), self.frameWidth(), width, height)
@@ -290,21 +298,23 @@ class TableTwin(QTableView):
         self.setWordWrap(True)
         self.setItemDelegate(_Breaking(self))
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
         header = self.horizontalHeader()
         columns = header.count()
         if self._wraps:
-            wrapping = {column % columns for column in self._wraps if columns}
-            for column in range(columns):
-                if column in wrapping:
-                    header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-                else:
-                    width = max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
-                    header.resizeSection(column, width + AIR)
-            self.resizeRowsToContents()  # they are as high as the new widths want them
+            wrapping = [column % columns for column in self._wraps if columns]
+            others = [column for column in range(columns) if column not in wrapping]
+            for column in others:
+                width = max(self.sizeHintForColumn(column), header.sectionSizeHint(column))
+                header.resizeSection(column, width + AIR)
+            room = self.viewport().width() - sum(header.sectionSize(column) for column in others)
+            for place, column in enumerate(wrapping):
+                # Edges at whole pixels, so that all the room is taken.
+                width = room * (place + 1) // len(wrapping) - room * place // len(wrapping)
+                header.resizeSection(column, max(width, LEAST_WRAPPED))
+            self.resizeRowsToContents()
             return
         widths = [
             max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR for column in range(columns)

@@ -22,7 +22,7 @@ from app.layout import REST, Scrolled, lay_out
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
-from app.style.plain_text import Button, Wrapped, describe, literal, set_title
+from app.style.plain_text import LONGEST_LINE, Button, Wrapped, describe, literal, set_title
 from app.views.table_twin import Table, TableModel, TableTwin
 from profiler.process import children
 
@@ -113,6 +113,7 @@ class CommandDialog(QDialog):
         twin = TableTwin(model)
         describe(twin, title)
         if wraps:
+            model.longest = LONGEST_LINE
             twin.wrap_columns(*wraps)
         model.replace(*table)
         self.add_widget(twin, stretch)

@@ -107,3 +107,31 @@ def test_its_menu_copies(table: TableTwin) -> None:
     assert QGuiApplication.clipboard().text().splitlines()[1].startswith("compute\t")
     entries["Copy table"].trigger()
     assert len(QGuiApplication.clipboard().text().splitlines()) == 5
+
+
+def test_sentences_share_the_room_and_are_whole(qtbot: QtBot) -> None:
+    model = TableModel()
+    model.longest = 1000
+    words = " ".join(["leisure"] * 60)  # 479 characters
+    table = TableTwin(model)
+    model.setParent(table)
+    qtbot.addWidget(table)
+    table.wrap_columns(1, -1)
+    model.replace(["utterance", "A", "B"], [["one", words, "no"], ["two", "yes", words]])
+    table.resize(600, 300)
+    table.show()
+    width = [table.columnWidth(number) for number in range(3)]
+    assert abs(width[1] - width[2]) <= 1
+    assert sum(width) == table.viewport().width()
+    line = table.fontMetrics().lineSpacing()
+    least = table.fontMetrics().horizontalAdvance(words) / width[1] * line
+    assert all(table.rowHeight(row) >= least for row in (0, 1))
+    assert model.text(range(2)).count(words) == 2
+
+    table.resize(200, 300)
+    assert [table.columnWidth(number) for number in (1, 2)] == [100, 100]
+    bar = table.horizontalScrollBar()
+    assert bar.maximum() > 0
+    bar.setValue(bar.maximum())
+    assert table.first.isVisible()
+    assert [table.first.rowHeight(row) for row in (0, 1)] == [table.rowHeight(row) for row in (0, 1)]
