@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profiler.arrays import F32
 
 LONGEST_S: Final = 600.0
-"""A recording ends by itself after so many seconds: one that was forgotten must not fill the disk."""
+"""A recording ends by itself after this time: one that was forgotten must not fill the disk."""
 
 SILENCE: Final = 1e-4
 """Peak below which a recording counts as silent (−80 dB of full scale)."""

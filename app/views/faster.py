@@ -139,8 +139,8 @@ class FasterView(StageView):
                 if change == before:
                     self.tree.setCurrentItem(below)
         self.tree.expandAll()
-        if self.tree.currentItem() is None:
-            self.tree.setCurrentItem(self.tree.topLevelItem(0))
+        if self.tree.currentItem() is None and (first := self.tree.topLevelItem(0)) is not None:
+            self.tree.setCurrentItem(first)
 
     def _fill(self) -> None:
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -131,10 +131,10 @@ class Explanation(CommandDialog):
         return rows
 
 
-def _chart(ways: Sequence[Variant]) -> Chart:
+def _chart(variants: Sequence[Variant]) -> Chart:
     """A bar for each variant, with the middle half of its rounds."""
-    values, low, high = (tuple(getattr(way, name) for way in ways) for name in ("us_per_frame", "low", "high"))
-    names = tuple(way.name for way in ways)
+    values, low, high = (tuple(getattr(one, name) for one in variants) for name in ("us_per_frame", "low", "high"))
+    names = tuple(one.name for one in variants)
     return Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))
 
 

@@ -57,6 +57,7 @@ class MicrophoneDialog(QDialog):
         self._timer = QTimer(self)
         self._timer.setInterval(DRAIN_MS)
         self._timer.timeout.connect(self._drain)
+        self.finished.connect(lambda _: self._give_up())
 
     def _press(self) -> None:
         """Begin to record, or finish and decode."""
@@ -100,13 +101,12 @@ class MicrophoneDialog(QDialog):
             self.accept()
             self._decode(recording.path)
 
-    def done(self, result: int) -> None:
+    def _give_up(self) -> None:
         """However it is closed, by Escape too: a recording that was not finished is removed."""
         self._timer.stop()
         recording, self._recording = self._recording, None
         if recording is not None:
             recording.give_up()
-        super().done(result)
 
 
 def record(window: MainWindow) -> MicrophoneDialog | None:

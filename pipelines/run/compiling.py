@@ -1,7 +1,7 @@
 """Compiles the kernels of front end and scoring in a child process, while this one builds the search graph.
 
-Only once for each kind of model: the child leaves a mark beside the kernels that numba keeps. It ends when its standard
-input closes, so that it never outlives its parent. What it could not compile, the parent compiles.
+Only once for each kind of model: the child leaves a mark next to the kernels that numba keeps. It ends when its
+standard input closes, so that it never outlives its parent. What it could not compile, the parent compiles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from numba.core import config as numba_settings
+import numba
 
 from pipelines import config as settings
 from pipelines.config import Config
@@ -33,12 +33,12 @@ MODULE: Final = "pipelines.run.compiling"
 
 def mark(config: Config) -> Path | None:
     """The file that says that the kernels for this kind of model are compiled; None where numba keeps none."""
-    folder = numba_settings.CACHE_DIR
+    folder = str(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # made when it is loaded
     return Path(folder) / f"compiled-{config.model}" if folder else None
 
 
 @contextmanager
-def beside(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[Callable[[], bool]], None]]:
+def in_child(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[Callable[[], bool]], None]]:
     """Begin to compile, where it was never done; what is given waits for the end, or raises Cancelled.
 
     `command`: what to run instead of this module, for a test.

@@ -114,7 +114,7 @@ def build(
             devices[name] = DeviceWork(open_device(name, config.threads), recorder, lane)
     with step("setup.model", "reading the acoustic model"):
         model = open_model(config, progress, cancelled)
-    with compiling.beside(config) as compiled:
+    with compiling.in_child(config) as compiled:
         with step("setup.graph", "finding the search graph"):
             graph = graphs.load_or_build(config.graph, model, progress, cancelled)
         with step("setup.compile", "compiling the kernels"):

@@ -43,10 +43,10 @@ class Port:
             return DEVICES[2]
         return DEVICES if device is None else DEVICES[device]
 
-    def InputStream(self, *, callback: Callable[..., None], **given: Any) -> Port:
+    def InputStream(self, *, callback: Callable[..., None], **params: Any) -> Port:
         if self.broken:
             raise self.PortAudioError("Device unavailable")
-        assert given["samplerate"] == DEVICES[given["device"]]["default_samplerate"]
+        assert params["samplerate"] == DEVICES[params["device"]]["default_samplerate"]
         self.callback = callback
         return self
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_opened_leaves_no_file(port: Port, tmp_path: Path) -> Non
     assert port.closed
 
 
-def shown(qtbot: QtBot, decoded: list[Path]) -> MicrophoneDialog:
+def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophoneDialog:
     dialog = MicrophoneDialog(inputs(), decoded.append, None)  # type: ignore[arg-type]
     qtbot.addWidget(dialog)
     dialog.show()
@@ -125,7 +125,7 @@ def shown(qtbot: QtBot, decoded: list[Path]) -> MicrophoneDialog:
 def test_a_recording_is_decoded(port: Port, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
-    dialog = shown(qtbot, decoded)
+    dialog = open_dialog(qtbot, decoded)
     qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
     port.speak(np.full(2 * RATE, 1.0))
     qtbot.waitUntil(lambda: "0:02 · too loud: clipped" in dialog.state.text(), timeout=SOON_MS)
@@ -141,7 +141,7 @@ def test_a_recording_given_up_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
-    dialog = shown(qtbot, decoded)
+    dialog = open_dialog(qtbot, decoded)
     qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
     port.speak(np.zeros(2 * RATE))
     qtbot.waitUntil(lambda: "only silence so far" in dialog.state.text(), timeout=SOON_MS)

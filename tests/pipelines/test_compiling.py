@@ -1,4 +1,4 @@
-"""Kernels of scoring are compiled by a child beside the search graph: once, and never longer than its parent."""
+"""A child compiles the kernels of scoring: once, and never longer than its parent lives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profiler.errors import Cancelled
 @pytest.fixture
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of kernels in which nothing was marked."""
-    monkeypatch.setattr(compiling.numba_settings, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiling.numba.config, "CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
@@ -33,7 +33,7 @@ def never() -> bool:
 
 def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick: Config) -> None:
     slow = f"import sys, time; time.sleep(0.2); open({str(kernels / 'given')!r}, 'w').write(sys.argv[1])"
-    with compiling.beside(quick, child(slow)) as wait:
+    with compiling.in_child(quick, child(slow)) as wait:
         wait(never)
         assert settings.from_dict(json.loads((kernels / "given").read_text())) == quick
 
@@ -44,28 +44,33 @@ def test_what_is_marked_is_not_compiled_again(kernels: Path, quick: Config) -> N
     mark.touch()
     begun = kernels / "begun"
     for config in (quick, settings.assign(quick, {"device": "torch-cpu"})):
-        with compiling.beside(config, child(f"open({str(begun)!r}, 'w')")) as wait:
+        with compiling.in_child(config, child(f"open({str(begun)!r}, 'w')")) as wait:
             wait(never)
         assert not begun.exists()
         mark.unlink(missing_ok=True)
 
 
 def test_a_child_that_fails_is_no_error(kernels: Path, quick: Config) -> None:
-    with compiling.beside(quick, child("raise SystemExit(1)")) as wait:
+    with compiling.in_child(quick, child("raise SystemExit(1)")) as wait:
         wait(never)
 
 
-@pytest.mark.parametrize("how", ["cancelled", "an error of the parent"])
-def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config, how: str) -> None:
-    alive = kernels / "alive"
+def begin(config: Config, alive: Path, cancel: bool) -> None:
+    """Wait until a child that writes `alive` again and again has begun, then end with it still running."""
     code = f"import time\nfor n in range(3000): open({str(alive)!r}, 'w').write(str(n)); time.sleep(0.01)"
-    with pytest.raises(Cancelled if how == "cancelled" else ZeroDivisionError):
-        with compiling.beside(quick, child(code)) as wait:
-            while not alive.exists():
-                time.sleep(0.01)
-            if how == "cancelled":
-                wait(lambda: True)
-            raise ZeroDivisionError
+    with compiling.in_child(config, child(code)) as wait:
+        while not alive.exists():
+            time.sleep(0.01)
+        if cancel:
+            wait(lambda: True)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("cancel", [True, False], ids=["cancelled", "an error of the parent"])
+def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config, cancel: bool) -> None:
+    alive = kernels / "alive"
+    with pytest.raises(Cancelled if cancel else ZeroDivisionError):
+        begin(quick, alive, cancel)
     before = alive.read_text()
     time.sleep(0.1)
     assert alive.read_text() == before
