@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHBoxLayout, QListWidg
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
 from app.style.plain_text import Button, describe, displayable, set_tip, set_title
-from app.window.actions.actions import key_text
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -56,8 +55,9 @@ class PlaylistDialog(QDialog):
         for button, do in pressed.items():
             button.clicked.connect(lambda _=False, do=do: do())
         for button, key in ((self.up, "Alt+Up"), (self.down, "Alt+Down"), (self.remove, "Del")):
-            QShortcut(QKeySequence(key), self.list, button.click, context=Qt.ShortcutContext.WidgetShortcut)
-            set_tip(button, key_text(key))
+            sequence = QKeySequence(key)
+            QShortcut(sequence, self.list, button.click, context=Qt.ShortcutContext.WidgetShortcut)
+            set_tip(button, sequence.toString(QKeySequence.SequenceFormat.NativeText))
         beside = lay_out(QVBoxLayout(), files, folder, 8, self.up, self.down, self.remove, REST)
         self.about = wrapped(self.tr("Files are decoded in this order; those of a folder by name."))
         lay_out(
