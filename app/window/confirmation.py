@@ -11,6 +11,8 @@ import msgspec
 from PySide6.QtWidgets import QWidget
 
 from app.model.report_lines import number
+from app.style.plain_text import describe
+from app.views.ratios import RatioRow, Ratios
 from app.window.command_dialog import (
     VERB,
     CommandDialog,
@@ -19,6 +21,7 @@ from app.window.command_dialog import (
     session_to_measure,
     stage_to_measure,
 )
+from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, UNDECIDED
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -66,6 +69,17 @@ class Confirmation(CommandDialog):
             self.tr("Decoding some seconds of the session's audio with the stage changed …"),
             parent,
         )
+        self.chart: Ratios | None = None
+
+    def _row(self, one: Perturbation) -> RatioRow:
+        """A line of the chart, coloured by whether the outcome is as predicted."""
+        texts = {
+            True: (B_FASTER, self.tr("as predicted")),
+            False: (A_FASTER, self.tr("not so")),
+            None: (UNDECIDED, self.tr("not compared")),
+        }
+        verdict, text = texts[one.agrees]
+        return RatioRow(one.change or one.name, one.measured_ratio or 0.0, one.ci95, verdict, one.predicted, text)
 
     def show_result(self, printed: bytes) -> None:
         """Show the outcome, then each change."""
@@ -83,6 +97,11 @@ class Confirmation(CommandDialog):
         )
         self.add_sentence(" ".join(filter(None, (outcome, verdicts, found.why))))
         self.add_sentence(found.sentence)
+        self.chart = Ratios([self._row(one) for one in found.perturbations if one.measured_ratio is not None])
+        if self.chart.rows:
+            describe(self.chart, self.tr("Measured ratios with intervals; a bar across the row is the prediction"))
+            self.add_widget(self.chart, 3)
+            self.add_sentence(self.tr("A blue bar is what the verdict predicts; left of 1× the stage takes less."))
         agrees = {True: self.tr("yes"), False: self.tr("no"), None: "–"}
         titles = ("change", "of", "predicted", "measured", "95 % interval", "as predicted", "why")
         rows: list[list[object]] = [

@@ -48,6 +48,9 @@ def test_predicted_and_measured_are_next_to_each_other(qtbot: QtBot, survives: b
     assert sentence in copied
     assert "batch\tblock 16\t0.300\t0.320\t0.310 – 0.330\tyes\twithin the band" in copied
     assert copied.rstrip().endswith("there is one processor")
+    assert made.chart is not None
+    drawn = [(row.name, row.predicted, row.ratio, row.text) for row in made.chart.rows]
+    assert drawn == [("block 16", 0.3, 0.32, "as predicted")], "what was not measured has no row"
     made.close()
 
 
