@@ -141,7 +141,7 @@ def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | s
     if (frames_of := noted.get(what.removeprefix(BOOKMARK))) is not None:
         first, last = frames_of
         return _stretch((first * FRAME_S, last * FRAME_S), frames, "--select")
-    names = [utterance.name for utterance in session.utterances] + stages + list(noted)
+    names = [*noted, *(utterance.name for utterance in session.utterances), *stages]
     listed = ", ".join(one_line(name) for name in names[:MAX_NAMED])
     more = ", …" if len(names) > MAX_NAMED else ""
     raise PictureError(

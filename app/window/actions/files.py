@@ -131,11 +131,11 @@ class Files(QObject):
         """Move a session to the bin, from which it can be taken back."""
         if self._playhead.path == session:
             self._playhead.close()
-        if not QFile.moveToTrash(str(session)):
-            self._notices.error(self.tr("{0} cannot be moved to the bin.").format(session))
-            return
-        if sidecar(session).exists():
-            QFile.moveToTrash(str(sidecar(session)))
+        bookmarks = sidecar(session)
+        for path in (session, *([bookmarks] if bookmarks.exists() else [])):
+            if not QFile.moveToTrash(str(path)):
+                self._notices.error(self.tr("{0} cannot be moved to the bin.").format(path))
+                return
         self._memory.forget_session(session)
         self.deleted.emit()
 
