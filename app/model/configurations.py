@@ -66,14 +66,15 @@ class Configurations:
     def scored(self, session: Session, end: int) -> tuple[frozenset[int], frozenset[int]]:
         """Epochs whose word errors are those of the settings in force before `end`, and of the settings before them.
 
-        The turns of an A/B within a run do not count: it decodes one utterance again and again.
+        The turns of an A/B within a run do not count: it decodes one utterance again and again. Nothing is before A.
         """
         turns = turns_within(session)
         going = going_on(session, end) if turns else None
         end = end if going is None else going.start
         sides = self.sides(session, end, None)
-        before = frozenset() if sides is None else sides.before
-        return self.alike(session, end) - turns, before - turns
+        now = self.alike(session, end)
+        before = frozenset() if sides is None else sides.before - now
+        return now - turns, before - turns
 
     def since(self, session: Session, end: int) -> int:
         """The frame from which the settings in force before `end` have been so without a break."""

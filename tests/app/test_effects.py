@@ -397,3 +397,7 @@ def test_the_rtf_of_an_ab_is_that_of_its_arm_without_the_warm_up() -> None:
     assert run.utterances[-1].epochs == (a,)
     assert (figures_of(run).rtf, figures_of(run).scope) == (pytest.approx(0.8), "arm A")
     assert b not in run.utterances[-1].epochs
+    assert figures_of(run).errors == ErrorCount(1, 10)
+    assert figures_of(run).before is None  # A is not held against itself
+    run.utterances.pop()
+    assert figures_of(run, run.utterances[-1].end_frame).before == ErrorCount(1, 10)  # B is against A
