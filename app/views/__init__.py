@@ -45,6 +45,7 @@ VIEWS: dict[str, Entry] = {
     "statistics": Entry("app.views.statistics", "StatisticsView", "right", 3, 200),
     "pivot": Entry("app.views.pivot", "PivotView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
+    "start": Entry("app.views.start", "StartView", "right", 3, 160),
     "system": Entry("app.views.system", "SystemView", "middle", 5, 230),
     "transfers": Entry("app.views.transfers", "TransfersView", "right", 3, 200),
     "memory": Entry("app.views.memory_ladder", "MemoryLadderView", "right", 1, 230),

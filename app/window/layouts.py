@@ -47,14 +47,14 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
         (
             Row(37, ("cost", "work", "icicle", "memory", "transfers", "system")),
             Row(33, ("timeline",)),
-            Row(30, ("words", "word-costs", "utterances", "pivot", "session")),
+            Row(30, ("words", "word-costs", "utterances", "pivot", "session", "start")),
         ),
         (Row(100, ("breakdown", "faster", "statistics", "roofline")),),
     ),
     PRESENT: (
         (
             Row(60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "timeline")),
-            Row(40, ("words",), ("word-costs", "utterances", "pivot", "session")),
+            Row(40, ("words",), ("word-costs", "utterances", "pivot", "session", "start")),
         ),
         (Row(100, ("breakdown",), ("faster", "statistics", "roofline")),),
     ),
