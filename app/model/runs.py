@@ -208,7 +208,7 @@ class Runs(QObject):
     def _ask(self, name: str, start: Callable[[], None]) -> None:
         """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
         title = self.tr(presets.load(name).title)
-        text = self.tr("A run is under way. Shall “{0}” replace it, or wait for the next run?")
+        text = self.tr("Stop this run and start “{0}”, or use it for the next run?")
         answers = {
             self.tr("Finish this run and start"): partial(self._finish_then, start),
             self.tr("For the next run"): partial(self._pipeline.choose, name),

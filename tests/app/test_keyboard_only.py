@@ -155,7 +155,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     # A picture: its dialog has the focus, and Enter saves.
     keys.back_in_the_window()
     picture = tmp_path / "desk.png"
-    keys.command("Picture of the desk")
+    keys.command("Picture of all views")
     (dialog,) = window.findChildren(PictureDialog)
     qtbot.waitUntil(lambda: dialog.preview.image is not None, timeout=COMPILING_MS)
     keys.answer_the_next_dialog(str(picture))

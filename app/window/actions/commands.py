@@ -120,7 +120,7 @@ def _exports(w: MainWindow) -> list[Action]:
     data = partial(partial, exporting.ask_data, w.files, w.playhead)
     titles = {view_id: tr(entry.load().title) for view_id, entry in VIEWS.items()}
     return [
-        add("export.desk", tr("Picture of the desk…"), picture()),
+        add("export.desk", tr("Picture of all views…"), picture()),
         *(
             add(f"export.{view_id}", tr("Picture of {0}…").format(title), picture(view_id))
             for view_id, title in titles.items()

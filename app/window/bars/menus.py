@@ -101,7 +101,7 @@ class Menus(QObject):
             add_entry(menu, path.name, partial(self.open_session.emit, path))
         if sessions:
             menu.addSeparator()
-            add_entry(menu, self.tr("Forget these"), self._forget_recent)
+            add_entry(menu, self.tr("Clear recent sessions"), self._forget_recent)
         else:
             add_entry(menu, self.tr("none yet"))
 

@@ -115,7 +115,7 @@ class StatusLine(QFrame):
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
         else:
-            parts.append(self.tr("roofs of the machine that ran it"))
+            parts.append(self.tr("roofs as recorded"))
         moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
             parts.append(self.tr("changed by up to {0} % since").format(f"{100 * max(moved):.0f}"))
