@@ -27,8 +27,8 @@ AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 FIRST_SIZE: Final = QSize(1000, 560)
 """Before the docks are shown; what is divided then is divided alike in any other size."""
 
-LOW: Final = 540
-"""Pixels of height below which a column has two rows at most: the third view is a tab."""
+LOW: Final = 560
+"""Pixels of height below which a column has two rows at most: three rows with their tabs need at least 555."""
 
 
 class Docks(QMainWindow):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from app.pictures.layout import settle
 from app.style.theme import theme
 from app.views import VIEWS
 from app.window import layouts
-from app.window.docks import VERSION, Docks
+from app.window.docks import LOW, VERSION, Docks
 from app.window.main_window import MainWindow
 from tests.app.shown_windows import show
 
@@ -83,6 +84,16 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     opened.resize(1280, 640)
     settle()
     assert "timeline" in docks.in_front(), "what the user arranged stays"
+
+
+@pytest.mark.parametrize("height", [LOW - 20, LOW - 1, LOW])
+def test_no_view_lies_over_another_where_the_rows_are_lowest(opened: MainWindow, height: int) -> None:
+    docks = opened.desk.docks
+    opened.resize(1280, opened.height() + height - docks.height())
+    settle()
+    assert docks.height() == height
+    shown = places(docks).values()
+    assert not [(a, b) for a, b in combinations(shown, 2) if a.intersects(b)]
 
 
 @pytest.mark.parametrize("name", layouts.NAMES)
