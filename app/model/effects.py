@@ -16,7 +16,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.model.configurations import Configurations, Settings, differing, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
-from pipelines.config import COURSE, value_text
+from pipelines.config import COURSE, options, value_text
 from profiler.errors import BadInput
 from profiler.plain import counted
 from profiler.session.facts import setting
@@ -242,7 +242,7 @@ class Effects:
         effect = _effect_of(found)
         if found.repeats:
             of = dict(self.configurations.up_to(session, end))
-            effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
+            effect = replace(effect, arm=arm_name(of[min(sides.before)], of[min(sides.after)]))
         if session.state != "recording" or effect.points is not None:
             return effect
         again = bool(setting(session.configs[-1].tree, "repeat_on_change"))
@@ -254,15 +254,17 @@ class Effects:
         return replace(effect, follows=again, lacking=not whole)
 
 
-def _arm(a: Settings, b: Settings) -> str:
-    """What B of an A/B has that A has not, where it is one setting: on, off, 16; else its name."""
+def arm_name(a: Settings, b: Settings) -> str:
+    """What B of an A/B has that A has not, where it is one setting: on, every 2nd, 16; else its name."""
     changed = differing(a, b)
     if len(changed) != 1:
         return "B"
-    value = b.get(*changed)
+    (key,) = changed
+    value = b.get(key)
     if isinstance(value, bool):
         return tr("on") if value else tr("off")
-    return value_text(value)
+    names = {value: name for option in options() if option.key == key for value, name in option.words.items()}
+    return tr(names[value]) if isinstance(value, int) and value in names else value_text(value)
 
 
 _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()

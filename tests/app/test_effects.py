@@ -11,7 +11,7 @@ import pytest
 from frame_rows import rows_of
 
 from app.model.configurations import Configurations
-from app.model.effects import Effect, effects_of
+from app.model.effects import Effect, arm_name, effects_of
 from app.model.figures import figures
 from app.model.time_axis import TimeAxis
 from app.views.stage_texts import before_text
@@ -252,6 +252,14 @@ def ab(run: Run, pairs: int) -> None:
             run.now, run.epoch = arms[arm], epochs[arm]
             run._config()
             run.decode("one", (8e6, 2e6)[arm], errors=(1, 3)[arm])
+
+
+def test_an_arm_is_named_as_the_form_shows_its_value() -> None:
+    a = dict(settings.flatten(settings.to_dict(BASE)))
+    named = {SELECTION: (True, "on"), SKIP: (2, "every 2nd"), BLOCK: (16, "16"), "search.beam": (9.5, "9.5")}
+    for key, (value, name) in named.items():
+        assert arm_name(a, {**a, key: value}) == name
+    assert arm_name(a, {**a, SKIP: 2, BLOCK: 16}) == "B"
 
 
 def test_a_turn_of_the_settings_before_shows_no_effect_of_those_after(flipped: Run) -> None:
