@@ -158,11 +158,12 @@ class Playhead(QObject):
         self.closed.emit()
 
     def reopen(self) -> None:
-        """Read the file afresh, keeping cursor, range and selection (its writer is gone)."""
+        """Read the file afresh, keeping cursor, range, selection and stage (its writer is gone)."""
         path = self.path
         if path is None:
             return
         visible, selected, baseline = self.axis.visible, self.axis.selected, self.axis.baseline
+        stage = self.axis.stage
         was_following = self.following
         position, axis_following = self._position, self.axis.following
         self.open(path)
@@ -172,6 +173,7 @@ class Playhead(QObject):
             self.axis.set_visible(*visible)
         if selected is not None:
             self.axis.select(*selected)
+        self.axis.choose_stage(stage)
         self.axis.pin(baseline)
         self._emit()
 

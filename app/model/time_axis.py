@@ -1,4 +1,4 @@
-"""The one time range and the one selection that every view of the desk shares.
+"""The one time range and the one selection, of time and of a stage, that every view of the desk shares.
 
 Time is seconds of decoded audio: run-global frame number × 10 ms. A view never keeps a range of its
 own; it asks the axis and redraws when the axis says so, so a zoom in one chart is a zoom in all.
@@ -54,7 +54,7 @@ class NamedRange(NamedTuple):
 
 
 class TimeAxis(QObject):
-    """Visible range, selection and cursor, in seconds of decoded audio.
+    """Visible range, selection and cursor, in seconds of decoded audio, and the stage that is chosen.
 
     ``following`` is true while the axis moves by itself to keep the cursor in view; a pan, or a
     zoom away from the cursor, ends it, and ``fit`` or ``follow`` starts it again.
@@ -65,6 +65,7 @@ class TimeAxis(QObject):
 
     visible_changed = Signal(float, float)
     selection_changed = Signal(object)
+    stage_changed = Signal()
     cursor_changed = Signal(float)
     windowed_changed = Signal()
     following_changed = Signal()
@@ -76,6 +77,7 @@ class TimeAxis(QObject):
         super().__init__(parent)
         self.visible = (0.0, self.empty_s)  # First and last second in view
         self.selected: tuple[float, float] | None = None  # Selected range in seconds, ascending
+        self.stage: str | None = None  # Name of the stage or group that somebody chose
         self.cursor = 0.0  # Second up to which data is shown
         self.end = 0.0  # Length of the session in seconds, as far as it is known
         self.following = True  # Whether the axis moves by itself to keep the cursor in view
@@ -153,13 +155,14 @@ class TimeAxis(QObject):
             self.select(*selected)
 
     def reset(self, end: float = 0.0, *, fit: bool = False) -> None:
-        """Forget range and selection: another session of ``end`` seconds is shown."""
+        """Forget range, selection and stage: another session of ``end`` seconds is shown."""
         self.end = max(0.0, end)
         self.cursor = self.end
         self._mode = "fit" if fit else "grow"
         self._chosen = False
         self._set_following(True)
         self.clear()
+        self.choose_stage(None)
         self.pin(None)
         self._follow_cursor()
         self.cursor_changed.emit(self.cursor)
@@ -258,6 +261,12 @@ class TimeAxis(QObject):
         if self.selected is not None:
             self.selected = None
             self.selection_changed.emit(None)
+
+    def choose_stage(self, name: str | None) -> None:
+        """Choose a stage or a group of stages in all views that show it; None: each shows its default."""
+        if name != self.stage:
+            self.stage = name
+            self.stage_changed.emit()
 
     def _set_following(self, following: bool) -> None:
         changed, self.following = following != self.following, following

@@ -15,6 +15,8 @@ from app.pictures.request import (
     read_range,
     seconds_text,
 )
+from profiler.analysis.breakdown import BETWEEN
+from profiler.analysis.categories import OVERHEAD
 from profiler.files.inputs import InputError
 from profiler.frames import FRAME_S
 from profiler.plain import clock, one_line
@@ -40,7 +42,7 @@ class Extent:
         selected: frames selected, or None.
         counted: scope of the figures where it is not the whole session or the cursor; else empty.
         selection: what was selected, in words; empty for nothing.
-        stage: name of the stage that the breakdown explains, or None for the most expensive.
+        stage: name of the stage or group that is chosen in all views, or None for the default of each.
     """
 
     first_frame: int
@@ -124,7 +126,7 @@ def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
 
 
 def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | str:
-    """Frames of a stretch of time, of an utterance or of a bookmark, or the name of a stage."""
+    """Frames of a stretch of time, of an utterance or of a bookmark, or the name of a stage or group."""
     if is_range(what):
         return _stretch(read_range(what, "--select"), frames, "--select")
     session = snapshot.session
@@ -132,7 +134,8 @@ def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | s
         if utterance.name == what:
             return utterance.first_frame, utterance.first_frame + utterance.n_frames
     stages = [stage.name for stage in session.stages.values()]
-    if what in stages:
+    groups = {OVERHEAD, BETWEEN, *(stage.group for stage in session.stages.values())}
+    if what in groups or what in stages:
         return what
     try:
         noted = {one.note: one.frames for one in bookmarks.read(session)}

@@ -52,7 +52,7 @@ class PictureRequest:
         theme: one of `THEMES`.
         range_s: the stretch of the session that is shown.
         at_s: where the cursor is: only what was recorded by then is shown and counted.
-        select: a stretch of time, the name of an utterance or of a stage, or several of these.
+        select: a stretch of time, the name of an utterance, a stage or a group of stages, or several of these.
     """
 
     views: tuple[str, ...] = ()

@@ -24,8 +24,6 @@ from app.pictures.texts import picture_texts
 from app.pictures.view_picture import ViewPicture
 from app.pictures.writers import Make, check_size, kind_of, picture
 from app.views import VIEWS, create
-from app.views.breakdown import BreakdownView
-from app.views.roofline import RooflineView
 from app.views.view import View
 from pipelines.labs import record
 from profiler.files.outputs import writing
@@ -110,10 +108,6 @@ def _view(name: str, extent: Extent) -> tuple[View, TimeAxis]:
     over_time = VIEWS[name].column == "middle"
     axis = _axis(extent, extent.selected if over_time else extent.figures_over)
     view = create(name, axis)
-    if isinstance(view, BreakdownView):
-        view.tree.choose(extent.stage)
-    elif isinstance(view, RooflineView):
-        view.choose(extent.stage)
     return view, axis
 
 
@@ -125,6 +119,7 @@ def _axis(extent: Extent, selected: tuple[int, int] | None) -> TimeAxis:
         axis.set_visible(extent.first_s, extent.last_s)
     if selected is not None:
         axis.select(selected[0] * FRAME_S, selected[1] * FRAME_S)
+    axis.choose_stage(extent.stage)
     return axis
 
 

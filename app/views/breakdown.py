@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.scale import milliseconds, percent
@@ -62,7 +62,7 @@ class BreakdownView(StageView):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.tree = StageTree()
+        self.tree = StageTree(axis)
         self.panel = StagePanel()
         self.sum = Label()
         self.sum.setFont(font(1.0, strong=True))
@@ -75,7 +75,6 @@ class BreakdownView(StageView):
         column.addWidget(self.tree, 1)
         column.addWidget(self.panel)
         self.set_body(body)
-        self.tree.chosen.connect(lambda _: self._explain_here())
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.activated.connect(self._activated)
@@ -168,7 +167,6 @@ class BreakdownView(StageView):
         """Show nothing."""
         super().clear()
         self._model, self._points = None, ()
-        self.tree.choose(None)
         self._show()
         self.set_note("")
 
@@ -183,13 +181,6 @@ class BreakdownView(StageView):
         """The panel may take another share of the height."""
         super().resizeEvent(event)
         self.panel.updateGeometry()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape explains the most expensive stage again."""
-        if event.key() == Qt.Key.Key_Escape and self.tree.choice is not None:
-            self.tree.choose(None)
-            return
-        super().keyPressEvent(event)
 
     @property
     def least_in_picture(self) -> int:

@@ -93,7 +93,8 @@ class FasterView(StageView):
         self._factors: dict[str, float] = {}
         """What stages would take, as a multiple of their time; those that are not named take what they took."""
         self.slider.valueChanged.connect(self._scale)
-        self.tree.currentItemChanged.connect(lambda *_: self._show_choice())
+        self.tree.currentItemChanged.connect(lambda *_: self._moved())
+        self.tree.itemClicked.connect(lambda *_: self._moved())
         self.tree.itemActivated.connect(lambda *_: self._try_current())
         self._show_choice()
 
@@ -113,9 +114,12 @@ class FasterView(StageView):
         config = settings_at(snapshot.session, found.last_frame)
         before = [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]
         self._candidates, self._rtf = candidates(found, config), found.rtf
-        if before != [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]:
-            self._rebuild()
+        with QSignalBlocker(self.tree):
+            if before != [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]:
+                self._rebuild()
+            self._point_at_choice()
         self._fill()
+        self._show_choice()
         self.set_note(
             self.tr("could give = share of the time × what is not arithmetic at peak rate"),
             self.tr("share × headroom"),
@@ -123,12 +127,10 @@ class FasterView(StageView):
 
     def _rebuild(self) -> None:
         """Make rows for other stages or changes; the change that is chosen stays so."""
-        before, stage = self.chosen(), self._stage()
+        before = self.chosen()
         self.tree.clear()
         for one in self._candidates:
             row = QTreeWidgetItem(self.tree, [one.name])
-            if before is None and one.name == stage:
-                self.tree.setCurrentItem(row)
             row.setSizeHint(WHAT, QSize(0, ROW))
             row.setFont(WHAT, font(1.0, strong=True))
             for change in one.changes:
@@ -139,8 +141,13 @@ class FasterView(StageView):
                 if change == before:
                     self.tree.setCurrentItem(below)
         self.tree.expandAll()
-        if self.tree.currentItem() is None and (first := self.tree.topLevelItem(0)) is not None:
-            self.tree.setCurrentItem(first)
+
+    def _point_at_choice(self) -> None:
+        """Go to the row of the chosen stage, unless at one of its changes; without such a row, to the first."""
+        rows = self.tree.findItems(self.axis.stage or "", Qt.MatchFlag.MatchExactly)
+        row = next(iter(rows), self.tree.topLevelItem(0))
+        if row is not None and row.text(WHAT) != self._stage():
+            self.tree.setCurrentItem(row)
 
     def _fill(self) -> None:
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -154,7 +161,6 @@ class FasterView(StageView):
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, right)
             self.tree.resizeColumnToContents(column)
-        self._show_prediction()
 
     def _texts(self, one: Candidate) -> tuple[str, str, str]:
         """What stands in the row of a stage."""
@@ -229,6 +235,12 @@ class FasterView(StageView):
                 stages, rtf_text(after.rtf), rtf_text(after.predicted_rtf), f"{gain:.2f}"
             )
         )
+
+    def _moved(self) -> None:
+        """Another row is the current one."""
+        self._show_choice()
+        if stage := self._stage():
+            self.axis.choose_stage(stage)
 
     def _show_choice(self) -> None:
         self._show_prediction()

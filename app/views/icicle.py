@@ -155,13 +155,7 @@ class IcicleView(StageView):
         self.plot = Icicle()
         self.set_body(self.plot)
         self._blocks: tuple[Block, ...] = ()
-        self._choice: str | None = None
-        self.plot.chosen.connect(self.choose)
-
-    def choose(self, name: str | None) -> None:
-        """Say more of this stage or group; None: of the longest stage."""
-        self._choice = name
-        self.show_stages()
+        self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Ask for the stages of the range."""
@@ -176,12 +170,12 @@ class IcicleView(StageView):
         if self.snapshot is None or self.count.found is None:
             return
         self._blocks = icicle_model(self.count.found)
-        self.plot.show_blocks(self._blocks, self._choice)
+        self.plot.show_blocks(self._blocks, self.axis.stage)
 
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._blocks, self._choice = (), None
+        self._blocks = ()
         self.plot.show_blocks((), None)
         self.set_note("")
 

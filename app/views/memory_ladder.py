@@ -242,13 +242,7 @@ class MemoryLadderView(StageView):
         self.set_body(body)
         self._model = LadderModel()
         self._threads = 1
-        self._choice: str | None = None
-        self.plot.chosen.connect(self.choose)
-
-    def choose(self, name: str | None) -> None:
-        """Say more of this stage; None: of the most expensive one."""
-        self._choice = name
-        self.show_stages()
+        self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Ask for the stages of the range."""
@@ -267,12 +261,12 @@ class MemoryLadderView(StageView):
             return
         frames = found.last_frame - found.first_frame
         self._model = ladder_model(self.snapshot.session, found.stages, frames, self._threads)
-        self.plot.show_model(self._model, self._choice)
+        self.plot.show_model(self._model, self.axis.stage)
 
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._model, self._choice = LadderModel(), None
+        self._model = LadderModel()
         self.plot.show_model(self._model, None)
         self.set_note("")
 

@@ -35,13 +35,7 @@ class RooflineView(StageView):
         self.set_body(body)
         self._points: tuple[Point, ...] = ()
         self._threads = 1
-        self._choice: str | None = None
-        self.plot.chosen.connect(self.choose)
-
-    def choose(self, name: str | None) -> None:
-        """Draw the roofs of this stage; None: of the most expensive one."""
-        self._choice = name
-        self.show_stages()
+        self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Ask for the stages of the range."""
@@ -58,7 +52,7 @@ class RooflineView(StageView):
         found = self.count.found
         self._points = () if found is None else points(found.stages)
         names = [point.name for point in self._points]
-        marked = self._choice if self._choice in names else next(iter(names), None)
+        marked = self.axis.stage if self.axis.stage in names else next(iter(names), None)
         where = place_of(self.snapshot.session, marked, self._threads) if marked else None
         self.plot.show_points(self._points, marked, where)
         self.set_note(self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte"))
@@ -66,7 +60,7 @@ class RooflineView(StageView):
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._points, self._choice = (), None
+        self._points = ()
         self.plot.show_points((), None)
 
     def model(self) -> tuple[Point, ...]:

@@ -19,7 +19,6 @@ from PySide6.QtCore import (
     QSignalBlocker,
     QSize,
     Qt,
-    Signal,
 )
 from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
@@ -36,6 +35,7 @@ from PySide6.QtWidgets import (
 from app.charts.raster import blended
 from app.charts.scale import milliseconds, percent
 from app.charts.swatch import paint_swatch
+from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
@@ -97,19 +97,13 @@ class _Row(QTreeWidgetItem):
 
 
 class StageTree(QTreeWidget):
-    """Categories and stages as rows that the mouse and the keyboard choose.
+    """Categories and stages as rows; mouse and keyboard choose the stage or group of an axis."""
 
-    Signals:
-        chosen: name of the stage or group that somebody chose, None for none.
-    """
-
-    chosen = Signal(object)
-
-    def __init__(self) -> None:
+    def __init__(self, axis: TimeAxis) -> None:
         super().__init__()
+        self._axis = axis
         self.stages: tuple[StageLine, ...] = ()
         self.groups: tuple[StageLine, ...] = ()
-        self.choice: str | None = None
         self.hatched = False
         """Whether bars have hatches, as in a picture."""
         self._keys: list[str] = []
@@ -132,6 +126,7 @@ class StageTree(QTreeWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         describe(self, self.tr("Categories and stages"))
         self.currentItemChanged.connect(self._moved)
+        axis.stage_changed.connect(self._point_at_choice)
 
     # -- what is shown -------------------------------------------------------------------------
 
@@ -238,30 +233,22 @@ class StageTree(QTreeWidget):
         self._point_at_choice()
 
     def _point_at_choice(self) -> None:
-        row = self._rows.get(_key_of(self.choice))
+        row = self._rows.get(_key_of(self._axis.stage))
         if self.currentItem() is not row:
             with QSignalBlocker(self):
                 self.setCurrentItem(row)  # type: ignore[arg-type]  # None: no row
 
     # -- what is chosen ------------------------------------------------------------------------
 
-    def choose(self, name: str | None) -> None:
-        """Explain this stage or group; None: the most expensive stage."""
-        if name != self.choice:
-            self.choice = name
-            self._point_at_choice()
-            self.chosen.emit(name)
-
     def explained(self) -> StageLine | None:
         """The stage or group that is explained: the one chosen, or the most expensive stage."""
-        chosen = (line for line in (*self.groups, *self.stages) if line.name == self.choice)
+        chosen = (line for line in (*self.groups, *self.stages) if line.name == self._axis.stage)
         return next(chosen, self.stages[0] if self.stages else None)
 
     def _moved(self, now: _Row | None) -> None:
         line = None if now is None else now.entry.line
-        if line is not None and line.name != self.choice:
-            self.choice = line.name
-            self.chosen.emit(line.name)
+        if line is not None:
+            self._axis.choose_stage(line.name)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """The stage or group under a position of the viewport, or None."""

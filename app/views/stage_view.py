@@ -32,12 +32,13 @@ class StageView(View):
         super().__init__(axis)
         self.count = stage_count_of(axis)
         self.count.changed.connect(self.show_stages)
-        self._selected: tuple[float, float] | None = None
+        self._drawn: tuple[tuple[float, float] | None, str | None] = None, None
+        axis.stage_changed.connect(self._axis_moved)
 
     def ask(self, snapshot: Snapshot, stretch: Stretch) -> bool:
         """Have the stages of a stretch counted when they are due; whether they were shown at once."""
         self._soon.stop()
-        self._selected = self.axis.selected
+        self._drawn = self.axis.selected, self.axis.stage
         before = self.count.span
         grows = stretch.scope != SELECTION
         self.count.ask(snapshot, (stretch.first, stretch.last), grows=grows)
@@ -48,8 +49,8 @@ class StageView(View):
         raise NotImplementedError
 
     def axis_changed(self) -> None:
-        """Only the selection matters here."""
-        if self.axis.selected != self._selected:
+        """Only the selection of time and stage matters here."""
+        if (self.axis.selected, self.axis.stage) != self._drawn:
             super().axis_changed()
 
     def clear(self) -> None:

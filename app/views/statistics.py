@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.charts.scale import count, milliseconds
@@ -53,6 +54,8 @@ class StatisticsView(View):
         column.addWidget(self.about)
         self.set_body(body)
         axis.baseline_changed.connect(self._soon.start)
+        axis.stage_changed.connect(self._axis_moved)
+        self._drawn: str | None = None
         self._model: Statistics | None = None
         self._baseline: Statistics | None = None
         self._at = -1
@@ -68,14 +71,13 @@ class StatisticsView(View):
         self._soon.stop()
         names = stage_names(snapshot.session, snapshot.track)
         known = [self.stage.itemData(at) for at in range(self.stage.count())]
-        if list(names) != known:
-            chosen = self.stage.currentData()
-            self.stage.blockSignals(True)
-            self.stage.clear()
-            for name in names:
-                self.stage.addItem(self.tr(WHOLE) if name == WHOLE else name, name)
-            self.stage.setCurrentIndex(max(0, self.stage.findData(chosen)))
-            self.stage.blockSignals(False)
+        self._drawn = self.axis.stage
+        with QSignalBlocker(self.stage):
+            if list(names) != known:
+                self.stage.clear()
+                for name in names:
+                    self.stage.addItem(self.tr(WHOLE) if name == WHOLE else name, name)
+            self.stage.setCurrentIndex(max(0, self.stage.findData(self._drawn or WHOLE)))
         name = str(self.stage.currentData())
         before = self._model
         self._model = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
@@ -105,12 +107,12 @@ class StatisticsView(View):
         return self.tr("mean {0}, {1} {2} of the baseline").format(mean, list(QUANTILES)[-1], high)
 
     def _choose(self) -> None:
-        self._at = -1
-        self._redraw()
+        name = str(self.stage.currentData())
+        self.axis.choose_stage(None if name == WHOLE else name)
 
     def axis_changed(self) -> None:
-        """The selection decides which frames are counted."""
-        if self.scope.is_outdated:
+        """The selection decides which frames are counted, and of which stage."""
+        if self.scope.is_outdated or self.axis.stage != self._drawn:
             self._soon.start()
 
     def clear(self) -> None:

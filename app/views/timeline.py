@@ -19,6 +19,7 @@ from app.charts.readout import Line
 from app.charts.scale import count
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
+from app.model.statistics import COUNTED
 from app.model.time_axis import TimeAxis
 from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
@@ -118,19 +119,23 @@ class TimelineView(ChartView[TimelineModel]):
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
     def _choose(self, at: QPointF) -> None:
-        """Select the time of the span under a click; clear the selection elsewhere."""
+        """Select the time of the span under a click, and choose its stage; clear the selection elsewhere."""
         model = self.model()
         lane = None if model is None else self.names.lane_at(at.y())
         second = self.plot.second_at(at)
         if model is None or lane is None:
             self.wall.clear()
             return
+        row = model.lanes[lane].row
+        span = None if row is None else row.span_at(self.wall.ns_at(second))
+        if span is not None and self.snapshot is not None:
+            stage = self.snapshot.session.stages.get(span.stage)
+            if stage is not None and stage.group in COUNTED:
+                self.axis.choose_stage(stage.name)
         for named in model.lanes[lane].named:
             if named.first_s <= second < named.last_s:
                 self.wall.select(named.first_s, named.last_s)
                 return
-        row = model.lanes[lane].row
-        span = None if row is None else row.span_at(self.wall.ns_at(second))
         if span is None:
             self.wall.clear()
         else:

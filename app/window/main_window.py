@@ -250,9 +250,11 @@ class MainWindow(FirstWindow):
         self.refresh()
 
     def escape(self) -> None:
-        """Esc: clear the selection, or else show all views again, or dismiss the newest notice."""
+        """Esc: clear the selection of time, or else that of a stage, show all views, or dismiss the newest notice."""
         if self.axis.selected is not None:
             self.axis.clear()
+        elif self.axis.stage is not None:
+            self.axis.choose_stage(None)
         elif self._desk is not None and self._desk.docks.is_alone:
             self._desk.docks.show_all()
         elif self.notices.banners and self.notices.banners[-1].kind != "progress":

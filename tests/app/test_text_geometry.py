@@ -71,7 +71,7 @@ VERDICTS = sorted(set(VERDICT_OF.values()))
 @pytest.mark.parametrize("width", [200, 276, 340, 500])
 def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
     """Where there is no room for a verdict, it stands in the panel alone."""
-    bars = StageTree()
+    bars = StageTree(TimeAxis())
     qtbot.addWidget(bars)
     cost = np.linspace(0.1, 2.0, len(CATEGORIES))
     for key in REASONS:

@@ -14,7 +14,7 @@ from views_desk import LEFT, mouse, settle
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView, duration
-from profiler.analysis.lod.spans import KINDS, timeline_of
+from profiler.analysis.lod.spans import KINDS, Shown, timeline_of
 from profiler.frames import FRAME_S
 
 
@@ -77,22 +77,36 @@ def test_zooming_in_it_moves_the_other_charts(view: TimelineView) -> None:
     assert view.wall.visible == pytest.approx((shown[0], shown[0] + 1e-5))
 
 
-def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView) -> None:
-    view.axis.set_visible(3.0, 3.4)
-    settle()
+def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
+    """Click the second span in view of a lane; return it and its middle in seconds."""
     model = view.model()
-    row = model.lanes[1].row
-    block = row.within(view.wall.ns_at(model.first_s), view.wall.ns_at(model.last_s))[1]
-    middle = view.wall.second_of((block.start_ns + block.end_ns) / 2)
-    rect = view.names.lane_rects()[1]
-    at = view.plot.in_widget(QPointF(view.names.x_of(middle), rect.center().y()))
+    row = model.lanes[lane].row
+    span = row.within(view.wall.ns_at(model.first_s), view.wall.ns_at(model.last_s))[1]
+    middle = view.wall.second_of((span.start_ns + span.end_ns) / 2)
+    at = view.plot.in_widget(QPointF(view.names.x_of(middle), view.names.lane_rects()[lane].center().y()))
     mouse(view.plot, QEvent.Type.MouseMove, at)
     mouse(view.plot, QEvent.Type.MouseButtonPress, at, LEFT, LEFT)
     mouse(view.plot, QEvent.Type.MouseButtonRelease, at, LEFT)
     settle()
+    return span, middle
+
+
+def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view: TimelineView) -> None:
+    view.axis.set_visible(3.0, 3.4)
+    settle()
+    span, _ = click_span(view, 2)
+    assert view.axis.selected is not None
+    assert view.axis.stage == view.snapshot.session.stages[span.stage].name  # type: ignore[union-attr]
+
+
+def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView) -> None:
+    view.axis.set_visible(3.0, 3.4)
+    settle()
+    block, middle = click_span(view, 1)
     record = view.snapshot.session.spans[block.number]  # type: ignore[union-attr]
     first = int(record["first_frame"])
     assert view.axis.selected_frames == (first, first + int(record["frames"]))
+    assert view.axis.stage is None, "a block has several stages"
     model = view.model()
     assert model is not None
     lines = view.readout(model, middle)

@@ -186,34 +186,33 @@ def test_a_stage_can_be_explained(desk: Desk, qtbot: QtBot) -> None:
     assert tree.stages
     first = tree.explained()
     assert first is tree.stages[0]
-    tree.choose(tree.stages[2].name)
+    desk.axis.choose_stage(tree.stages[2].name)
     assert tree.explained() is tree.stages[2]
     index = row_of(tree, tree.stages[3].name)
     tree.scrollTo(index)
     middle = tree.visualRect(index).center()
     assert tree.stage_at(middle) is tree.stages[3]
     qtbot.mouseClick(tree.viewport(), LEFT, pos=middle)
+    settle()
     assert tree.explained() is tree.stages[3]
     assert tree.stages[3].sentence in panel.text.replace("\xa0", " ")
-    tree.choose(None)
-    assert tree.explained() is first
+    desk.axis.choose_stage(None)
+    assert tree.explained() == first
 
 
 def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     tree = desk.breakdown.tree
     tree.setFocus()
     tree.setCurrentIndex(tree.indexFromItem(tree._rows["scoring"]))
-    assert tree.choice == "scoring"
+    assert desk.axis.stage == "scoring"
     qtbot.keyClick(tree, Qt.Key.Key_Down)
-    assert tree.choice == next(line.name for line in tree.stages if line.group == "scoring")
+    assert desk.axis.stage == next(line.name for line in tree.stages if line.group == "scoring")
     qtbot.keyClick(tree, Qt.Key.Key_Left)
     qtbot.keyClick(tree, Qt.Key.Key_Left)
     assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"]))
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
     assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), "what was closed stays so"
-    qtbot.keyClick(tree, Qt.Key.Key_Escape)
-    assert tree.choice is None
 
 
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
@@ -233,14 +232,16 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
     assert str(rows["search.emit"]["memory latency"]).startswith(percent(latency.share))
     assert str(rows["all scoring"]["memory latency"]).startswith("0.0 %")
     # The sentence of a group names its largest part and goes on with its dearest stage.
-    bars.choose("search")
+    desk.axis.choose_stage("search")
+    settle()
     assert bars.explained() is bars.groups[1]
     assert "All stages of search" in explanation(bars.groups[1], bars.stages)
     assert emit.sentence in explanation(bars.groups[1], bars.stages)
     height = view.panel.needed(300)
-    bars.choose("frontend.mfcc")
+    desk.axis.choose_stage("frontend.mfcc")
+    settle()
     assert view.panel.needed(300) < height, "a stage without parts needs no rows for them"
-    bars.choose(None)
+    desk.axis.choose_stage(None)
 
 
 def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:

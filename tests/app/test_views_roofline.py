@@ -130,6 +130,7 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     assert breakdown.count is view.count, "counted once for both"
     last = view.plot.points[-1]
     view.plot.chosen.emit(last.name)
+    view.settle()
     assert view.plot.marked is last
     headers, rows = view.table()
     assert [row[0] for row in rows] == [p.name for p in view.plot.points]

@@ -90,7 +90,7 @@ def test_a_picture_of_the_window_is_that_of_the_command_line(
     window.axis.set_visible(2.0, 10.0)
     window.axis.select(3.0, 4.5)
     window.playhead.seek(900)
-    window.desk.breakdown.tree.choose("search.emit")
+    window.axis.choose_stage("search.emit")
     dialog = picture()
     assert dialog.wanted() == PictureRequest(
         views=("cost", "timeline", "words", "breakdown"), theme="dark", range_s=(2.0, 10.0), at_s=9.0,

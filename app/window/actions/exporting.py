@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.model.playhead import Playhead
-    from app.views.breakdown import BreakdownView
     from app.window.actions.files import Files
     from app.window.main_window import MainWindow
     from app.window.pictures.dialog import PictureDialog
@@ -37,7 +36,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
         return None
     desk = window.desk
     views = (view_id,) if view_id else desk.docks.in_front()
-    begin = start(window.playhead, desk.breakdown, views)
+    begin = start(window.playhead, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
     dialog.written.connect(window.notices.written)
@@ -45,7 +44,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     return dialog
 
 
-def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> PictureRequest:
+def start(playhead: Playhead, views: tuple[str, ...]) -> PictureRequest:
     """What the window shows, as the picture of it."""
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
@@ -54,7 +53,6 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
     if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:
         in_view = None  # nothing of it is counted before the cursor
-    chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
     return PictureRequest(
@@ -63,7 +61,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
         theme=theme().name,
         range_s=in_view,
         at_s=None if whole else cursor_s,
-        select=(*select, *([] if chosen is None else [chosen])),
+        select=(*select, *([] if axis.stage is None else [axis.stage])),
     )
 
 

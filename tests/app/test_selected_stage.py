@@ -1,0 +1,173 @@
+"""One stage is chosen for all views: choosing it in any of them shows it in all the others that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QTreeWidget
+from pytestqt.qtbot import QtBot
+from sample_session import Sample, write_sample
+from views_desk import settle
+
+import app.views
+from app.charts.still import StillPlot
+from app.model.playhead import Playhead
+from app.model.statistics import WHOLE
+from app.model.time_axis import TimeAxis
+from app.pictures.extent import extent_of
+from app.pictures.request import PictureRequest
+from app.pictures.session import SessionPictures
+from app.views.breakdown import BreakdownView
+from app.views.faster import WHAT, FasterView
+from app.views.icicle import IcicleView
+from app.views.memory_ladder import MemoryLadderView
+from app.views.roofline import RooflineView
+from app.views.statistics import StatisticsView
+from app.views.view import View
+from app.window.main_window import MainWindow
+from profiler.costs import Cost, Linear
+
+
+class Views:
+    """The views that show a stage, on one axis."""
+
+    def __init__(self, qtbot: QtBot) -> None:
+        self.axis = axis = TimeAxis()
+        self.playhead = Playhead(axis)
+        self.breakdown, self.statistics, self.faster = BreakdownView(axis), StatisticsView(axis), FasterView(axis)
+        self.roofline, self.memory, self.icicle = RooflineView(axis), MemoryLadderView(axis), IcicleView(axis)
+        self.all = (self.breakdown, self.statistics, self.faster, self.roofline, self.memory, self.icicle)
+        for view in self.all:
+            qtbot.addWidget(view)
+            view.resize(900, 700)
+            view.show()
+            self.playhead.changed.connect(view.update_snapshot)
+            self.playhead.closed.connect(view.clear)
+
+    def visible_stages(self) -> dict[str, str]:
+        """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
+        settle()
+        explained, roofs, memory = self.breakdown.tree.explained(), self.roofline.plot.marked, self.memory.plot.marked
+        icicle, model, row = self.icicle.plot.marked, self.statistics.model(), self.faster.tree.currentItem()
+        assert None not in (explained, roofs, memory, icicle, model, row)
+        assert model.name == self.statistics.stage.currentData()
+        names = (explained.name, model.name, row.text(WHAT), roofs.name, memory.name, icicle.stage or icicle.group)
+        return dict(zip((view.id for view in self.all), names, strict=True))
+
+    def click(self, qtbot: QtBot, plot: StillPlot, name: str) -> None:
+        """Click the place of a stage in a plot."""
+        plot.settle()
+        at = next(spot.place.center().toPoint() for spot in plot._spots if spot.name == name)
+        qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+def click_row(qtbot: QtBot, tree: QTreeWidget, name: str) -> None:
+    row = tree.findItems(name, Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive)[0]
+    tree.scrollToItem(row)
+    at = QPoint(30, tree.visualItemRect(row).center().y())
+    qtbot.mouseClick(tree.viewport(), Qt.MouseButton.LeftButton, pos=at)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session in which two stages have known operations, bytes and working sets."""
+    made = Sample(tmp_path_factory.mktemp("stages") / "a.asrs", frames=256, utterance_frames=256)
+    law = Linear(per_work=(100.0, 0.0, 0.0))
+    for epoch in range(3):
+        made.recorder.cost(made.prune, epoch, Cost({"fma": law}, law, law, working_set_bytes=1e6))
+    made.write()
+    return made.close()
+
+
+@pytest.fixture
+def views(qtbot: QtBot, path: Path) -> Views:
+    made = Views(qtbot)
+    made.playhead.open(path)
+    for view in made.all:
+        view.settle()
+    return made
+
+
+CHOOSE: dict[str, Callable[[Views, QtBot, str], None]] = {
+    "breakdown": lambda v, qtbot, name: click_row(qtbot, v.breakdown.tree, name),
+    "statistics": lambda v, _, name: v.statistics.stage.setCurrentIndex(v.statistics.stage.findData(name)),
+    "faster": lambda v, qtbot, name: click_row(qtbot, v.faster.tree, name),
+    "roofline": lambda v, qtbot, name: v.click(qtbot, v.roofline.plot, name),
+    "memory": lambda v, qtbot, name: v.click(qtbot, v.memory.plot, name),
+    "icicle": lambda v, qtbot, name: v.click(qtbot, v.icicle.plot, name),
+}
+
+
+def test_a_stage_chosen_in_one_view_is_chosen_in_all(views: Views, qtbot: QtBot) -> None:
+    default = views.visible_stages()
+    assert default["statistics"] == WHOLE
+    for at, (view, choose) in enumerate(CHOOSE.items()):
+        name = ("search.prune", "score.gaussians")[at % 2]
+        choose(views, qtbot, name)
+        assert views.visible_stages() == dict.fromkeys(views.visible_stages(), name), view
+        assert name in views.breakdown.panel.text
+    views.statistics.stage.setCurrentIndex(0)
+    assert views.axis.stage is None
+    assert views.visible_stages() == default
+
+
+def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views: Views) -> None:
+    default = views.visible_stages()
+    views.axis.choose_stage("scoring")
+    assert views.visible_stages() == default | {"breakdown": "scoring", "icicle": "scoring"}
+    views.axis.choose_stage("no such stage")
+    assert views.visible_stages() == default
+    for view in views.all:
+        view.draw(views.playhead.snapshot())
+        view.settle()
+    assert views.axis.stage == "no such stage"
+
+
+def test_another_session_has_no_stage_and_the_same_one_keeps_it(views: Views, tmp_path: Path) -> None:
+    views.axis.choose_stage("search.prune")
+    views.playhead.reopen()
+    assert views.axis.stage == "search.prune"
+    views.playhead.open(write_sample(tmp_path / "b.asrs", frames=256, utterance_frames=256))
+    assert views.axis.stage is None
+    assert views.visible_stages()["statistics"] == WHOLE
+    views.playhead.close()
+
+
+def test_escape_clears_the_time_then_the_stage(qtbot: QtBot, window: Callable[..., MainWindow], finished: Path) -> None:
+    w = window()
+    w.open_session(finished)
+    w.axis.select(1.0, 2.0)
+    w.axis.choose_stage("search.emit")
+    tree = w.desk.breakdown.tree
+    tree.setFocus()
+    qtbot.keyClick(tree, Qt.Key.Key_Escape)
+    assert (w.axis.selected, w.axis.stage) == (None, "search.emit")
+    qtbot.keyClick(tree, Qt.Key.Key_Escape)
+    assert w.axis.stage is None
+
+
+@pytest.mark.parametrize("name", ["search.prune", "scoring", "between the stages", "overhead"])
+def test_a_picture_takes_whatever_can_be_chosen(views: Views, name: str) -> None:
+    snapshot = views.playhead.snapshot()
+    assert snapshot is not None
+    assert extent_of(PictureRequest(select=(name,)), snapshot).stage == name
+
+
+def test_a_picture_has_the_stage_in_every_view(path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[View] = []
+
+    def create(name: str, axis: TimeAxis) -> View:
+        made.append(app.views.create(name, axis))
+        return made[-1]
+
+    monkeypatch.setattr("app.pictures.session.create", create)
+    with closing(SessionPictures(path)) as pictures:
+        wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
+        pictures.draw(wanted, "png")
+    assert {view.id: view.axis.stage for view in made} == dict.fromkeys(CHOOSE, "search.prune")
+    (faster,) = (view for view in made if isinstance(view, FasterView))
+    assert faster.tree.currentItem().text(WHAT) == "search.prune"
