@@ -6,6 +6,7 @@ A raster keeps its pixels until it is shown other columns, so a range that only 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
@@ -48,9 +49,10 @@ class Curve(QGraphicsPathItem):
         self._connect = connect
         plot.add(self, z)
 
-    def show_points(self, x: F64, y: F64) -> None:
-        """Show other points [n], all finite."""
-        self.setPath(pg.functions.arrayToQPath(x, y, connect=self._connect, finiteCheck=False))
+    def show_points(self, x: F64, y: F64, connected: npt.NDArray[np.bool_] | None = None) -> None:
+        """Show other points [n], all finite. `connected` [n]: whether a line joins one to the next; None: as made."""
+        connect = self._connect if connected is None else connected.astype(np.int32)
+        self.setPath(pg.functions.arrayToQPath(x, y, connect=connect, finiteCheck=False))
 
 
 class Levels(Curve):

@@ -97,7 +97,7 @@ class CostItems:
         self.model: CostModel | None = None
         self._grid = Levels(plot)
         self.stack = Stack(plot)
-        self._p95 = Curve(plot, z=1.0)
+        self.p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
 
     def set_hatched(self, on: bool) -> None:
@@ -112,25 +112,28 @@ class CostItems:
         if model is None:
             self.stack.show_nothing()
             self._grid.show_levels(np.empty(0))
-            self._p95.show_points(np.empty(0), np.empty(0))
+            self.p95.show_points(np.empty(0), np.empty(0))
             return
         faint = theme().color("muted")
         faint.setAlphaF(FAINT)
-        self._p95.setPen(hair(faint))
+        self.p95.setPen(hair(faint))
         self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
         self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
         self.stack.show_model(model)
 
     def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
-        """One point in the middle of each block: columns of a block have the same value."""
+        """One point in the middle of each block: columns of a block have the same value. No line along the top edge."""
         there = np.flatnonzero(np.isfinite(model.p95_ms))
         if model.block_frames < 2 or not len(there):
-            self._p95.show_points(np.empty(0), np.empty(0))
+            self.p95.show_points(np.empty(0), np.empty(0))
             return
         starts = np.flatnonzero(np.diff(model.p95_ms[there], prepend=-1.0))
         middle = (there[starts] + np.append(there[starts[1:]], there[-1] + 1)) / 2
-        self._p95.show_points(first_s + middle * width, model.scale.place(model.p95_ms[there[starts]]))
+        values = model.p95_ms[there[starts]]
+        above = values > model.scale.top
+        along_the_top = above & np.append(above[1:], False)
+        self.p95.show_points(first_s + middle * width, model.scale.place(values), ~along_the_top)
 
 
 class CostLabels(PixelItem):
