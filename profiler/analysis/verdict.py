@@ -132,8 +132,8 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
         text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
     if e.units:
         # Some counts have no noun: how many were examined, or ranked.
-        each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
-        text.append(f"{each} takes {_time(e.time_ns / e.units)}")
+        each = e.unit[:-1] if e.unit.endswith("s") else f"item {e.unit}"
+        text.append(f"{_time(e.time_ns / e.units)} per {each}")
     if e.launches:
         text.append(f"launches {_count(e.launches / calls)} per {call}")
     shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.notable]

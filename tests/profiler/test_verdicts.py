@@ -143,13 +143,13 @@ def test_the_sentence_is_plain() -> None:
 
 def test_scattered_work_says_what_a_unit_of_it_takes() -> None:
     cost = replace(law(chase=8), scattered=True)
-    assert "Each of its arcs takes 20 ns; " in row(1_000, cost, 0.5).sentence
+    assert "20 ns per arc; " in row(1_000, cost, 0.5).sentence
 
 
 def test_what_is_counted_without_a_noun_is_named_in_plain_words() -> None:
     evidence = Evidence(2_000.0, 1, 1, known(not_attributed=2_000.0), 0.0, None)
     evidence = replace(evidence, unit="examined", units=100.0)
-    assert "Each item examined takes 20 ns; " in judge(evidence).sentence
+    assert "20 ns per item examined; " in judge(evidence).sentence
 
 
 def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
