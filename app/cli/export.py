@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.pictures.request import PictureRequest
 
 PICTURES = ("png", "svg", "pdf")
-OF_PICTURES = ("view", "size", "scale", "range", "at", "select")
+OF_PICTURES = ("view", "size", "scale", "range", "at", "select", "spectrogram")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--select",
         metavar="WHAT",
         action="append",
-        help="a stretch FROM..TO, an utterance, a stage to explain, or the note of a bookmark (bookmark:NOTE)",
+        help="a stretch FROM..TO, an utterance, a stage, or the note of a bookmark (bookmark:NOTE)",
+    )
+    parser.add_argument(
+        "--spectrogram", action="store_true", default=None, help="under the waveform, of at most 2 minutes of speech"
     )
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 
@@ -110,4 +113,5 @@ def _request(arguments: argparse.Namespace) -> PictureRequest:
         range_s=None if arguments.range is None else request.read_range(arguments.range),
         at_s=None if arguments.at is None else request.read_seconds(arguments.at, "--at"),
         select=tuple(arguments.select or ()),
+        spectrogram=bool(arguments.spectrogram),
     ).checked()

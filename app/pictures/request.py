@@ -23,6 +23,9 @@ SCALE: Final = 2.0
 DESK: Final = ("cost", "words", "work", "breakdown")
 """The views of the picture of the whole desk."""
 
+WORDS: Final = "words"
+"""The view that can have a spectrogram."""
+
 THEMES: Final = ("light", "dark")
 KINDS: Final = ("png", "svg", "pdf")
 
@@ -53,6 +56,7 @@ class PictureRequest:
         range_s: the stretch of the session that is shown.
         at_s: where the cursor is: only what was recorded by then is shown and counted.
         select: a stretch of time, the name of an utterance, a stage or a group of stages, or several of these.
+        spectrogram: whether one stands under the waveform of *Speech and words*.
     """
 
     views: tuple[str, ...] = ()
@@ -62,15 +66,18 @@ class PictureRequest:
     range_s: Range | None = None
     at_s: float | None = None
     select: tuple[str, ...] = ()
+    spectrogram: bool = False
 
     def checked(self) -> PictureRequest:
-        """Return itself if its names are known; PictureError otherwise."""
+        """Return itself if its names are known, and what is wanted of a view has that view; PictureError otherwise."""
         for name in self.views:
             if name not in VIEWS:
                 known = ", ".join(VIEWS)
                 raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
         if self.theme not in THEMES:
             raise PictureError(f"the theme of a picture is {' or '.join(THEMES)}, not {one_line(self.theme)!r}.")
+        if self.spectrogram and WORDS not in self.ordered_views:
+            raise PictureError(f"--spectrogram is of the view {WORDS}, which is not in the picture.")
         return self
 
     @property
@@ -96,7 +103,8 @@ class PictureRequest:
             words += ["--range", range_text(self.range_s)]
         if self.at_s is not None:
             words += ["--at", seconds_text(self.at_s)]
-        return words + [word for what in self.select for word in ("--select", what)]
+        words += [word for what in self.select for word in ("--select", what)]
+        return words + ["--spectrogram"] * self.spectrogram
 
     def command(self, session: str, kind: str) -> str:
         """The same as a line for a shell."""

@@ -25,6 +25,7 @@ from app.pictures.view_picture import ViewPicture
 from app.pictures.writers import Make, check_size, kind_of, picture
 from app.views import VIEWS, create
 from app.views.view import View
+from app.views.words import WordsView
 from pipelines.labs import record
 from profiler.files.outputs import writing
 from profiler.frames import FRAME_S
@@ -90,6 +91,9 @@ class SessionPictures:
 
         def make() -> tuple[QWidget, Mapping[str, str]]:
             views = [_view(view_id, extent) for view_id in wanted.ordered_views]
+            for view, _ in views:
+                if isinstance(view, WordsView):
+                    view.set_spectrogram(wanted.spectrogram)
             text = picture_texts(
                 _snapshot(whole, extent, _axis(extent, extent.figures_over)),
                 extent,

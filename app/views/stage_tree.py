@@ -264,6 +264,7 @@ class StageTree(QTreeWidget):
         self.setVerticalScrollBarPolicy(policy)
         self.setMaximumHeight(16_777_215)
         if on:
+            self.verticalScrollBar().setValue(0)
             room = self.height() - self.header().height()
             self.setMaximumHeight(self.header().height() + room // ROW * ROW)
         self.viewport().update()

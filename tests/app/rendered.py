@@ -15,8 +15,11 @@ from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 
+from app import views
+from app.model.time_axis import TimeAxis
 from app.pictures.request import PictureRequest
 from app.pictures.session import SessionPictures
+from app.views.view import View
 from profiler.arrays import F64
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 96
@@ -37,6 +40,22 @@ def desk_picture(
     """Write one picture of a session."""
     with closing(SessionPictures(session)) as pictures:
         pictures.write(request or PictureRequest(), out)
+
+
+def views_of(
+    session: str | os.PathLike[str], request: PictureRequest, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, View]:
+    """Draw a picture of a session and return the views in it, by name."""
+    made: dict[str, View] = {}
+
+    def create(name: str, axis: TimeAxis) -> View:
+        made[name] = views.create(name, axis)
+        return made[name]
+
+    monkeypatch.setattr("app.pictures.session.create", create)
+    with closing(SessionPictures(session)) as pictures:
+        pictures.draw(request, "png")
+    return made
 
 
 def of_svg(file: bytes) -> F64:

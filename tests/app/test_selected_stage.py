@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QTreeWidget
 from pytestqt.qtbot import QtBot
+from rendered import views_of
 from sample_session import Sample, write_sample
 from views_desk import settle
 
-import app.views
 from app.charts.still import StillPlot
 from app.model.playhead import Playhead
 from app.model.statistics import WHOLE
 from app.model.time_axis import TimeAxis
 from app.pictures.extent import extent_of
 from app.pictures.request import PictureRequest
-from app.pictures.session import SessionPictures
 from app.views.breakdown import BreakdownView
 from app.views.faster import WHAT, FasterView
 from app.views.icicle import IcicleView
 from app.views.memory_ladder import MemoryLadderView
 from app.views.roofline import RooflineView
 from app.views.statistics import StatisticsView
-from app.views.view import View
 from app.window.main_window import MainWindow
 from profiler.costs import Cost, Linear
 
@@ -158,16 +155,20 @@ def test_a_picture_takes_whatever_can_be_chosen(views: Views, name: str) -> None
 
 
 def test_a_picture_has_the_stage_in_every_view(path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[View] = []
-
-    def create(name: str, axis: TimeAxis) -> View:
-        made.append(app.views.create(name, axis))
-        return made[-1]
-
-    monkeypatch.setattr("app.pictures.session.create", create)
-    with closing(SessionPictures(path)) as pictures:
-        wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
-        pictures.draw(wanted, "png")
-    assert {view.id: view.axis.stage for view in made} == dict.fromkeys(CHOOSE, "search.prune")
-    (faster,) = (view for view in made if isinstance(view, FasterView))
+    wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
+    made = views_of(path, wanted, monkeypatch)
+    assert {name: view.axis.stage for name, view in made.items()} == dict.fromkeys(CHOOSE, "search.prune")
+    faster = made["faster"]
+    assert isinstance(faster, FasterView)
     assert faster.tree.currentItem().text(WHAT) == "search.prune"
+
+
+def test_a_low_picture_begins_with_the_categories(
+    path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of the stage was scrolled to, and the rows at both ends were cut off."""
+    wanted = PictureRequest(("breakdown",), (420, 480), 1.0, select=("search.prune",))
+    view = views_of(path, wanted, monkeypatch)["breakdown"]
+    assert isinstance(view, BreakdownView)
+    assert view.tree.verticalScrollBar().maximum() > 0
+    assert view.tree.verticalScrollBar().value() == 0

@@ -12,12 +12,15 @@ import soundfile
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
+from rendered import views_of
 from sample_session import Sample
 from views_desk import pixels, settle, view_on
 
 from app.model import spectrum
 from app.model.spectrum import ABSENT_DB, BANDS, SILENT_DB, TOP_HZ, Spectra, chunks_of, spectra
+from app.pictures.request import PictureError, PictureRequest
 from app.views.words import LONGEST_S, WordsView
+from app.window.actions.exporting import open_picture
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
@@ -145,3 +148,53 @@ def test_the_window_remembers_it(qtbot: QtBot, window: Callable[..., MainWindow]
     assert again.with_spectrogram
     button = next(b for b in second.desk.findChildren(QToolButton) if b.text() == "Show")
     assert button in again.header_controls, "not in a picture"
+
+
+def in_picture(path: Path, monkeypatch: pytest.MonkeyPatch, wanted: PictureRequest) -> WordsView:
+    """Speech and words as drawn in a picture."""
+    view = views_of(path, wanted, monkeypatch)["words"]
+    assert isinstance(view, WordsView)
+    return view
+
+
+@pytest.mark.parametrize("views", [("words",), ()], ids=["alone", "desk"])
+def test_a_picture_has_all_of_it(path: Path, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...]) -> None:
+    monkeypatch.setattr(spectrum, "CHUNK_FRAMES", 8)  # more than are read while nobody waits
+    wanted = PictureRequest(views, (1000, 900), 1.0, spectrogram=True)
+    view = in_picture(path, monkeypatch, wanted)
+    assert not view.spectrogram.area.isEmpty()
+    columns = view.spectrogram.draw_pixels(BANDS, 1)[::-1] & 0xFF
+    halves = np.array_split(columns.argmax(axis=0), 2)
+    for half, hertz in zip(halves, TONES.values(), strict=True):
+        # The loudest of all is a band at most beside that of the tone; at the end no window is whole.
+        assert np.abs(half[10:-10] - band_of(hertz)).max() <= 1
+    assert in_picture(path, monkeypatch, replace(wanted, spectrogram=False)).spectrogram.area.isEmpty()
+    assert wanted.command("a.asrs", "png").endswith(" --theme dark --spectrogram")
+
+
+def test_a_picture_says_why_there_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path.parent / "tones.wav").unlink()
+    view = in_picture(path, monkeypatch, PictureRequest(("words",), (900, 500), spectrogram=True))
+    assert view.remark.text == f"{path.parent / 'tones.wav'} is not there any more."
+
+
+def test_a_picture_without_the_view_is_refused() -> None:
+    with pytest.raises(PictureError, match="--spectrogram is of the view words, which is not in the picture"):
+        PictureRequest(("cost",), spectrogram=True).checked()
+
+
+def test_a_picture_of_the_window_has_what_the_window_shows(
+    qtbot: QtBot, window: Callable[..., MainWindow], path: Path
+) -> None:
+    w = window()
+    w.open_session(path)
+    for on in (False, True):
+        assert w.desk.views["words"].with_spectrogram is on  # type: ignore[attr-defined]
+        dialog = open_picture(w)
+        assert dialog is not None
+        assert dialog.wanted().spectrogram is on
+        assert dialog.command.full.endswith(" --spectrogram") is on
+        dialog.views["words"].setChecked(False)
+        assert not dialog.wanted().spectrogram
+        dialog.close()
+        w.actions_.trigger("speech.spectrogram")

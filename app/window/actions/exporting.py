@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.pictures.request import SIZE, PictureRequest, range_text, seconds_text
+from app.pictures.request import SIZE, WORDS, PictureRequest, range_text, seconds_text
 from app.style.theme import theme
 from profiler.frames import FRAME_S
 
@@ -29,6 +29,7 @@ PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)
 
 def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:
     """Open the dialog of a picture of the desk, or of one view."""
+    from app.views.words import WordsView
     from app.window.pictures.dialog import PictureDialog
 
     session = window.playhead.session
@@ -36,7 +37,8 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
         return None
     desk = window.desk
     views = (view_id,) if view_id else desk.docks.in_front()
-    begin = start(window.playhead, views)
+    words = desk.views[WORDS]
+    begin = start(window.playhead, views, isinstance(words, WordsView) and words.with_spectrogram)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
     dialog.written.connect(window.notices.written)
@@ -44,7 +46,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     return dialog
 
 
-def start(playhead: Playhead, views: tuple[str, ...]) -> PictureRequest:
+def start(playhead: Playhead, views: tuple[str, ...], spectrogram: bool) -> PictureRequest:
     """What the window shows, as the picture of it."""
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
@@ -62,6 +64,7 @@ def start(playhead: Playhead, views: tuple[str, ...]) -> PictureRequest:
         range_s=in_view,
         at_s=None if whole else cursor_s,
         select=(*select, *([] if axis.stage is None else [axis.stage])),
+        spectrogram=spectrogram,
     )
 
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBo
 
 from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
-from app.pictures.request import PictureError, PictureRequest, is_range, range_text, read_range
+from app.pictures.request import WORDS, PictureError, PictureRequest, is_range, range_text, read_range
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
@@ -201,6 +201,7 @@ class PictureDialog(QDialog):
             range_s=read_range(text, self.tr("The stretch")) if text else None,
             at_s=self._start.at_s if self.to_cursor.isChecked() else None,
             select=tuple(what for what, box in self.selected.items() if box.isChecked()),
+            spectrogram=self._start.spectrogram and WORDS in views,
         )
 
     def _size(self) -> tuple[int, int]:
