@@ -49,7 +49,7 @@ NAME, BAR, MS, SHARE, VERDICT = range(5)
 ROW = 20
 """Height of a row in pixels."""
 
-LEAST_BAR = 60
+LEAST_BAR = 50
 """Pixels that the column of bars keeps before anything else has room."""
 
 REST = "rest"

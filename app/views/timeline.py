@@ -114,8 +114,7 @@ class TimelineView(ChartView[TimelineModel]):
 
     def show_texts(self, model: TimelineModel) -> None:
         """Show the note."""
-        length = duration(model.last_s - model.first_s)
-        spans = self.tr("{0} spans in {1}").format(count(model.spans), length)
+        spans = self._spans(model)
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
     def _choose(self, at: QPointF) -> None:
@@ -179,7 +178,14 @@ class TimelineView(ChartView[TimelineModel]):
             f"{self.tr(lane.title)} {100 * float(np.minimum(lane.busy.sum(axis=1), 1).mean()):.0f} %"
             for lane in model.lanes
         )
-        return self.tr("{0} spans in {1}; busy: {2}.").format(model.spans, duration(model.last_s - model.first_s), busy)
+        return self.tr("{0}; busy: {1}.").format(self._spans(model), busy)
+
+    def _spans(self, model: TimelineModel) -> str:
+        """How many spans there are in view, and in how long."""
+        length = duration(model.last_s - model.first_s)
+        if model.spans == 1:
+            return self.tr("1 span in {0}").format(length)
+        return self.tr("{0} spans in {1}").format(count(model.spans), length)
 
     def table(self) -> Table:
         """Return the first `TABLE_ROWS` spans in view, lane by lane."""

@@ -68,7 +68,7 @@ def test_a_collision_and_a_cut_are_reported(page: QWidget) -> None:
 VERDICTS = sorted(set(VERDICT_OF.values()))
 
 
-@pytest.mark.parametrize("width", [200, 276, 340, 500])
+@pytest.mark.parametrize("width", [200, 276, 315, 340, 500])
 def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
     """Where there is no room for a verdict, it stands in the panel alone."""
     bars = StageTree(TimeAxis())

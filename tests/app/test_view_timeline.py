@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,10 @@ def test_a_picture_and_a_table_of_what_is_in_view(view: TimelineView) -> None:
     assert list(headers[:2]) == ["lane", "stage"]
     assert {"blocks", "stages"} <= {str(row[0]) for row in rows}
     assert "spans in" in view.summary()
+    model = view.model()
+    assert model is not None
+    view.show_texts(replace(model, spans=1))
+    assert view.note.startswith("1 span in ")
     before = view.grab().toImage()
     view.axis.set_visible(6.0, 6.2)
     settle()
