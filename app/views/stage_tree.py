@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import (
+    QEvent,
     QModelIndex,
     QPersistentModelIndex,
     QPoint,
@@ -20,7 +21,7 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
+from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -254,6 +255,14 @@ class StageTree(QTreeWidget):
         """The stage or group under a position of the viewport, or None."""
         row = self.itemAt(position)
         return row.entry.line if isinstance(row, _Row) else None
+
+    def event(self, event: QEvent) -> bool:
+        """The menu key opens the menu of the chosen row; Qt would take the row in the middle."""
+        if isinstance(event, QContextMenuEvent) and event.reason() == QContextMenuEvent.Reason.Keyboard:
+            self.scrollTo(self.currentIndex())
+            self.customContextMenuRequested.emit(self.visualRect(self.currentIndex()).center())
+            return True
+        return super().event(event)
 
     # -- looks ---------------------------------------------------------------------------------
 

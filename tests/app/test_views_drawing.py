@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 from views_desk import (
@@ -37,6 +37,7 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
+from app.views.breakdown_model import StageLine
 from app.views.cost import CostView
 from app.views.lanes import HEADING
 from app.views.stage_texts import before_text, explanation, sum_text, tip
@@ -179,6 +180,18 @@ def test_closing_the_session_empties_the_views(desk: Desk) -> None:
 def row_of(tree: StageTree, name: str) -> QModelIndex:
     """The row of a stage in the tree."""
     return tree.indexFromItem(tree._rows[f"stage {name}"])
+
+
+def test_the_menu_key_is_for_the_stage_that_is_chosen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = desk.breakdown
+    opened: list[StageLine | None] = []
+    monkeypatch.setattr(view, "menu_at", lambda position: opened.append(view.tree.stage_at(position)))
+    for line in view.tree.stages:
+        desk.axis.choose_stage(line.name)
+        middle = view.tree.viewport().rect().center()
+        pressed = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, middle, view.tree.mapToGlobal(middle))
+        QApplication.sendEvent(view.tree, pressed)
+    assert opened == list(view.tree.stages)
 
 
 def test_a_stage_can_be_explained(desk: Desk, qtbot: QtBot) -> None:
