@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,19 @@ def test_on_a_small_laptop_an_effect_says_of_how_many_words_it_is(opened: MainWi
     settle()
     assert [t.subtitle.text() for t in top.toggles] == ["· +3.3 points (n = 30)"] * 2
     assert (faults(opened), cut_short(opened)) == ([], [])
+
+
+def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened: MainWindow) -> None:
+    effect = replace(FASTER, factor=1.61, low=1.1, high=2.36, turns=4, arm="every 2nd")
+    toggle = opened.top.toggles[0]
+    shown = set()
+    for width in range(120, 320, 5):
+        toggle.setFixedWidth(width)
+        toggle.show_effect(effect)
+        settle()
+        shown.add(toggle.effect.text())
+        assert toggle.effect.text() == effect.brief or toggle.effect.width() >= toggle.effect.sizeHint().width()
+    assert shown == {effect.brief, effect.headline}
 
 
 def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:

@@ -18,6 +18,8 @@ from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"
 
+SPACING = 4  # Pixels between the effect and what follows it
+
 
 class LiveToggle(QWidget):
     """A switch with its name and, below it, what flipping it did or else what it does now.
@@ -50,7 +52,7 @@ class LiveToggle(QWidget):
         top = Qt.AlignmentFlag.AlignTop
         grid.addWidget(self.switch, 0, 0, 2, 1, top)
         grid.addWidget(self.title, 0, 1)
-        said = lay_out(QHBoxLayout(), self.effect, (self.subtitle, 1), spacing=4, margins=NONE)
+        said = lay_out(QHBoxLayout(), self.effect, (self.subtitle, 1), spacing=SPACING, margins=NONE)
         grid.addLayout(said, 1, 1)
         grid.setColumnStretch(1, 1)
 
@@ -100,7 +102,7 @@ class LiveToggle(QWidget):
     def _show_headline(self) -> None:
         effect = self._effect
         if effect is not None:
-            room = self.width() - self.title.x()
+            room = self.width() - self.title.x() - SPACING - self.subtitle.minimumSizeHint().width()
             fits = self.effect.fontMetrics().horizontalAdvance(effect.headline) <= room
             self.effect.show_kind(effect.kind, effect.headline if fits else effect.brief)
 
