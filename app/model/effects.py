@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QCoreApplication
 
 from app.model.configurations import Configurations, Settings, differing, going_on
+from pipelines import config as known_settings
 from pipelines.audio.word_errors import ErrorCount, word_errors
-from pipelines.config import COURSE, options, value_text
+from pipelines.config import COURSE, value_text
 from profiler.errors import BadInput
 from profiler.plain import counted
 from profiler.session.facts import setting
@@ -263,7 +264,9 @@ def arm_name(a: Settings, b: Settings) -> str:
     value = b.get(key)
     if isinstance(value, bool):
         return tr("on") if value else tr("off")
-    names = {value: name for option in options() if option.key == key for value, name in option.words.items()}
+    names = {
+        value: name for option in known_settings.options() if option.key == key for value, name in option.words.items()
+    }
     return tr(names[value]) if isinstance(value, int) and value in names else value_text(value)
 
 
