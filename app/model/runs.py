@@ -124,6 +124,8 @@ class Runs(QObject):
         """Set loop and pace back; while the demo goes on, at its end."""
         if self._leaves_demo and not self.control.busy:
             self._leaves_demo = False
+            if self._pipeline.locked:
+                self._pipeline.edit()
             for key in COURSE_OF_DEMO:
                 self._pipeline.set(key, settings.option(key).default, by_hand=False)
 

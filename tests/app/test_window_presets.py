@@ -12,6 +12,7 @@ from shown_windows import NOT_READ
 
 from app.model import audio_choice
 from app.model.pipeline import Pipeline
+from app.model.runs import COURSE_OF_DEMO
 from app.window.main_window import MainWindow
 from app.window.notices import Banner
 from pipelines import config as settings
@@ -180,6 +181,22 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     w.runs.start()
     qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
     assert not w.runs.control.request.config["loop"]
+
+
+def test_nor_do_they_where_a_recording_of_the_demo_is_shown(
+    window: Callable[..., MainWindow], finished: Path, tmp_path: Path
+) -> None:
+    w = window()
+    w.open_session(finished)
+    w.pipeline.edit()
+    for key, value in COURSE_OF_DEMO.items():
+        assert w.pipeline.set(key, value)
+    w.playhead.seek(100)
+    assert w.pipeline.locked
+    (said,) = chosen_own(w, tmp_path)
+    assert said.startswith("The next run decodes 1 file, once and at full speed")
+    assert [banner.text for banner in w.notices.banners] == [said], "nothing is refused"
+    assert (w.pipeline.next.loop, w.pipeline.next.pace) == (False, 0.0)
 
 
 def test_a_loop_that_a_person_chose_stays(window: Callable[..., MainWindow], tmp_path: Path) -> None:
