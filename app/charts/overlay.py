@@ -242,23 +242,29 @@ class Overlay(PixelItem):
             painter.drawLine(QLineF(x, self.band, x, area.height()))
 
     def _paint_marks(self, painter: QPainter, area: QRectF) -> None:
-        painter.setFont(_flag_font())
         band = self.band
         for flag in self._placed:
             mark, x = flag.mark, flag.x
-            pending = _waits(mark)
             color = self._color(mark)
-            painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if pending else Qt.PenStyle.DashLine))
+            painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if _waits(mark) else Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(x, band, x, area.height()))
             asked = self.x_of(mark.asked_frame * FRAME_S)
             if self._flags and x - asked > 3:
                 self._paint_request(painter, asked, x, color)
+            if flag.row is not None:
+                painter.setPen(QPen(color, 1))
+                painter.drawLine(QLineF(x, flag.row * FLAG_ROW + 4, x, band))
+        self._paint_flags(painter)
+
+    def _paint_flags(self, painter: QPainter) -> None:
+        """Draw the labels of the markers, over the lines of all of them."""
+        painter.setFont(_flag_font())
+        for flag in self._placed:
             if flag.row is None:
                 continue
-            top = flag.row * FLAG_ROW
+            color, pending = self._color(flag.mark), _waits(flag.mark)
+            rect = QRectF(flag.left, flag.row * FLAG_ROW + 1, flag.width, FLAG_ROW - 4)
             painter.setPen(QPen(color, 1))
-            painter.drawLine(QLineF(x, top + 4, x, band))
-            rect = QRectF(flag.left, top + 1, flag.width, FLAG_ROW - 4)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
             painter.setBrush(theme().color("card") if pending else color)
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)

@@ -8,15 +8,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from sample_session import SAID
 from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
-from app.charts.overlay import DIMMED
+from app.charts.overlay import DIMMED, FLAG_ROW
 from app.charts.raster import blended
 from app.charts.scale import Holding, Scale, held
-from app.style.theme import THEMES
+from app.style.theme import THEMES, theme
 from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.lanes_model import Curve
 from app.views.speech import covered
@@ -246,3 +247,24 @@ def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     first, second = overlay._placed
     assert (first.row, second.row) == (0, 0)
     assert (first.text, second.text) == ("2", "Frame skipping: 1"), "in 50 pixels, the value alone"
+
+
+def test_no_line_of_a_marker_crosses_the_label_of_another(desk: Desk) -> None:
+    overlay, box = desk.cost.overlay, desk.cost.plot.box
+    per_pixel = FRAMES / box.boundingRect().width()
+    first, second, third = (FRAMES // 4 + round(offset * per_pixel) for offset in (0, 60, 150))
+    marks = (marker("note", "a first note", first), marker("option", "Frame skipping: every 2nd", second))
+    overlay.set_events((*marks, marker("error", "an error", third)), ())
+    _, crossed, crossing = overlay._placed
+    assert (crossed.row, crossing.row) == (1, 0)
+    assert crossed.left < crossing.x < crossed.left + crossed.width
+    image = QImage(box.boundingRect().size().toSize(), QImage.Format.Format_ARGB32)
+    image.fill(0)
+    painter = QPainter(image)
+    overlay.paint_pixels(painter, box.boundingRect())
+    painter.end()
+    danger = theme().color("danger").rgb()
+    drawn = [y for y in range(round(overlay.band)) if image.pixel(int(crossing.x), y) == danger]
+    top = FLAG_ROW + 1
+    assert drawn
+    assert not [y for y in drawn if top < y < top + FLAG_ROW - 5]
