@@ -80,7 +80,7 @@ UTTERANCES = (
     Utterance(
         "awb",
         "names",
-        "professor szczepanska showed miss featherstonehaugh a quinquereme a zymurgist "
+        "professor kowalczyk showed miss featherstonehaugh a quinquereme a zymurgist "
         "and the thaumaturge of llanfairfechan",
     ),
     Utterance("kal16", "short", "yes of course"),
