@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.layout import NONE, lay_out
@@ -9,10 +11,11 @@ from app.model.playhead import Snapshot
 from app.model.start import LIBRARIES, Phase, longest, phases
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Wrapped
-from app.views.labs.card import Panels
 from app.views.table_twin import Table
 from app.views.view import View
-from pipelines.labs.chart import Axis, Block, Chart, Gantt
+
+if TYPE_CHECKING:
+    from app.views.labs.card import Panels
 
 
 class StartView(View):
@@ -40,7 +43,7 @@ class StartView(View):
             return
         self._steps = found
         self.about.setText(self.summary())
-        self._show(Panels(_chart(found)) if found else None)
+        self._show(_waterfall(found) if found else None)
         whole = bool(found) and found[0].title == LIBRARIES
         self.set_note(self.tr("since the process began") if whole else self.tr("since set-up began"))
 
@@ -83,7 +86,11 @@ class StartView(View):
         ]
 
 
-def _chart(steps: tuple[Phase, ...]) -> Chart:
+def _waterfall(steps: tuple[Phase, ...]) -> Panels:
+    """The steps in rows over the time; what draws the labs is loaded with the first one."""
+    from app.views.labs.card import Panels
+    from pipelines.labs.chart import Axis, Block, Chart, Gantt
+
     blocks = tuple(Block(row, one.begin_s, one.end_s, "", f"{one.seconds:.2f} s") for row, one in enumerate(steps))
     names = tuple(one.title for one in steps)
-    return Chart(Axis("", "s", low=0.0), Axis("", categories=names), (Gantt(blocks),))
+    return Panels(Chart(Axis("", "s", low=0.0), Axis("", categories=names), (Gantt(blocks),)))

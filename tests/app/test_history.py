@@ -20,7 +20,9 @@ ALT = Qt.KeyboardModifier.AltModifier
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+def opened(window: Callable[..., MainWindow], finished: Path, monkeypatch: pytest.MonkeyPatch) -> MainWindow:
+    # Tests before may have pressed a button and never released it.
+    monkeypatch.setattr(QGuiApplication, "mouseButtons", lambda: Qt.MouseButton.NoButton)
     made = window()
     made.open_session(finished)
     return made
