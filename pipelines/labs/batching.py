@@ -123,11 +123,10 @@ def judge(result: SweepResult) -> Finding:
     numbers |= {f"added_latency_ms_at_{n}": waiting_ms(n) for n in batches}
     if 2 in batches:
         numbers["rows_two_over_one"] = value(frame.ratio(ROWS, ROWS, 2, 1))
-    waits = dict.fromkeys(f"{waiting_ms(best[variant]):.0f}" for variant in (NET, MIXTURES))
     why = (
         f"The net is {ci(gains[NET])} times as fast in batches of {best[NET]} as frame by frame, the mixtures "
         f"{ci(gains[MIXTURES])} times in batches of {best[MIXTURES]}; the first frame of such a batch waits "
-        f"{' and '.join(waits)} ms for the last."
+        f"{waiting_ms(best[NET]):.0f} and {waiting_ms(best[MIXTURES]):.0f} ms for the last."
     )
     verdict = all_of(at_least(gains[NET], 1.0), at_least(gains[MIXTURES], 1.0))
     return Finding(verdict, why, numbers)
