@@ -53,7 +53,12 @@ def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     settle()
     monkeypatch.setattr("app.views.cost_items.realtime_text", lambda _: "")
     for name in CHARTS:
-        monkeypatch.setattr(getattr(desk, name)._texts, "ask", lambda moving: None)
+        view = getattr(desk, name)
+        monkeypatch.setattr(view._texts, "ask", lambda moving: None)
+        # Where drawing is slow, their time comes between two pictures that are compared.
+        monkeypatch.setattr(view, "_renew_texts", lambda: None)
+        view._late.stop()
+        monkeypatch.setattr(view._late, "start", lambda *_: None)
 
 
 def follow(desk: Desk) -> None:
