@@ -6,9 +6,9 @@ and their mean. Curves scroll with the data; headings stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
@@ -30,6 +30,10 @@ from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, U32
 from profiler.frames import FRAME_S
 from profiler.plain import clock
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
 
 BAND = 0.72
 """How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""
@@ -241,8 +245,17 @@ class HeadingsItem(PixelItem):
         return at.x() + width
 
 
+MakeModel = Callable[
+    ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale], tuple[int, int] | None, int, bool],
+    LanesModel,
+]
+"""Makes the model of a session: arguments as those of `work_model`."""
+
+
 class LanesView(ChartView[LanesModel]):
-    """Lanes below each other. A subclass overrides `reduce`, `quantity`, `average`, `cell` and the texts."""
+    """Lanes below each other. A subclass sets `make_model`, and overrides `quantity`, `average`, `cell` and texts."""
+
+    make_model: ClassVar[MakeModel]
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -257,8 +270,18 @@ class LanesView(ChartView[LanesModel]):
         visible: tuple[float, float],
         in_blocks: bool = True,
     ) -> LanesModel:
-        """Return minimum, maximum and mean per pixel column, of blocks of columns or of each (override)."""
-        raise NotImplementedError
+        """Return minimum, maximum and mean per pixel column, of blocks of columns or of each."""
+        return self.make_model(
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            visible,
+            columns,
+            self._scales,
+            self.axis.selected_frames,
+            snapshot.cursor_frame,
+            in_blocks,
+        )
 
     def quantity(self, name: str) -> Quantity:
         """How a quantity of the model is shown (override)."""

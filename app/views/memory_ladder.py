@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.scale import percent, prefixed
 from app.charts.still import LINE, StillPlot, small_metrics
@@ -235,11 +234,7 @@ class MemoryLadderView(StageView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self.plot = LadderPlot()
-        body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.plot)
-        self.set_body(body)
+        self.set_body(self.plot)
         self._model = LadderModel()
         self._threads = 1
         self.plot.chosen.connect(axis.choose_stage)

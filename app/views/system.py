@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.charts.scale import prefixed
-from app.model.playhead import Snapshot
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import Curve, LanesModel
 from app.views.system_model import (
@@ -62,24 +61,7 @@ class SystemView(LanesView):
     id = "system"
     title = "System"
 
-    def reduce(
-        self,
-        snapshot: Snapshot,
-        columns: int,
-        visible: tuple[float, float],
-        in_blocks: bool = True,
-    ) -> LanesModel:
-        """Return least, greatest and mean reading per pixel column."""
-        return system_model(
-            snapshot.session,
-            snapshot.track,
-            snapshot.end_frame,
-            visible,
-            columns,
-            self._scales,
-            self.axis.selected_frames,
-            snapshot.cursor_frame,
-        )
+    make_model = staticmethod(system_model)
 
     def quantity(self, name: str) -> Quantity:
         """How a reading is shown."""

@@ -84,8 +84,12 @@ def system_model(
     before: Mapping[str, Scale] = NO_SCALES,
     selected: tuple[int, int] | None = None,
     counted_to: int | None = None,
+    in_blocks: bool = True,
 ) -> LanesModel:
-    """Reduce the readings to `columns` pixel columns over `visible` seconds, up to a frame; arguments: `work_model`."""
+    """Reduce the readings to `columns` pixel columns over `visible` seconds, up to a frame; arguments: `work_model`.
+
+    Readings are of times and not of blocks, so `in_blocks` makes no difference.
+    """
     end = min(int(cursor_frame), int(track.n_frames))
     edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
     over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from app.model.playhead import Snapshot
 from app.views import work_figures
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import Curve, LanesModel
@@ -18,25 +17,7 @@ class WorkView(LanesView):
     id = "work"
     title = "Work per frame"
 
-    def reduce(
-        self,
-        snapshot: Snapshot,
-        columns: int,
-        visible: tuple[float, float],
-        in_blocks: bool = True,
-    ) -> LanesModel:
-        """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
-        return work_model(
-            snapshot.session,
-            snapshot.track,
-            snapshot.end_frame,
-            visible,
-            columns,
-            self._scales,
-            self.axis.selected_frames,
-            snapshot.cursor_frame,
-            in_blocks,
-        )
+    make_model = staticmethod(work_model)
 
     def quantity(self, name: str) -> Quantity:
         """How a count, or the time of scoring, is shown."""

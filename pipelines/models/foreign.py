@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments=arguments,
     )
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CPU=CPU_SECONDS, RLIMIT_CORE=0)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    children.end_with_parent()
     try:
         _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target))
     except ModelError as error:
@@ -189,13 +189,6 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
         "constants": msgspec.to_builtins(model.constants),
     }
     cache.write(target, {"content": np.frombuffer(model.content, np.uint8)}, facts)
-
-
-def _end_with_parent() -> None:
-    import os
-
-    sys.stdin.read()
-    os._exit(3)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -84,12 +83,7 @@ def compile_for(config: Config) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: its argument is a configuration as JSON; not meant to be called by people."""
     (text,) = read_arguments(MODULE, __doc__, "CONFIGURATION", arguments=arguments)
-
-    def end_with_parent() -> None:
-        sys.stdin.read()
-        os._exit(3)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    children.end_with_parent()
     compile_for(settings.from_dict(json.loads(text)))
     # Not through the interpreter's shutdown: a thread still waits on stdin.
     os._exit(0)

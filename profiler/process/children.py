@@ -11,6 +11,7 @@ import re
 import signal
 import site
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -58,6 +59,19 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     if path:
         made["PYTHONPATH"] = os.pathsep.join(path)
     return {**made, **(extra or {})}
+
+
+def end_with_parent() -> None:
+    """Called by a child: from now on it ends, with status 3, when its standard input closes.
+
+    A thread then waits there: a child that ends earlier does so best by `os._exit`.
+    """
+
+    def wait() -> None:
+        sys.stdin.read()
+        os._exit(3)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def last_words(complaints: str, status: int) -> str:

@@ -54,15 +54,21 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     made.close()
 
 
-def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def compared(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> tuple[MainWindow, Comparison]:
+    """A window with a session, which its user compared with another one."""
     window = MainWindow()
     qtbot.addWidget(window)
     window.show()
-    window.open_session(two[0])
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(two[1]), ""))
+    window.open_session(one)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
     window.actions_["run.compare_sessions"].trigger()
     (made,) = window.findChildren(Comparison)
     qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    return window, made
+
+
+def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    window, made = compared(two[0], two[1], qtbot, monkeypatch)
     assert made.chart is not None
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     made.close()
@@ -161,14 +167,7 @@ def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_r
 def test_sessions_are_recorded_again_in_turns_and_compared(
     runs: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    window = MainWindow()
-    qtbot.addWidget(window)
-    window.show()
-    window.open_session(runs[0])
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(runs[1]), ""))
-    window.actions_["run.compare_sessions"].trigger()
-    (first,) = window.findChildren(Comparison)
-    qtbot.waitUntil(lambda: not first.working, timeout=COMPILING_MS)
+    window, first = compared(runs[0], runs[1], qtbot, monkeypatch)
     assert first.sentences[0].text().startswith("undecided")
 
     first.more.click()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import kaldi_writer as writer
 import numpy as np
 import pytest
+import refusing
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +17,7 @@ from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import gmm, meta, symbols, transitions, tree
 from pipelines.models.kaldi.binary import Reader
-from profiler.errors import BadInput
 
-NEVER_SO_MUCH = 60_000_000  # bytes; the models here have some hundred kB
 REAL = ("kaldi-mono", "mfa-mono", "mfa-triphone-lda")
 
 
@@ -27,20 +26,7 @@ def folder(tmp_path: Path) -> Path:
     return writer.write_model(tmp_path / "model")
 
 
-def refused(folder: Path) -> str | None:
-    """The one sentence with which loading is refused; None when it is not."""
-    sentence = None
-    tracemalloc.start()
-    try:
-        kaldi.load(folder)
-    except BadInput as error:
-        sentence = str(error)
-    finally:
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert peak < NEVER_SO_MUCH
-    assert sentence is None or "\n" not in sentence
-    return sentence
+refused = partial(refusing.refused, kaldi.load)
 
 
 def reader(data: bytes) -> Reader:

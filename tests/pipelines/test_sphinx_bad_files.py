@@ -1,33 +1,20 @@
 """Whatever a model directory holds, loading it succeeds or ends in one error of one sentence."""
 
 import os
-import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
+import refusing
 import sphinx_writer as writer
 
 from pipelines.models import sphinx
 from profiler.errors import BadInput
 
 FILES = ["feat.params", "mdef", "means", "variances", "transition_matrices", "sendump"]
-NEVER_SO_MUCH = 100_000_000  # bytes; the small model takes some hundred kB
 
 
-def refused(folder):
-    """The one sentence with which loading is refused; None when it is not."""
-    sentence = None
-    tracemalloc.start()
-    try:
-        sphinx.load(folder)
-    except BadInput as error:
-        sentence = str(error)
-    finally:
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert peak < NEVER_SO_MUCH
-    assert sentence is None or "\n" not in sentence
-    return sentence
+refused = partial(refusing.refused, sphinx.load)
 
 
 @pytest.fixture

@@ -187,15 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `compile TARGET RECIPE`, the recipe as JSON; not meant to be called by people."""
     target, recipe = read_arguments("pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments)
 
-    def end_with_parent() -> None:
-        sys.stdin.read()
-        os._exit(3)
-
     def say(**event: object) -> None:
         sys.stdout.write(json.dumps(event) + "\n")
         sys.stdout.flush()
 
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    children.end_with_parent()
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CORE=0)
     try:
         graph = compile_graph(
