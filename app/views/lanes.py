@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
@@ -253,12 +253,11 @@ MakeModel = Callable[
 
 
 class LanesView(ChartView[LanesModel]):
-    """Lanes below each other. A subclass sets `make_model`, and overrides `quantity`, `average`, `cell` and texts."""
+    """Lanes below each other. A subclass overrides `quantity`, `average`, `cell` and the texts."""
 
-    make_model: ClassVar[MakeModel]
-
-    def __init__(self, axis: TimeAxis) -> None:
+    def __init__(self, axis: TimeAxis, make_model: MakeModel) -> None:
         super().__init__(axis)
+        self._make_model = make_model
         self.panels = PanelsItem(self.plot, self.quantity)
         self.headings = HeadingsItem(self.plot, self.panels, self.quantity, self.average)
         self._scales: dict[str, Scale] = {}
@@ -271,7 +270,7 @@ class LanesView(ChartView[LanesModel]):
         in_blocks: bool = True,
     ) -> LanesModel:
         """Return minimum, maximum and mean per pixel column, of blocks of columns or of each."""
-        return self.make_model(
+        return self._make_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,

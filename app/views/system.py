@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.charts.scale import prefixed
+from app.model.time_axis import TimeAxis
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import Curve, LanesModel
 from app.views.system_model import (
@@ -61,7 +62,8 @@ class SystemView(LanesView):
     id = "system"
     title = "System"
 
-    make_model = staticmethod(system_model)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis, system_model)
 
     def quantity(self, name: str) -> Quantity:
         """How a reading is shown."""

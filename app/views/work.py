@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from app.model.time_axis import TimeAxis
 from app.views import work_figures
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import Curve, LanesModel
@@ -17,7 +18,8 @@ class WorkView(LanesView):
     id = "work"
     title = "Work per frame"
 
-    make_model = staticmethod(work_model)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis, work_model)
 
     def quantity(self, name: str) -> Quantity:
         """How a count, or the time of scoring, is shown."""

@@ -54,7 +54,7 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     made.close()
 
 
-def compared(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> tuple[MainWindow, Comparison]:
+def chosen(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> tuple[MainWindow, Comparison]:
     """A window with a session, which its user compared with another one."""
     window = MainWindow()
     qtbot.addWidget(window)
@@ -68,7 +68,7 @@ def compared(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    window, made = compared(two[0], two[1], qtbot, monkeypatch)
+    window, made = chosen(two[0], two[1], qtbot, monkeypatch)
     assert made.chart is not None
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     made.close()
@@ -167,7 +167,7 @@ def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_r
 def test_sessions_are_recorded_again_in_turns_and_compared(
     runs: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    window, first = compared(runs[0], runs[1], qtbot, monkeypatch)
+    window, first = chosen(runs[0], runs[1], qtbot, monkeypatch)
     assert first.sentences[0].text().startswith("undecided")
 
     first.more.click()
