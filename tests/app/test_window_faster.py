@@ -135,14 +135,14 @@ def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbo
     assert predicted({first: 0.0}) in view.predicted.text()
     view.tree.setCurrentItem(view.tree.topLevelItem(1))
     assert view.slider.value() == view.slider.maximum()  # each stage has its own
-    view.slider.setValue(view.slider.maximum() // 2)
-    both = predicted({first: 0.0, second: 0.5})
+    view.slider.setValue(view.slider.maximum() * 3 // 4)
+    both = predicted({first: 0.0, second: 0.75})
     assert both in view.predicted.text()
     assert both != predicted({first: 0.0})
     view.tree.setCurrentItem(view.tree.topLevelItem(0))
     assert view.slider.value() == 0
     view.slider.setValue(view.slider.maximum())
-    assert predicted({second: 0.5}) in view.predicted.text()
+    assert predicted({second: 0.75}) in view.predicted.text()
     assert first not in view.predicted.text()
 
 

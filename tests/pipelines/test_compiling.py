@@ -74,6 +74,7 @@ def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config,
     before = alive.read_text()
     time.sleep(0.1)
     assert alive.read_text() == before
+    assert before != "2999", "it was ended, and did not come to its end"
 
 
 def test_compiling_leaves_the_mark(quick: Config) -> None:

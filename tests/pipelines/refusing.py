@@ -1,0 +1,28 @@
+"""Hostile folders of models: each is refused in one sentence, and takes little memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+from profiler.errors import BadInput
+
+MOST_BYTES = 60_000_000
+"""The models of these tests take some hundred kB."""
+
+
+def refused(load: Callable[[Path], object], folder: Path) -> str | None:
+    """The one sentence with which loading is refused; None when it is not."""
+    sentence = None
+    tracemalloc.start()
+    try:
+        load(folder)
+    except BadInput as error:
+        sentence = str(error)
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < MOST_BYTES
+    assert sentence is None or "\n" not in sentence
+    return sentence
