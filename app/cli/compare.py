@@ -14,6 +14,7 @@ The JSON object has, besides what docs and scripts know of it,
     words         of how many utterances the recognised words differ, and the 100 worst: id, reference, words and errors
                   of A and B
     frame_times   of whole frames and of each stage: mean, percentiles and histogram of ms per frame of A and B
+    roofline      of each stage in A and in B: operations per byte, operations per second, and its roofs
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from app.cli import _output
@@ -68,8 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tree:
-    """The JSON object of `compare`; `frames`: with the distributions of the time per frame."""
+    """The JSON object of `compare`; `frames`: with the distributions of the time per frame, and the rooflines."""
     from app.model.compared import differing_words, frame_times
+    from app.views.roofline_model import arm_points
     from pipelines.audio.word_errors import transcribed, word_errors
     from profiler.analysis.comparison.compare import compare
 
@@ -106,7 +109,11 @@ def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tre
         "differences": _differences(compared),
         "words": differing_words(compared),
     }
-    return tree | ({"frame_times": frame_times(compared)} if frames else {})
+    if frames:
+        tree["frame_times"] = frame_times(compared)
+        sides = {"a": compared.a, "b": compared.b}
+        tree["roofline"] = {side: [asdict(point) for point in arm_points(arm)] for side, arm in sides.items()}
+    return tree
 
 
 def _row(row: StageRatio) -> Tree:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.scale import prefixed
 from app.model.playhead import Snapshot
+from app.model.stages import StageCount
 from app.model.time_axis import TimeAxis
 from app.views.breakdown_model import stretch_of, threads_at
 from app.views.roofline_model import Point, place_of, points, rate
@@ -34,7 +39,11 @@ class RooflineView(StageView):
         column.addStretch(0)
         self.set_body(body)
         self._points: tuple[Point, ...] = ()
+        self._before: tuple[Point, ...] = ()
         self._threads = 1
+        self.baseline = StageCount(self)
+        self.baseline.changed.connect(self.show_stages)
+        axis.baseline_changed.connect(self._soon.start)
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
@@ -42,6 +51,11 @@ class RooflineView(StageView):
         session = snapshot.session
         stretch = stretch_of(session, snapshot.cursor_frame, self.axis.selected_frames)
         self._threads = threads_at(session, stretch.first)
+        pinned = self.axis.baseline_frames
+        if pinned is None:
+            self.baseline.forget()
+        else:
+            self.baseline.ask(snapshot, (pinned[0], min(pinned[1], snapshot.end_frame)), grows=False)
         if not self.ask(snapshot, stretch):
             self.show_stages()
 
@@ -49,19 +63,28 @@ class RooflineView(StageView):
         """Draw the stages counted last."""
         if self.snapshot is None:
             return
-        found = self.count.found
+        found, before = self.count.found, self.baseline.found
         self._points = () if found is None else points(found.stages)
+        self._before = () if before is None else points(before.stages)
         names = [point.name for point in self._points]
         marked = self.axis.stage if self.axis.stage in names else next(iter(names), None)
         where = place_of(self.snapshot.session, marked, self._threads) if marked else None
-        self.plot.show_points(self._points, marked, where)
-        self.set_note(self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte"))
+        self.plot.show_points(self._points, marked, where, self._before, self.tr("the baseline"))
+        units = self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
+        arrows = self.tr("arrows from the baseline")
+        self.set_note(*[f"{unit} · {arrows}" for unit in units] * bool(self._before), *units)
 
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._points = ()
+        self.baseline.forget()
+        self._points = self._before = ()
         self.plot.show_points((), None)
+
+    def settle(self) -> None:
+        """Complete the stages of the baseline too."""
+        super().settle()
+        self.baseline.settle()
 
     def model(self) -> tuple[Point, ...]:
         """Return the points drawn."""
@@ -82,15 +105,35 @@ class RooflineView(StageView):
         return self.plot.sentence() or self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:
-        """Return one row per stage, then one per level of memory where the marked stage works."""
-        headers = [self.tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
-        return headers, [
-            [
-                point.name,
-                f"{point.intensity:.3g}",
-                rate(point.rate),
-                rate(point.roof),
-                f"{100 * point.rate / point.roof:.0f} %",
-            ]
-            for point in self._points
-        ] + [[level.name, "", "", f"{prefixed(level.bandwidth)}B/s", ""] for level in self.plot.where.levels]
+        """Return one row per stage, then one per level of memory where the marked stage works.
+
+        With a baseline, two columns have its points; what ran only there has a row with these alone.
+        """
+        headers, rows = point_table(self._points, self._before, self.tr("baseline"))
+        blank = [""] * (len(headers) - 4)
+        levels = [[level.name, "", "", f"{prefixed(level.bandwidth)}B/s", *blank] for level in self.plot.where.levels]
+        return headers, [*rows, *levels]
+
+
+def point_table(found: Sequence[Point], before: Sequence[Point] = (), baseline: str = "") -> Table:
+    """Headers and one row per stage; with `before`, intensity and rate of the `baseline` in two more columns."""
+    tr = partial(QCoreApplication.translate, "RooflineView")
+    headers = [tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
+    rows: list[list[object]] = [
+        [
+            point.name,
+            f"{point.intensity:.3g}",
+            rate(point.rate),
+            rate(point.roof),
+            f"{100 * point.rate / point.roof:.0f} %",
+        ]
+        for point in found
+    ]
+    if not before:
+        return headers, rows
+    known = {point.name: point for point in before}
+    rows += [[name, None, None, None, None] for name in known if name not in {point.name for point in found}]
+    for row in rows:
+        one = known.get(str(row[0]))
+        row += [None, None] if one is None else [f"{one.intensity:.3g}", rate(one.rate)]
+    return [*headers, *(tr(t).format(baseline) for t in ("{0} op/byte", "{0} rate"))], rows

@@ -20,6 +20,7 @@ from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
+    from profiler.analysis.comparison.arms import Arm
     from profiler.session.reader import Session
 
 
@@ -89,6 +90,19 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
     return tuple(found)
 
 
+def arm_points(arm: Arm) -> tuple[Point, ...]:
+    """The stages of one side of a comparison: of its session, or of its configuration in the repeats that count."""
+    from profiler.analysis.breakdown import breakdown, stages_under
+    from profiler.analysis.track import CostTrack
+
+    track = CostTrack()
+    track.update(arm.session)
+    if arm.epoch is None:
+        return points(breakdown(arm.session, track=track).stages)
+    first = min(utterance.first_frame for utterance in arm.utterances)
+    return points(stages_under(arm.session, track, arm.epoch, first))
+
+
 @dataclass(frozen=True)
 class Level:
     """A level of memory: its name ("L2", "memory", sizes where the caches are not known), bytes per second."""
@@ -99,7 +113,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stage works: threads, the device's name (empty: the processor), and its levels, the fastest first."""
+    """Where a stage works: threads (0: unknown), name of the device (empty: the processor), levels, fastest first."""
 
     threads: int = 1
     device: str = ""

@@ -2,7 +2,8 @@
 
 One dot per stage, sized by its share of the time; the bar next to it extends to the intensity of the kernel's
 tiling. The thick roofs are those of the marked stage, over its own working set and operations; the thin ones are the
-levels of memory of the place where it works: the processor, or a device.
+levels of memory of the place where it works: the processor, or a device. In a comparison an arrow goes to each dot from
+a ring: the same stage in the baseline, or on the other side.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
 
 LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
 """Of the length of a level's line, where the middle of its name may be."""
+
+HEAD = 6.0
+"""Pixels of the head of an arrow, along it and across."""
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 NOWHERE: Ranges = (0, 1), (0, 1)
@@ -86,20 +90,35 @@ class Roofline(StillPlot):
     def __init__(self) -> None:
         super().__init__()
         self._points: tuple[Point, ...] = ()
+        self._before: dict[str, Point] = {}
+        self._baseline = ""
         self._marked: str | None = None
         self.where = Place()
         """Where the marked stage works."""
+        self.arrows: list[tuple[str, QLineF]] = []
+        """The stages that have arrows, and where."""
         self._ranges = NOWHERE
         self.named: list[tuple[Point, str, QRectF]] = []
         """The stages that have their names, and where."""
         self.setMinimumHeight(HEIGHT)
 
-    def show_points(self, points: Sequence[Point], marked: str | None, where: Place | None = None) -> None:
-        """Show these stages; the roofs are those of `marked`, or of the most expensive one, which works `where`."""
-        where = where or Place()
-        if (tuple(points), marked, where) == (self._points, self._marked, self.where):
+    def show_points(
+        self,
+        points: Sequence[Point],
+        marked: str | None,
+        where: Place | None = None,
+        before: Sequence[Point] = (),
+        baseline: str = "",
+    ) -> None:
+        """Show these stages; the roofs are those of `marked`, or of the most expensive one, which works `where`.
+
+        `before`: what they are compared with, which is called `baseline`.
+        """
+        where, known = where or Place(), {point.name: point for point in before}
+        if (tuple(points), marked, where, known) == (self._points, self._marked, self.where, self._before):
             return
         self._points, self._marked, self.where = tuple(points), marked, where
+        self._before, self._baseline = known, baseline
         self._ranges = self._found_ranges()
         describe(self, self.tr("Roofline"), self.sentence())
         self.rebuild()
@@ -130,7 +149,14 @@ class Roofline(StillPlot):
             limit,
             f"{point.ridge:.3g}",
         )
-        return sentence
+        before = self._before.get(point.name)
+        return sentence if before is None or point is before else f"{sentence} {self._sentence_before(before)}"
+
+    def _sentence_before(self, before: Point) -> str:
+        """Say where a stage is in what it is compared with."""
+        text = self.tr("{0} in {1}: {2} operations per byte, {3}op/s.")
+        said: str = text.format(before.name, self._baseline, f"{before.intensity:.3g}", prefixed(before.rate))
+        return said
 
     # -- geometry ------------------------------------------------------------------
 
@@ -143,6 +169,9 @@ class Roofline(StillPlot):
             return NOWHERE
         xs = [x for p in self._points for x in (p.min_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
+        for before in (self._before[p.name] for p in self._points if p.name in self._before):
+            xs.append(before.intensity)
+            ys.append(before.rate)
         if (marked := self.marked) is not None:
             # Some of both roofs, wherever the dots are.
             xs += [0.8 * marked.ridge, 2 * marked.ridge]
@@ -172,7 +201,7 @@ class Roofline(StillPlot):
 
     def build(self) -> None:
         """Draw axes, roofs, dots and their names."""
-        self.named = []
+        self.named, self.arrows = [], []
         marked = self.marked
         if marked is None:
             self.frame(self._area(), (), ())
@@ -187,6 +216,7 @@ class Roofline(StillPlot):
             )
             for point in self._points
         ]
+        self._draw_arrows(dots, marked)
         self._draw_dots(dots, marked)
         # No name lies on a dot's bar.
         self.taken += [QPolygonF(dot.bar) for dot in dots]
@@ -230,6 +260,35 @@ class Roofline(StillPlot):
         self.curve([here, above], QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         return levels
 
+    def _draw_arrows(self, dots: Sequence[_Dot], marked: Point) -> None:
+        """From the ring of each stage in the baseline to its dot, where they lie apart."""
+        for dot in dots:
+            before = self._before.get(dot.point.name)
+            if before is None:
+                continue
+            there, radius = self.place(before.intensity, before.rate), radius_of(before)
+            line = QLineF(there, dot.here)
+            length = line.length() - radius - dot.radius - 1
+            if length < HEAD:
+                continue
+            color = theme().color(group_color(dot.point.group))
+            line = QLineF(line.pointAt(radius / line.length()), line.pointAt((radius + length) / line.length()))
+            pen = QPen(color, 2.0 if dot.point is marked else 1.2)
+            self.curve([line.p1(), line.p2()], pen)
+            back = line.unitVector()
+            x, y = HEAD * back.dx(), HEAD * back.dy()
+            ends = [line.p2() - QPointF(x - side * y / 2, y + side * x / 2) for side in (-1, 1)]
+            self.curve([ends[0], line.p2(), ends[1]], pen)
+            self.spots([there], [2 * radius], [color], [theme().color("card")], edge=1.5)
+            around = QRectF(there.x() - radius, there.y() - radius, 2 * radius, 2 * radius)
+            self.spot(around, self._sentence_before(before), before.name)
+            aside = QPointF(-back.dy(), back.dx())
+            self.taken += [
+                QPolygonF(around),
+                QPolygonF([line.p1() - aside, line.p2() - aside, line.p2() + aside, line.p1() + aside]),
+            ]
+            self.arrows.append((dot.point.name, line))
+
     def _draw_dots(self, dots: Sequence[_Dot], marked: Point) -> None:
         tokens, fills, edges = theme(), [], []
         last_on_top = dots[::-1]
@@ -268,7 +327,7 @@ class Roofline(StillPlot):
         metrics, area = small_metrics(), self._area()
         number = self.where.threads
         threads = self.tr("1 thread") if number == 1 else self.tr("{0} threads").format(number)
-        of = "" if self.where.device else f", {threads}"
+        of = "" if self.where.device or not number else f", {threads}"
         level = self.where.level_of(point.bandwidth) or self.tr("bandwidth")
         flat = self.tr("arithmetic {0}").format(rate(point.ceiling)) + of
         slope = f"{level} {prefixed(point.bandwidth)}B/s"

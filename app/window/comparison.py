@@ -22,6 +22,9 @@ from app.model.statistics import QUANTILES, Statistics
 from app.style.plain_text import Button, describe, set_tip
 from app.views.histogram import Histogram
 from app.views.ratios import RatioRow, Ratios
+from app.views.roofline import point_table
+from app.views.roofline_model import Place, Point
+from app.views.roofline_plot import Roofline
 from app.widgets import ChoiceBox
 from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over
 from pipelines.config import Value, value_text
@@ -114,6 +117,7 @@ class Result(msgspec.Struct, frozen=True):
     words: Words
     frame_times: list[FrameTimes]
     session: str | None = None
+    roofline: dict[str, list[Point]] = {}
 
 
 class Comparison(CommandDialog):
@@ -152,6 +156,7 @@ class Comparison(CommandDialog):
         self.sessions = tuple(sessions)
         self.chart: Ratios | None = None
         self.times: FrameTimesPage | None = None
+        self.roofline: Roofline | None = None
         self._unavailable_reason = unavailable_reason
         self.open_new = Button(tr("Open the new session"))
         self.again = Button(tr("Run again here"))
@@ -195,6 +200,9 @@ class Comparison(CommandDialog):
         self._add_words(result.words)
         self.begin_page(tr("Time per frame"))
         self._add_times(result.frame_times)
+        if any(result.roofline.values()):
+            self.begin_page(tr("Roofline"))
+            self._add_roofline(result.roofline["a"], result.roofline["b"])
         self._offer(result)
 
     def _add_stages(self, result: Result) -> None:
@@ -247,6 +255,15 @@ class Comparison(CommandDialog):
             figures = [milliseconds(getattr(side, name)) for name in pairs for side in (one.a, one.b)]
             rows.append([tr(one.name), *figures, one.a.frames, one.b.frames])
         self.add_table(tr("ms per frame in A and B"), ([tr(text) for text in headers], rows), 2)
+
+    def _add_roofline(self, a: Sequence[Point], b: Sequence[Point]) -> None:
+        self.roofline = plot = Roofline()
+        show = partial(plot.show_points, b, where=Place(threads=0), before=a, baseline="A")
+        plot.chosen.connect(show)
+        show(next((point.name for point in b), None))
+        self.add_sentence(tr("An arrow goes from a stage in A (ring) to the same stage in B (dot)."))
+        self.add_widget(plot, 3)
+        self.add_table(tr("Roofline of B and A"), point_table(b, a, "A"), 2)
 
     def _offer(self, result: Result) -> None:
         """What can be done next."""

@@ -193,6 +193,23 @@ def breakdown_in_steps(
     )
 
 
+def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) -> list[StageRow]:
+    """The stages from frame `first` on, as far as they ran under a configuration epoch; shares are of their sum.
+
+    `track`: up to date.
+    """
+    found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
+    for (lane, stage, under), part in _sums(session, track, first, track.n_frames, whole=False):
+        if under == epoch and session.stages[stage].group not in ("idle", "setup"):
+            found[lane, stage] = [(epoch, part)]
+    on_wall = (part.time for (lane, _), ((_, part),) in found.items() if session.lanes[lane].decode)
+    wall = sum(on_wall)
+    return [
+        _row(session, lane, stage, found[lane, stage], wall, track.attribution)
+        for lane, stage in _in_order(session, found)
+    ]
+
+
 def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: bool) -> Iterator[tuple[Kind, Sums]]:
     """Yield the sums of a stretch by kind; of a whole session also those outside frames: set-up, pace sleep, devices.
 

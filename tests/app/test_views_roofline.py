@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
+from views_desk import settle, view_on
 
 from app.charts import still
 from app.charts.still import distance
@@ -20,12 +21,12 @@ from app.style.theme import theme
 from app.views.breakdown import BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import RooflineView
-from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points
+from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, crosses, radius_of
 from app.views.stage_texts import explanation
 from app.views.work_figures import average
 from app.views.work_model import work_model
-from profiler.analysis.breakdown import StageRow
+from profiler.analysis.breakdown import StageRow, breakdown, stages_under
 from profiler.analysis.track import CostTrack
 from profiler.machine.roofs.table import BANDWIDTH, Roof, RoofTable
 from profiler.session.reader import Session
@@ -141,6 +142,58 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     playhead.close()
     view.clear()
     assert not view.plot.points
+
+
+def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample: Path, qtbot: QtBot) -> None:
+    with view_on(RooflineView, sample, qtbot, (900, 560)) as (view, playhead):
+        axis, session, track = playhead.axis, playhead.session, playhead.track
+        axis.select(15.0, 20.0)
+        view.settle()
+        view.plot.settle()
+        plain = view.table()
+        assert (view.plot.arrows, len(plain[0])) == ([], 5)
+        axis.pin((1.0, 4.0))
+        settle()
+        view.settle()
+        view.plot.settle()
+        before = {p.name: p for p in points(breakdown(session, 100, 400, track).stages)}
+        now = {p.name: p for p in points(breakdown(session, 1500, 2000, track).stages)}
+        # Far fewer Gaussians over the same means: fewer operations per byte.
+        assert now["score.gaussians"].intensity < 0.9 * before["score.gaussians"].intensity
+        line = dict(view.plot.arrows)["score.gaussians"]
+        ring, dot = (view.plot.place(p["score.gaussians"].intensity, p["score.gaussians"].rate) for p in (before, now))
+        # It begins and ends at the edges, on the line between the two.
+        assert line.length() < QLineF(ring, dot).length()
+        assert QLineF(ring, dot).angle() == pytest.approx(line.angle(), abs=1e-6)
+        assert QLineF(ring, line.p1()).length() == pytest.approx(radius_of(before["score.gaussians"]))
+        assert view.plot.spot_at(ring).tip.startswith("score.gaussians in the baseline: ")
+        headers, rows = view.table()
+        assert headers[-2:] == ["baseline op/byte", "baseline rate"]
+        for row in rows[: len(now)]:
+            one = before[row[0]]
+            assert row[1:3] + row[-2:] == [*plain[1][rows.index(row)][1:3], f"{one.intensity:.3g}", rate(one.rate)]
+        assert "score.gaussians in the baseline" in view.summary()
+        assert "arrows from the baseline" in view.note
+        axis.pin(None)
+        settle()
+        view.plot.settle()
+        assert (view.plot.arrows, view.table()) == ([], plain)
+
+
+def test_the_stages_of_each_configuration_add_up_to_all(sample: Path) -> None:
+    session = Session.open(sample)
+    track = CostTrack()
+    track.update(session)
+    whole = {row.name: row for row in breakdown(session, track=track).stages}
+    each = [{row.name: row for row in stages_under(session, track, epoch, 0)} for epoch in range(3)]
+    for name, row in whole.items():
+        assert sum(rows[name].time_ns for rows in each if name in rows) == pytest.approx(row.time_ns)
+    for rows in each:
+        assert sum(row.share for row in rows.values()) == pytest.approx(1.0)
+    begin = session.configs[2].first_frame
+    alone = {row.name: row for row in breakdown(session, begin, None, track).stages}
+    assert each[2]["score.gaussians"].time_ns == pytest.approx(alone["score.gaussians"].time_ns)
+    session.close()
 
 
 def test_a_dot_does_not_lie_on_the_lower_edge(qtbot: QtBot) -> None:

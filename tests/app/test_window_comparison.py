@@ -16,6 +16,7 @@ from sample_session import write_sample
 
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.views.ratios import RatioRow, Ratios
+from app.views.roofline_model import rate
 from app.window.comparison import FROM, MEASURE, Comparison
 from app.window.main_window import MainWindow
 from tests.waiting import COMPILING_MS, SOON_MS
@@ -51,6 +52,17 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     assert tree["overall"]["verdict"] in copied
     for warning in tree["warnings"]:
         assert warning in copied
+    a, b = ({one["name"]: one for one in tree["roofline"][side]} for side in "ab")
+    assert made.roofline is not None
+    assert [point.name for point in made.roofline.points] == list(b)
+    for name in b:
+        ends = f"{name}\t{b[name]['intensity']:.3g}", f"\t{a[name]['intensity']:.3g}\t{rate(a[name]['rate'])}"
+        assert any(line.startswith(ends[0]) and line.endswith(ends[1]) for line in copied.split("\n"))
+    last = list(b)[-1]
+    made.roofline.chosen.emit(last)
+    assert made.roofline.marked is not None
+    assert made.roofline.marked.name == last
+    assert f" {last} in A: " in made.roofline.accessibleDescription()
     made.close()
 
 
