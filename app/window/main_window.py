@@ -45,6 +45,7 @@ class MainWindow(FirstWindow):
         from app.model.conditions import Conditions
         from app.model.hints import Hints
         from app.model.history import History
+        from app.model.jumps import Jumps
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
         from app.model.processes.device_probe import DeviceProbe
@@ -66,6 +67,7 @@ class MainWindow(FirstWindow):
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
         self.history = History(self.playhead, self)
+        self.jumps = Jumps(self.playhead, self)
         self.bookmarks = Bookmarks(self.playhead, self)
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
@@ -169,6 +171,7 @@ class MainWindow(FirstWindow):
         self.axis.baseline_changed.connect(self.actions_.refresh)
         self.undo.changed.connect(self.actions_.refresh)
         self.history.changed.connect(self.actions_.refresh)
+        self.jumps.arrived.connect(self.status.show_message)
         self.bookmarks.changed.connect(self._on_bookmarks)
         self.bookmarks.failed.connect(self.notices.error)
         self.runs.changed.connect(self.refresh)

@@ -227,6 +227,8 @@ def _view(w: MainWindow) -> list[Action]:
     add = partial(anytime, enabled=w.when.has_session)
     again = partial(add, repeats=True)
     step = partial(partial, playhead.step)
+    slow = tr("Selects the next frames that took longer than their audio (RTF above 1)")
+    wrong = tr("Selects the next place where the recognised words differ from the reference")
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
         anytime("view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live),
@@ -239,6 +241,15 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         again("view.previous", tr("Previous utterance or marker"), step(-1), keys=(",",)),
         again("view.next", tr("Next utterance or marker"), step(1), keys=(".",)),
+        *(
+            again(f"jump.{name}", text, partial(to, direction), keys=(key,), help=help)
+            for name, text, to, direction, key, help in (
+                ("violation", tr("Next real-time violation"), w.jumps.to_violation, 1, "V", slow),
+                ("violation_back", tr("Previous real-time violation"), w.jumps.to_violation, -1, "Shift+V", slow),
+                ("word_error", tr("Next word error"), w.jumps.to_word_error, 1, "X", wrong),
+                ("word_error_back", tr("Previous word error"), w.jumps.to_word_error, -1, "Shift+X", wrong),
+            )
+        ),
         again(
             "view.slower",
             tr("Replay slower"),

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 from app.layout import NONE, REST, lay_out
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
+from app.model.pace import single_shot
 from app.model.provenance import device_names
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
@@ -21,6 +22,9 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
+
+MESSAGE_MS = 8000
+"""A message stays for so long."""
 
 MEGABYTE = 1e6
 RSS, CPU = "process.rss_bytes", "process.cpu_percent"
@@ -49,6 +53,11 @@ class HintStrip(QWidget):
         ButtonIcon(self.away, "close", "muted")
         self.refresh()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a hint."""
+        return self._hints.current is not None
+
     def refresh(self) -> None:
         """Show the present hint."""
         hint = self._hints.current
@@ -60,7 +69,7 @@ class HintStrip(QWidget):
 
 
 class StatusLine(QFrame):
-    """Three texts, a reminder of the keys among them; a hint takes the place of the middle one."""
+    """Three texts, a reminder of the keys among them; a hint or a message takes the place of the middle one."""
 
     def __init__(self, keys: str, hints: Hints) -> None:
         super().__init__()
@@ -79,15 +88,38 @@ class StatusLine(QFrame):
             label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.hint = HintStrip(hints)
-        self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
-        self.machine.setVisible(self.hint.isHidden())
-        parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.keys, 2))
+        self.hint.shown.connect(lambda _: self._show_middle())
+        self.message = Elided()
+        self.message.setFont(font(0.92, strong=True))
+        self.message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter)
+        self.message.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._over = single_shot(self, MESSAGE_MS, lambda: self.show_message(""))
+        self._show_middle()
+        parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.message, 5), (self.keys, 2))
         lay_out(QHBoxLayout(self), *parts, spacing=24, margins=(16, 6, 16, 6))
         self.show_snapshot(None)
+
+    def show_message(self, text: str) -> None:
+        """Say what came of an action, for a while; an empty text ends that."""
+        self.message.set_full(text)
+        describe(self.message, text)
+        if text:
+            self._over.start()
+        else:
+            self._over.stop()
+        self._show_middle()
+
+    def _show_middle(self) -> None:
+        """The message, else the hint, else what is known of the machine."""
+        said, hinted = bool(self.message.full), self.hint.is_wanted
+        self.message.setVisible(said)
+        self.hint.setVisible(hinted and not said)
+        self.machine.setVisible(not (said or hinted))
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
         """Show the figures of the session, or what is known without one."""
         if snapshot is None:
+            self.show_message("")
             self.cost.set_full(self.tr("no session open"))
             self.machine.set_full("")
             return

@@ -1,0 +1,148 @@
+"""Jumps: to the next stretch slower than real time and to the next word error, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QSignalSpy
+from pytestqt.qtbot import QtBot
+from views_desk import settle
+from window_recording import BLOCK, Recording
+
+from app.model.jumps import violations
+from app.window.main_window import MainWindow
+from pipelines.audio import word_errors
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], sample: Path) -> MainWindow:
+    made = window()
+    made.open_session(sample)
+    return made
+
+
+class Paced(Recording):
+    """Blocks of which every frame takes `ms`."""
+
+    ms = 1
+
+    def _block(self, first: int) -> None:
+        start = first * 100_000_000
+        self.lane.put(self._decode, start, start + self.ms * 1_000_000 * BLOCK, first, BLOCK)
+
+
+def test_keys_go_through_the_stretches_slower_than_real_time(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    made = Paced(tmp_path / "paced.asrs")
+    for frames, ms in ((100, 1), (20, 12), (30, 15), (50, 10), (10, 40), (90, 9)):
+        made.ms = ms
+        made.write(frames)
+    made.close()
+    w = window()
+    w.open_session(made.path)
+    axis, cursor = w.axis, lambda: w.playhead.cursor_frame
+    first = (100, 150), "real-time violation 1 of 2: 50 frames at RTF 1.38 · 0:01.00"
+    second = (200, 210), "real-time violation 2 of 2: 10 frames at RTF 4.00 · 0:02.00"
+    # A finished session is opened at its end: from there on, the first one.
+    for stretch, text in (first, second, first):
+        qtbot.keyClick(w, Qt.Key.Key_V)
+        assert (axis.selected_frames, cursor(), w.status.message.full) == (stretch, stretch[1], text)
+    for stretch, text in (second, first):
+        qtbot.keyClick(w, Qt.Key.Key_V, SHIFT)
+        assert (axis.selected_frames, w.status.message.full) == (stretch, text)
+    # From where the cursor was put.
+    w.playhead.seek(180)
+    qtbot.keyClick(w, Qt.Key.Key_V)
+    assert axis.selected_frames == second[0]
+    w.playhead.seek(180)
+    qtbot.keyClick(w, Qt.Key.Key_V, SHIFT)
+    assert axis.selected_frames == first[0]
+
+
+def test_without_a_violation_the_status_line_says_so(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    w = window()
+    assert not w.actions_.trigger("jump.violation"), "no session is shown"
+    w.open_session(finished)
+    qtbot.keyClick(w, Qt.Key.Key_V)
+    assert w.axis.selected is None
+    assert w.status.message.full == "No real-time violation: every block so far took less time than its audio."
+    assert (w.status.message.isVisible(), w.status.machine.isVisible()) == (True, False)
+    w.status._over.timeout.emit()
+    assert (w.status.message.isVisible(), w.status.machine.isVisible()) == (False, w.status.hint.isHidden())
+    w.close_session()
+    assert not w.status.message.full
+
+
+def test_a_stretch_ends_where_a_block_keeps_up() -> None:
+    class Track:
+        wall_row = np.array([11e6, 12e6, 9e6, 10e6, 30e6])
+
+    assert violations(Track()) == [(0, 2, pytest.approx(1.15)), (4, 5, pytest.approx(3.0))]
+
+
+def test_keys_go_through_the_word_errors(qtbot: QtBot, opened: MainWindow) -> None:
+    session, axis = opened.playhead.session, opened.axis
+    assert session is not None
+    # By the alignment itself: where each wrong recognised word is.
+    expected, deleted = [], 0
+    for one in session.utterances:
+        for step in word_errors.align((one.reference or "").split(), [word for word, _, _ in one.words]):
+            deleted += step.kind == word_errors.DELETED
+            if step.kind != word_errors.SAME and step.hypothesis_index is not None:
+                _, first, frames = one.words[step.hypothesis_index]
+                expected.append((first, first + frames))
+    assert deleted == len(session.utterances)
+    opened.playhead.seek(0)
+    found, said = [], []
+    for _ in range(len(expected) + deleted):
+        qtbot.keyClick(opened, Qt.Key.Key_X)
+        found.append(axis.selected_frames)
+        said.append(opened.status.message.full)
+    assert found == sorted(set(found)), "forwards, each once"
+    assert set(expected) < set(found)
+    assert said[0] == "word error: “guess” inserted · 0:00.56"
+    assert said[1].startswith("word error: “would” in place of “dashwood” · 0:0")
+    assert sum("“to” deleted" in text for text in said) == deleted
+    assert sum("“uh” inserted" in text for text in said) == len(session.utterances)
+    for place in found[-2::-1]:
+        qtbot.keyClick(opened, Qt.Key.Key_X, SHIFT)
+        assert axis.selected_frames == place
+    qtbot.keyClick(opened, Qt.Key.Key_X, SHIFT)
+    assert axis.selected_frames == found[-1], "before the first comes the last"
+
+
+def test_a_place_out_of_view_comes_into_view(opened: MainWindow) -> None:
+    opened.axis.set_visible(0.0, 0.5)
+    opened.jumps.to_word_error(-1)
+    first, last = opened.axis.selected or (0.0, 0.0)
+    assert opened.axis.visible[0] < first < last < opened.axis.visible[1]
+
+
+def test_without_word_errors_or_references_that_is_said(
+    opened: MainWindow, recording: Callable[..., Recording], tmp_path: Path
+) -> None:
+    says = QSignalSpy(opened.jumps.arrived)
+    for reference, errors, sentence in (
+        ("word0 word1", 0, "No word error: every word so far was recognised as in the reference."),
+        (None, None, "No utterance so far has a reference, so its errors are not known."),
+    ):
+        made = recording(f"{errors}.asrs")
+        made.frames = 10  # none of its own utterances begins
+        number = made.writer.utterance("one", "one.wav", 10, 100, 1.0, reference, np.zeros((100, 2), np.int8))
+        made.write(100)
+        words = [("word0", 10, 50), ("word1", 60, 50)]
+        made.writer.utterance_done(number, "word0 word1", words, 10**9, [0], errors, 2 if reference else None)
+        made.close()
+        opened.open_session(made.path)
+        settle()
+        opened.jumps.to_word_error(1)
+        assert says.at(says.count() - 1) == [sentence]
