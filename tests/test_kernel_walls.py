@@ -28,6 +28,7 @@ ENTRIES = {
     "pipelines.search.kernels.history": "pipelines.search.history",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
+    "pipelines.frontend._ivector_kernels": "pipelines.frontend.ivector",
 }
 """Files of kernels, and the one module that calls them: it checks what they are given."""
 TIMED = "pipelines.labs._kernels"

@@ -1,20 +1,25 @@
 """Kaldi's features: MFCC by the package kaldi-native-fbank, then mean, differences, splicing and a transform.
 
 As in Kaldi's feat/: apply-cmvn, then add-deltas or splice-feats, then transform-feats. Mean and variance are those of
-the utterance; dither is left out. Beyond both ends the outermost frame is repeated. A sound shorter than a window is
-filled up with zeros to one frame.
+the utterance, or of the last frames (online CMVN); dither is left out. Beyond both ends the outermost frame is
+repeated. A sound shorter than a window is filled up with zeros to one frame. For a net with i-vectors each frame ends
+with the one that is known at that time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor
+from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, STAGES
+from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
 from profiler.arrays import F32, Array, check
 from profiler.clock import now_ns
@@ -25,17 +30,26 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 if TYPE_CHECKING:
     import kaldi_native_fbank
 
-VARIANCE_FLOOR = 1e-20
-"""Kaldi's, of a cepstrum (transform/cmvn)."""
 MISSING = "The features of a Kaldi model are computed by the package kaldi-native-fbank: pip install 'asrscope[kaldi]'."
 
 
 class KaldiMfcc:
     """The front end of a Kaldi model."""
 
-    def __init__(self, parameters: KaldiFeatures, transform: Array | None = None) -> None:
-        """`transform` f32 [m, n] of n spliced values, or [m, n + 1] with what is added; FeatureParameterError."""
+    def __init__(
+        self,
+        parameters: KaldiFeatures,
+        transform: Array | None = None,
+        ivectors: IvectorModel | None = None,
+        cmvn: OnlineCmvn | None = None,
+    ) -> None:
+        """`transform` f32 [m, n] of n spliced values, or [m, n + 1] with what is added; FeatureParameterError.
+
+        `ivectors`: what extracts those behind the features; `cmvn`: of the cepstra, i-vectors are of plain ones.
+        """
         self.parameters = parameters
+        self._cmvn = cmvn
+        self._ivectors = None if ivectors is None else IvectorExtractor(ivectors)
         self._options = _options(parameters)
         self._stage_ids: dict[str, int] = {}
         width = parameters.spliced
@@ -47,7 +61,8 @@ class KaldiMfcc:
             self._matrix = np.ascontiguousarray(transform[:, :width].T)
             if columns > width:
                 self._offset = transform[:, width].copy()
-        self.dimension = width if self._matrix is None else self._matrix.shape[1]
+        self._width = width if self._matrix is None else self._matrix.shape[1]
+        self.dimension = self._width + (0 if ivectors is None else ivectors.dimension)
         self._weights = difference_weights(parameters)
 
     def n_frames(self, n_samples: int) -> int:
@@ -70,11 +85,11 @@ class KaldiMfcc:
             )
         start = now_ns()
 
-        def record(stage: str, first: int, frames: int) -> None:
+        def record(stage: str, first: int, frames: int, *work: int) -> None:
             nonlocal start
             end = now_ns()
             if lane is not None and frames:
-                lane.put(self._stage_ids[stage], start, end, first_frame + first, frames)
+                lane.put(self._stage_ids[stage], start, end, first_frame + first, frames, *work)
             start = end
 
         import kaldi_native_fbank
@@ -96,19 +111,25 @@ class KaldiMfcc:
             source.pop(ready - made)
             record(MFCC, made, ready - made)
             made = ready
-        return self._normalised(cepstra, record)
+        result = np.empty((n, self.dimension), np.float32)
+        self._normalise(cepstra, result[:, : self._width], record)
+        if self._ivectors is not None:
+            self._ivectors.fill(cepstra, result[:, self._width :], partial(record, IVECTOR))
+        return result
 
-    def _normalised(self, cepstra: F32, record: Callable[[str, int, int], None]) -> F32:
-        """The features of all frames from their cepstra f32 [n, num_ceps]; `record` is called after each piece."""
+    def _normalise(self, cepstra: F32, result: F32, record: Callable[[str, int, int], None]) -> None:
+        """Fill the features of all frames from their cepstra f32 [n, num_ceps]; `record` is called after each piece."""
         p, n = self.parameters, len(cepstra)
         mean, scale = _normal(cepstra, p)
-        result = np.empty((n, self.dimension), np.float32)
         around = max((len(weights) - 1) // 2 for weights in self._weights)
         before, after = max(around, p.left_context), max(around, p.right_context)
         for first in range(0, n, PIECE_FRAMES):
             last = min(first + PIECE_FRAMES, n)
             rows = np.clip(np.arange(first - before, last + after), 0, n - 1)
-            plain = (cepstra[rows] - mean) * scale
+            if self._cmvn is None:
+                plain = (cepstra[rows] - mean) * scale
+            else:
+                plain = self._cmvn.apply(cepstra, rows[0], rows[-1] + 1)[rows - rows[0]]
             count = last - first
             if p.left_context or p.right_context:
                 parts = [plain[before + at :][:count] for at in range(-p.left_context, p.right_context + 1)]
@@ -120,14 +141,15 @@ class KaldiMfcc:
             frames = np.concatenate(parts, axis=1)
             result[first:last] = frames if self._matrix is None else frames @ self._matrix + self._offset
             record(NORMALISE, first, count)
-        return result
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
         self._stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
+        if self._ivectors is not None:
+            self._stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
 
     def warm_up(self) -> None:
-        """Load the library, on a few frames of silence."""
+        """Load the library, and compile the kernels of i-vectors, on a few frames of silence."""
         self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
 
     def costs(self) -> dict[str, Cost]:
@@ -140,13 +162,14 @@ class KaldiMfcc:
         fft = 2.5 * p.fft_samples * math.log2(p.fft_samples)
         # Offset, pre-emphasis and window; power, then weighted sums of about two filters a bin.
         window, filters, dct = 6.0 * p.window_samples, 3.0 * bins + 4.0 * bins, 2.0 * p.num_ceps * p.num_mel_bins
-        width, spliced = 4.0 * self.dimension, p.spliced
+        width, spliced = 4.0 * self._width, p.spliced
         weights = sum(len(weights) for weights in self._weights)
         operations = 2.0 * p.num_ceps * (1 + weights)
         if self._matrix is not None:
             operations += 2.0 * self._matrix.size
         least = 4.0 * p.hop_samples + 4.0 * p.num_ceps
-        return {
+        ivectors = {} if self._ivectors is None else {IVECTOR: self._ivectors.cost()}
+        return ivectors | {
             MFCC: Cost(
                 operations={
                     "scalar": Linear(per_frame=window + fft + filters + dct),

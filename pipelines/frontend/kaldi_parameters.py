@@ -6,7 +6,7 @@ the features and is not computed is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 
 from pipelines.frontend.parameters import (
@@ -29,7 +29,7 @@ WITHOUT_EFFECT = frozenset(
     {
         *("allow-downsample", "allow-upsample", "channel", "debug-mel", "dither", "max-feature-vectors"),
         *("min-duration", "output-format", "print-args", "raw-energy", "verbose", "vtln-high", "vtln-low"),
-        *("reverse", "skip-dims", "truncate"),
+        *("reverse", "skip-dims", "subtract-mean", "truncate"),
     }
 )
 """Options that leave the cepstra of a whole utterance as they are: those of VTLN without its warp factors. `raw-energy`
@@ -154,21 +154,29 @@ def options_of(text: str, source: str) -> dict[str, str]:
 
 def read(options: Mapping[str, str], source: str) -> dict[str, float | str]:
     """The values of `options` by the names of KaldiFeatures; FeatureParameterError for one that is not computed."""
+    if _WORDS.get(options.get("subtract-mean", "false").lower(), True):
+        raise FeatureParameterError(
+            f"{source}: --subtract-mean (a mean before that of the utterance) requires features that are not computed."
+        )
+    return values_of(KaldiFeatures, options, source, WITHOUT_EFFECT)
+
+
+def values_of(
+    kind: type, options: Mapping[str, str], source: str, without_effect: Collection[str]
+) -> dict[str, float | str]:
+    """The values of `options` by the fields of the dataclass `kind`; FeatureParameterError for an unknown one."""
+    types = {field.name: str(field.type) for field in fields(kind)}
     values: dict[str, float | str] = {}
     for name, text in options.items():
         key = name.replace("-", "_")
-        if name == "subtract-mean":
-            name, key = "subtract-mean (a mean before that of the utterance)", ""
-            if text.lower() in _WORDS and not _WORDS[text.lower()]:
-                continue
-        if key in _READERS:
+        if key in types:
             try:
-                values[key] = _READERS[key](text)
+                values[key] = _KINDS[types[key]](text)
             except ValueError:
                 raise FeatureParameterError(
                     f"{source}: --{one_line(name[:80])}={one_line(text[:80])} cannot be used as a value."
                 ) from None
-        elif name not in WITHOUT_EFFECT:
+        elif name not in without_effect:
             raise FeatureParameterError(f"{source}: --{one_line(name[:80])} requires features that are not computed.")
     return values
 
@@ -197,4 +205,3 @@ def _integer(text: str) -> int:
 
 
 _KINDS: Mapping[str, Callable[[str], float | str]] = {"bool": _boolean, "float": _finite, "int": _integer, "str": str}
-_READERS = {field.name: _KINDS[str(field.type)] for field in fields(KaldiFeatures)}

@@ -61,6 +61,13 @@ def transform(rows: np.ndarray, kind: str = "F") -> bytes:
     return b"\0B" + matrix(rows, kind)
 
 
+def packed(rows: np.ndarray, kind: str = "D") -> bytes:
+    """A symmetric matrix by its lower triangle."""
+    code = {"F": "<f4", "D": "<f8"}[kind]
+    lower = b"".join(np.ascontiguousarray(row[: i + 1], code).tobytes() for i, row in enumerate(rows))
+    return token(f"{kind}P") + i32(len(rows)) + lower
+
+
 def topology(phones: Mapping[int, list[State]], own_loops: bool) -> bytes:
     distinct: list[list[State]] = []
     for states in phones.values():
@@ -141,6 +148,35 @@ def random_pdfs(rng: np.random.Generator, count: int, dimension: int, most: int 
         weights = rng.dirichlet(np.full(n, 2.0))
         found.append((weights, rng.normal(0, 4, (n, dimension)), rng.uniform(0.5, 6, (n, dimension))))
     return found
+
+
+def extractor(matrices: np.ndarray, inverses: np.ndarray, offset: float, kind: str = "D") -> bytes:
+    """`matrices` [gaussians, m, d], `inverses` [gaussians, m, m]: the file final.ie."""
+    out = b"\0B" + token("<IvectorExtractor>") + token("<w>") + matrix(np.empty((0, 0)), kind)
+    out += token("<w_vec>") + vector([1 / len(matrices)] * len(matrices), kind) + token("<M>") + i32(len(matrices))
+    out += b"".join(matrix(each, kind) for each in matrices) + token("<SigmaInv>")
+    out += b"".join(packed(each, kind) for each in inverses)
+    out += token("<IvectorOffset>") + b"\x08" + struct.pack("<d", offset)
+    return out + token("</IvectorExtractor>")
+
+
+def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gaussians: int = 6) -> Path:
+    """The folder `ivector` of a model: LDA from 3 spliced frames to 5 values, statistics as text."""
+    folder, rng, m = model / "ivector", np.random.default_rng(seed), 5
+    folder.mkdir(parents=True)
+    matrices, halves = rng.normal(0, 0.5, (gaussians, m, d)), rng.normal(0, 0.5, (gaussians, m, m))
+    inverses = halves @ halves.transpose(0, 2, 1) + np.eye(m)
+    (folder / "final.ie").write_bytes(extractor(matrices, inverses, 4.0))
+    weights, variances = rng.dirichlet(np.ones(gaussians)), rng.uniform(0.5, 2, (gaussians, m))
+    background = mixtures([(weights, rng.normal(0, 1, (gaussians, m)), variances)])
+    (folder / "final.dubm").write_bytes(b"\0B" + background[background.index(b"<DiagGMM>") :])
+    (folder / "final.mat").write_bytes(transform(rng.normal(0, 0.02, (m, 3 * cepstra + 1))))
+    sums = np.array([[*(2e9 * rng.normal(size=cepstra)), 1e9], [*(9e9 * rng.uniform(1, 2, cepstra)), 0]])
+    rows = "\n".join("  " + " ".join(f"{value:.9g}" for value in row) for row in sums)
+    (folder / "global_cmvn.stats").write_text(f" [\n{rows} ]\n")
+    (folder / "online_cmvn.conf").write_text("# the defaults\n")
+    (folder / "splice.conf").write_text("--left-context=1\n--right-context=1\n")
+    return folder
 
 
 PHONES: dict[int, list[State]] = {1: SILENCE, 2: BAKIS, 3: BAKIS}

@@ -2,20 +2,21 @@
 
 A file begins with `\\0B`. A token ends with a space. A number is a byte with its size, negative if it has no sign, and
 its value; a vector of integers is the size of one, an int32 count without such a byte, and the values. Matrices and
-vectors begin with a token: `FM DM FV DV`. Every size is checked against the bytes that are left before anything is
-allocated.
+vectors begin with a token: `FM DM FV DV`, packed symmetric matrices with `FP DP`. Every size is checked against the
+bytes that are left before anything is allocated.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.sphinx.binary import LARGEST, Cursor, read_file
-from profiler.arrays import F32, I32
+from pipelines.models.sphinx.binary import LARGEST, LARGEST_TEXT, Cursor, read_file
+from profiler.arrays import F32, F64, I32, Array
 from profiler.plain import one_line
 
 BINARY = b"\0B"
@@ -24,6 +25,8 @@ MOST = 1 << 27
 """Values of a vector or matrix: of 4 bytes, more than a file of LARGEST holds."""
 BEYOND = 1e10
 """Of a parameter; larger ones are none of a model."""
+MOST_SUM = 1e18
+"""Of a sum in statistics; squares of cepstra over ten thousand hours add up to some 1e14."""
 _FLOATS = {"F": "f4", "D": "f8"}
 
 
@@ -101,18 +104,22 @@ class Reader(Cursor):
         return self.array("i4", self.i32(f"number of {field}", 0, MOST), field)
 
     def _values(self, kind: str, dimensions: int, field: str) -> tuple[list[int], F32]:
+        shape, values = self._any_values(kind, dimensions, field)
+        # Without a comparison of nothing: not a number fails both.
+        if not bool((np.abs(values) <= BEYOND).all()):
+            self.wrong(f"{field} has a value that is no number or beyond ±{BEYOND:.0e}")
+        return shape, values.astype(np.float32, copy=False)
+
+    def _any_values(self, kind: str, dimensions: int, field: str) -> tuple[list[int], Array]:
         mark = self.token()
         if mark in ("CM", "CM2", "CM3"):
             self.wrong(f"{field} is a compressed matrix; copy-matrix --compress=false writes a plain one")
         if len(mark) != 2 or mark[1] != kind or mark[0] not in _FLOATS:
             self.wrong(f"{field} is expected as F{kind} or D{kind}, found {one_line(mark)}")
         shape = [self.integer(f"size of {field}", 0, MOST) for _ in range(dimensions)]
-        count = int(np.prod(shape, dtype=np.int64))
-        values = self.array(_FLOATS[mark[0]], count, field)
-        # Without a comparison of nothing: not a number fails both.
-        if not bool((np.abs(values) <= BEYOND).all()):
-            self.wrong(f"{field} has a value that is no number or beyond ±{BEYOND:.0e}")
-        return shape, values.astype(np.float32, copy=False)
+        # A packed matrix is the lower triangle of a symmetric one, by rows.
+        count = shape[0] * (shape[0] + 1) // 2 if kind == "P" else math.prod(shape)
+        return shape, self.array(_FLOATS[mark[0]], count, field)
 
     def vector(self, field: str) -> F32:
         """A vector as f32 [n], in the file of single or double precision."""
@@ -122,3 +129,43 @@ class Reader(Cursor):
         """A matrix as f32 [rows, columns]."""
         shape, values = self._values("M", 2, field)
         return values.reshape(shape)
+
+    def symmetric(self, field: str, most: int) -> F32:
+        """A packed symmetric matrix (`FP DP`) as f32 [n, n], n at most `most`."""
+        (n,), values = self._values("P", 1, field)
+        if n > most:
+            self.wrong(f"{field} has {n:,} rows, at most {most:,} are read")
+        matrix = np.empty((n, n), np.float32)
+        rows, columns = np.tril_indices(n)
+        matrix[rows, columns] = matrix[columns, rows] = values
+        return matrix
+
+
+def transform(path: Path) -> F32:
+    """The matrix in a file, f32 [rows, columns], neither of them 0; ModelError."""
+    reader = Reader.of(path)
+    matrix = reader.matrix("the transform")
+    reader.finished("the transform")
+    if not matrix.size:
+        reader.wrong("the transform has no rows or columns")
+    return matrix
+
+
+def statistics(path: Path, field: str) -> F64:
+    """The matrix in a file, in binary or text form, as f64 [rows, columns]: sums, which may be large; ModelError."""
+    data = read_file(path, LARGEST_TEXT)
+    if data.startswith(BINARY):
+        reader = Reader(data, path)
+        shape, values = reader._any_values("M", 2, field)
+        reader.finished(field)
+        matrix = values.astype(np.float64).reshape(shape)
+    else:
+        body = data.decode("utf-8", "replace").strip()
+        rows = [line.split() for line in body.removeprefix("[").removesuffix("]").splitlines() if line.split()]
+        try:
+            matrix = np.array(rows, np.float64)
+        except ValueError:
+            matrix = np.full((1, 1), np.nan)
+    if matrix.ndim != 2 or not bool((np.abs(matrix) <= MOST_SUM).all()):
+        raise ModelError(f"{path}: {field} is no matrix of numbers within ±{MOST_SUM:.0e}")
+    return matrix

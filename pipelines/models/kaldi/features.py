@@ -2,6 +2,7 @@
 
 `mfcc.conf`, `delta_opts`, `splice_opts` and `cmvn_opts` are looked for in the folder and in its `conf`; `final.mat` or
 `lda.mat` is the transform. Sizes must fit the model; what is not said is as in Kaldi's recipes, and said in a note.
+A net takes plain cepstra of `mfcc.conf`, and i-vectors where the folder has an extractor.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipelines.frontend import kaldi_parameters
+from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.online_cmvn import CmvnOptions, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import binary, ivector
 from pipelines.models.kaldi import meta as meta_file
-from pipelines.models.kaldi.binary import Reader
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from profiler.arrays import F32
 
@@ -23,6 +26,12 @@ TRANSFORMS = ("final.mat", "lda.mat")
 OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
 FILES = (*TRANSFORMS, *meta_file.NAMES, *OPTIONS, *(f"conf/{name}" for name in OPTIONS))
 """What decides the features."""
+NET_CMVN = ("am/global_cmvn.stats", "global_cmvn.stats")
+"""Where Vosk looks for statistics of online CMVN of a net's input."""
+PITCH = "pitch.conf"
+OTHER_FEATURES = (PITCH, "fbank.conf", "plp.conf")
+NET_FILES = (*NET_CMVN, "mfcc.conf", "conf/mfcc.conf", *ivector.FILES)
+"""What decides the input of a net."""
 CONTEXT = 3
 """Frames that are spliced on either side before LDA where nothing says how many, as in Kaldi's recipes."""
 ALIGNER = {
@@ -49,18 +58,23 @@ ALIGNER_DEFAULTS = {"low-freq": "20", "high-freq": "7800", "use-energy": "false"
 
 @dataclass(frozen=True)
 class Features:
-    """`parameters` and the `transform` f32 [m, n] of spliced frames or None; `text`: what they are, `notes` besides."""
+    """`parameters` and the `transform` f32 [m, n] of spliced frames or None; `text`: what they are, `notes` besides.
+
+    Of a net `ivectors` and online `cmvn` of its input, if its folder has them.
+    """
 
     parameters: KaldiFeatures
     transform: F32 | None
     text: str
     notes: tuple[str, ...]
+    ivectors: IvectorModel | None = None
+    cmvn: OnlineCmvn | None = None
 
 
 def read(directory: Path, dimension: int) -> Features:
     """Read what makes frames of `dimension` values; ModelError or FeatureParameterError if nothing does."""
     options, source, notes = _options(directory)
-    transform = next((_matrix(directory / name) for name in TRANSFORMS if (directory / name).exists()), None)
+    transform = next((binary.transform(directory / name) for name in TRANSFORMS if (directory / name).exists()), None)
     p = KaldiFeatures(**options)  # type: ignore[arg-type]
     base = p.num_ceps
     if transform is None:
@@ -88,20 +102,37 @@ def read(directory: Path, dimension: int) -> Features:
     return Features(p, transform, text, tuple(notes))
 
 
+def of_net(directory: Path) -> Features:
+    """Read what makes the input of a net: `parameters.num_ceps` cepstra, then the i-vector; raises as `read`."""
+    conf = _file(directory, "mfcc.conf")
+    others = [name for name in OTHER_FEATURES if _file(directory, name) is not None]
+    if others and (conf is None or PITCH in others):
+        raise FeatureParameterError(
+            f"{directory}: the features of {others[0]} are not computed; those of mfcc.conf are."
+        )
+    if conf is None:
+        raise ModelError(f"{directory}: mfcc.conf is missing; it says which features the net takes")
+    options = kaldi_parameters.options_of(_text(conf), str(conf))
+    p = KaldiFeatures(norm_means=False, **kaldi_parameters.read(options, str(conf)))  # type: ignore[arg-type]
+    p.check(str(conf))
+    text, notes, ivectors = f"{p.num_ceps} MFCCs", [], None
+    if ivector.lies_in(directory):
+        ivectors = ivector.read(directory, p.num_ceps)
+        text += f", i-vectors of {ivectors.dimension}"
+        notes.append(
+            f"i-vectors: estimated every {ivectors.options.ivector_period} frames, anew for each utterance; silence "
+            "weighting is left out"
+        )
+    statistics = next((path for name in NET_CMVN if (path := directory / name).exists()), None)
+    cmvn = None if statistics is None else ivector.online_cmvn(statistics, CmvnOptions(), p.num_ceps)
+    return Features(p, None, text, tuple(notes), ivectors, cmvn)
+
+
 def _made(p: KaldiFeatures) -> str:
     text = f"{p.num_ceps} MFCCs"
     if p.left_context or p.right_context:
         return f"{text} spliced −{p.left_context} … +{p.right_context}"
     return f"{text} with {p.delta_order} orders of differences" if p.delta_order else text
-
-
-def _matrix(path: Path) -> F32:
-    reader = Reader.of(path)
-    matrix = reader.matrix("the transform")
-    reader.finished("the transform")
-    if not matrix.size:
-        reader.wrong("the transform has no rows or columns")
-    return matrix
 
 
 def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]]:

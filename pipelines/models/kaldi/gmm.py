@@ -34,7 +34,7 @@ class Mixture:
 def read(reader: Reader) -> list[Mixture]:
     """Read an AmDiagGmm from where `reader` stands, to the end of the file; ModelError when it is unsound."""
     dimension, count = header(reader)
-    mixtures = [_mixture(reader, pdf, dimension) for pdf in range(count)]
+    mixtures = [mixture(reader, f"pdf {pdf}", dimension) for pdf in range(count)]
     reader.finished("the last pdf")
     return mixtures
 
@@ -48,36 +48,37 @@ def header(reader: Reader) -> tuple[int, int]:
     return dimension, reader.integer("number of pdfs", 1, min(MAX_PDFS, reader.left // 20 + 1))
 
 
-def _mixture(reader: Reader, pdf: int, dimension: int) -> Mixture:
+def mixture(reader: Reader, name: str, dimension: int) -> Mixture:
+    """Read one DiagGmm, which errors call `name`."""
     reader.expect("<DiagGMM>", "<DiagGMMBegin>")
     kept = None
     if reader.expect("<GCONSTS>", "<WEIGHTS>") == "<GCONSTS>":
-        kept = reader.vector(f"constants of pdf {pdf}")
+        kept = reader.vector(f"constants of {name}")
         reader.expect("<WEIGHTS>")
-    weights = reader.vector(f"weights of pdf {pdf}")
+    weights = reader.vector(f"weights of {name}")
     reader.expect("<MEANS_INVVARS>")
-    scaled = reader.matrix(f"means of pdf {pdf}")
+    scaled = reader.matrix(f"means of {name}")
     reader.expect("<INV_VARS>")
-    inverse = reader.matrix(f"variances of pdf {pdf}")
+    inverse = reader.matrix(f"variances of {name}")
     reader.expect("</DiagGMM>", "<DiagGMMEnd>")
     shape = len(weights), dimension
     if not len(weights) or scaled.shape != shape or inverse.shape != shape:
         reader.wrong(
-            f"pdf {pdf} has {len(weights)} weights, means {scaled.shape} and variances {inverse.shape} "
+            f"{name} has {len(weights)} weights, means {scaled.shape} and variances {inverse.shape} "
             f"for {dimension} dimensions"
         )
     if (inverse <= 0).any() or (weights < 0).any() or abs(float(weights.sum()) - 1) > SUM_TOLERANCE:
-        reader.wrong(f"pdf {pdf} has a variance that is not positive, or weights that do not add up to 1")
+        reader.wrong(f"{name} has a variance that is not positive, or weights that do not add up to 1")
     with np.errstate(over="ignore"):
-        mixture = Mixture(weights, scaled / inverse, np.reciprocal(inverse))
-        if not (np.isfinite(mixture.means).all() and np.isfinite(mixture.variances).all()):
-            reader.wrong(f"pdf {pdf} has a mean or variance that is no finite number")
+        made = Mixture(weights, scaled / inverse, np.reciprocal(inverse))
+        if not (np.isfinite(made.means).all() and np.isfinite(made.variances).all()):
+            reader.wrong(f"{name} has a mean or variance that is no finite number")
     if kept is not None:
-        made = constants(mixture)
-        wanted = np.isfinite(made)
-        if kept.shape != made.shape or (np.abs(kept - made) > TOLERANCE * (1 + np.abs(made)))[wanted].any():
-            reader.wrong(f"the constants of pdf {pdf} are not those of its weights, means and variances")
-    return mixture
+        wanted = constants(made)
+        finite = np.isfinite(wanted)
+        if kept.shape != wanted.shape or (np.abs(kept - wanted) > TOLERANCE * (1 + np.abs(wanted)))[finite].any():
+            reader.wrong(f"the constants of {name} are not those of its weights, means and variances")
+    return made
 
 
 def constants(mixture: Mixture) -> F64:

@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.frontend.dynamic import in_order, layout, spec_of
+from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.online_cmvn import OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
@@ -34,10 +36,15 @@ NO_DENSITY = 1 / (2 * math.pi)
 
 @dataclass(frozen=True, eq=False)
 class Kaldi:
-    """Of a Kaldi model: its `features`, and int32 [transition-ids + 1], the pdf of each, which its graph names."""
+    """Of a Kaldi model: its `features`, and int32 [transition-ids + 1], the pdf of each, which its graph names.
+
+    Of a net also what extracts `ivectors`, and online `cmvn` of its input, if it has them.
+    """
 
     features: KaldiFeatures
     pdfs: I32
+    ivectors: IvectorModel | None = None
+    cmvn: OnlineCmvn | None = None
 
 
 @dataclass(frozen=True, eq=False)

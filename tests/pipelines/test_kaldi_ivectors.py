@@ -1,0 +1,351 @@
+"""Online i-vectors against their definition: frame by frame, one Gaussian at a time, with a dense solution.
+
+The files of an extractor are written by a writer of their own and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import kaldi_writer as writer
+import numpy as np
+import pytest
+import refusing
+
+from pipelines.frontend.ivector import PIECE_FRAMES, IvectorExtractor
+from pipelines.frontend.ivector_parameters import IvectorModel, IvectorOptions
+from pipelines.frontend.kaldi import KaldiMfcc
+from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.online_cmvn import CmvnOptions, OnlineCmvn
+from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models.errors import ModelError
+from pipelines.models.kaldi import features as feature_files
+from pipelines.models.kaldi import ivector
+from profiler.spans import Recorder
+
+FRAMES = PIECE_FRAMES + 83
+CEPSTRA, LDA, GAUSSIANS, D = 6, 5, 12, 9
+VOSK = IvectorOptions(max_count=100.0)
+
+
+def random_model(
+    seed: int = 1, options: IvectorOptions = VOSK, cmvn: CmvnOptions | None = None, affine: bool = True
+) -> IvectorModel:
+    rng = np.random.default_rng(seed)
+    left, right = 2, 1
+    spliced = CEPSTRA * (left + 1 + right)
+    count = 4000.0
+    mean, variance = rng.normal(0, 2, CEPSTRA), rng.uniform(1, 4, CEPSTRA)
+    statistics = np.array([[*(count * mean), count], [*(count * (variance + mean**2)), 0]])
+    means, variances = rng.normal(0, 1, (GAUSSIANS, LDA)), rng.uniform(0.5, 2, (GAUSSIANS, LDA))
+    weights = rng.dirichlet(np.ones(GAUSSIANS))
+    constants = np.log(weights) - 0.5 * (np.log(2 * np.pi * variances) + means**2 / variances).sum(1)
+    projections = rng.normal(0, 0.5, (GAUSSIANS, LDA, D))
+    halves = rng.normal(0, 0.5, (GAUSSIANS, LDA, LDA))
+    inverses = halves @ halves.transpose(0, 2, 1) + np.eye(LDA)
+    scaled = inverses @ projections
+    quadratics = np.array([full[np.tril_indices(D)] for full in projections.transpose(0, 2, 1) @ scaled])
+    f32 = np.float32
+    return IvectorModel(
+        options=options,
+        cmvn=OnlineCmvn(statistics, cmvn or CmvnOptions()),
+        left_context=left,
+        right_context=right,
+        transform=rng.normal(0, 1 / np.sqrt(spliced), (LDA, spliced + affine)).astype(f32),
+        constants=constants.astype(f32),
+        means_invvars=(means / variances).astype(f32),
+        inv_vars=(1 / variances).astype(f32),
+        projections=scaled.astype(f32),
+        quadratics=quadratics.astype(f32),
+        prior_offset=3.0,
+    )
+
+
+def speech(seed: int = 2, frames: int = FRAMES, width: int = CEPSTRA) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    shape = frames, width
+    return (np.cumsum(rng.normal(0, 0.2, shape), axis=0) + rng.normal(0, 2, shape)).astype("f4")
+
+
+def normalised(cepstra: np.ndarray, cmvn: OnlineCmvn) -> np.ndarray:
+    """Each frame with the statistics of the frames before it, and global ones, added up for it alone."""
+    options, rows = cmvn.options, []
+    total = cmvn.statistics[0, -1]
+    width = cepstra.shape[1]
+    for t, frame in enumerate(cepstra.astype(float)):
+        window = cepstra[max(t + 1 - options.cmn_window, 0) : t + 1].astype(float)
+        borrowed = min(options.cmn_window - len(window), options.global_frames)
+        count = len(window) + borrowed
+        mean = (window.sum(0) + borrowed * cmvn.statistics[0, :-1] / total) / count
+        square = ((window**2).sum(0) + borrowed * cmvn.statistics[1, :-1] / total) / count
+        scale = 1 / np.sqrt(square - mean**2) if options.norm_vars else np.ones(width)
+        skip = np.isin(np.arange(width), options.skipped)
+        rows.append(np.where(skip | (not options.norm_means), frame, (frame - mean) * scale))
+    return np.array(rows)
+
+
+def transformed(frames: np.ndarray, model: IvectorModel) -> np.ndarray:
+    rows = []
+    for t in range(len(frames)):
+        around = range(t - model.left_context, t + model.right_context + 1)
+        spliced = [value for at in around for value in frames[min(max(at, 0), len(frames) - 1)]]
+        if model.transform.shape[1] > len(spliced):
+            spliced.append(1.0)
+        rows.append(model.transform.astype(float) @ spliced)
+    return np.array(rows)
+
+
+def chosen(likelihoods: np.ndarray, options: IvectorOptions) -> list[tuple[int, float]]:
+    """Gaussians and posteriors of a frame, as Kaldi prunes them."""
+    posteriors = np.exp(likelihoods - likelihoods.max())
+    found = [g for g in np.argsort(-posteriors) if posteriors[g] > options.min_post or not options.min_post]
+    found = found[: options.num_gselect]
+    least = options.min_post * posteriors[found].sum()
+    found = [found[0], *(g for g in found[1:] if posteriors[g] >= least)]
+    total = posteriors[found].sum()
+    return [(int(g), posteriors[g] / total) for g in found]
+
+
+def expected(cepstra: np.ndarray, model: IvectorModel) -> tuple[np.ndarray, int]:
+    """The i-vector of each frame, and how many Gaussians were accumulated."""
+    options = model.options
+    clean = transformed(normalised(cepstra, model.cmvn), model)
+    plain = clean if options.online_cmvn_iextractor else transformed(cepstra, model)
+    triangle = np.tril_indices(D)
+    count, gaussians, rows = 0.0, 0, []
+    quadratic, linear = np.zeros((D, D)), np.zeros(D)
+    for t in range(len(cepstra)):
+        x = clean[t]
+        likelihoods = model.constants + model.means_invvars @ x - 0.5 * model.inv_vars @ x**2
+        for g, posterior in chosen(likelihoods, options):
+            weight, full = options.posterior_scale * posterior, np.zeros((D, D))
+            full[triangle] = model.quadratics[g]
+            full = full + np.tril(full, -1).T
+            linear = linear + weight * plain[t] @ model.projections[g]
+            quadratic = quadratic + weight * full
+            gaussians += 1
+        count += options.posterior_scale
+        prior = max(count, options.max_count) / options.max_count if options.max_count else 1.0
+        if options.greedy_ivector_extractor or t % options.ivector_period == 0:
+            estimate = np.linalg.solve(quadratic + prior * np.eye(D), linear + prior * np.eye(D)[0] * 3.0)
+        rows.append(estimate - np.eye(D)[0] * 3.0)
+    return np.array(rows[-1:] * len(rows) if options.greedy_ivector_extractor else rows), gaussians
+
+
+@pytest.mark.parametrize(
+    ("options", "cmvn"),
+    [
+        (VOSK, CmvnOptions()),
+        (replace(VOSK, max_count=7.0, ivector_period=4), CmvnOptions(cmn_window=50, global_frames=20)),
+        (replace(VOSK, max_count=0.0, num_gselect=2, min_post=0.1), CmvnOptions(norm_vars=True, skip_dims="0:3")),
+        (replace(VOSK, num_gselect=40, min_post=0.0), CmvnOptions(norm_means=False)),
+        (replace(VOSK, greedy_ivector_extractor=True), CmvnOptions()),
+        (
+            replace(VOSK, online_cmvn_iextractor=True, posterior_scale=1.0, ivector_period=1),
+            CmvnOptions(norm_vars=True),
+        ),
+    ],
+)
+@pytest.mark.parametrize("affine", [False, True])
+def test_ivectors_are_those_of_the_definition(options: IvectorOptions, cmvn: CmvnOptions, affine: bool) -> None:
+    model = random_model(3, options, cmvn, affine)
+    cepstra = speech()
+    made = np.full((FRAMES, CEPSTRA + D), -7, np.float32)
+    pieces: list[tuple[int, int, int, int]] = []
+    IvectorExtractor(model).fill(cepstra, made[:, CEPSTRA:], lambda *piece: pieces.append(piece))
+    wanted, gaussians = expected(cepstra, model)
+    np.testing.assert_allclose(made[:, CEPSTRA:], wanted, atol=1e-3)
+    assert (made[:, :CEPSTRA] == -7).all()
+    assert [piece[:2] for piece in pieces] == [(0, PIECE_FRAMES), (PIECE_FRAMES, FRAMES - PIECE_FRAMES)]
+    assert sum(piece[2] for piece in pieces) == gaussians
+    estimates = 1 if options.greedy_ivector_extractor else -(-FRAMES // options.ivector_period)
+    assert sum(piece[3] for piece in pieces) == estimates
+
+
+def test_an_extractor_is_read_back(tmp_path: Path) -> None:
+    writer.write_ivector(tmp_path, seed=5, d=7)
+    model = ivector.read(tmp_path, 13)
+    rng = np.random.default_rng(5)
+    matrices, halves = rng.normal(0, 0.5, (6, 5, 7)), rng.normal(0, 0.5, (6, 5, 5))
+    scaled = (halves @ halves.transpose(0, 2, 1) + np.eye(5)) @ matrices
+    np.testing.assert_allclose(model.projections, scaled, rtol=1e-5, atol=1e-6)
+    full = matrices.transpose(0, 2, 1) @ scaled
+    np.testing.assert_allclose(model.quadratics, [each[np.tril_indices(7)] for each in full], rtol=1e-4, atol=1e-5)
+    weights, variances = rng.dirichlet(np.ones(6)), rng.uniform(0.5, 2, (6, 5))
+    means = rng.normal(0, 1, (6, 5))
+    np.testing.assert_allclose(model.means_invvars, means / variances, rtol=1e-5, atol=1e-6)
+    constants = np.log(weights) - 0.5 * (np.log(2 * np.pi * variances) + means**2 / variances).sum(1)
+    np.testing.assert_allclose(model.constants, constants, rtol=1e-5, atol=1e-5)
+    assert (model.left_context, model.right_context, model.prior_offset, model.dimension) == (1, 1, 4.0, 7)
+    assert model.cmvn.statistics.shape == (2, 14)
+    assert model.cmvn.statistics[0, -1] == 1e9
+
+
+def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path: Path) -> None:
+    writer.write_ivector(tmp_path)
+    assert ivector.read(tmp_path, 13).options == IvectorOptions(max_count=100.0)
+    (tmp_path / "conf").mkdir()
+    conf = tmp_path / "conf/ivector_extractor.conf"
+    conf.write_text("--ivector-period=5\n--diag-ubm=/elsewhere/final.dubm\n--max-count=75 # frames\n--num-gselect=3\n")
+    expected = IvectorOptions(ivector_period=5, num_gselect=3, max_count=75.0)
+    assert ivector.read(tmp_path, 13).options == expected
+    conf.write_text("--ivector-period=0\n")
+    with pytest.raises(FeatureParameterError, match="--ivector-period must be 1 or more"):
+        ivector.read(tmp_path, 13)
+
+
+def statistics(text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / "global_cmvn.stats").write_text(text)
+
+
+def cut(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:-40])
+
+
+def other_gaussians(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    (folder / "final.ie").write_bytes(writer.extractor(rng.normal(size=(5, 5, 7)), np.array([np.eye(5)] * 5), 4.0))
+
+
+def large_covariance(folder: Path) -> None:
+    data = writer.extractor(np.ones((6, 5, 7)), np.array([np.eye(5)] * 6), 4.0)
+    (folder / "final.ie").write_bytes(data.replace(b"DP \4\5\0\0\0", b"DP \4\xff\xff\xff\x07", 1))
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (cut("final.ie"), "final.ie is cut short or corrupt"),
+        (cut("final.dubm"), "final.dubm is cut short or corrupt"),
+        (cut("final.mat"), "final.mat is cut short or corrupt"),
+        (other_gaussians, "number of Gaussians is 5, expected 6 to 6"),
+        (large_covariance, "inverse covariance of Gaussian 0 needs"),
+        (statistics("[ 1 2 3\n4 5 6 ]"), "2 rows of 14 values and a count, found 2 × 3"),
+        (statistics("[ 1 2 3\n4 5 ]"), "no matrix of numbers"),
+        (statistics(f"[ {'nan ' * 14}\n{'1 ' * 14} ]"), "no matrix of numbers"),
+        (statistics(f"[ {'0 ' * 14}\n{'1 ' * 14} ]"), "and a count"),
+        (
+            lambda folder: (folder / "splice.conf").write_text("--left-context=3"),
+            "13 cepstra spliced −3 … \\+4 are 104",
+        ),
+        (lambda folder: (folder / "online_cmvn.conf").write_text("--skip-dims=0:13"), "numbers below 13"),
+        (lambda folder: (folder / "online_cmvn.conf").write_text("--cmn-window=x"), "cannot be used as a value"),
+        (lambda folder: (folder / "final.dubm").unlink(), "final.dubm is missing"),
+    ],
+)
+def test_damaged_extractors_are_refused_in_one_sentence(
+    damage: Callable[[Path], object], sentence: str, tmp_path: Path
+) -> None:
+    damage(writer.write_ivector(tmp_path))
+    with pytest.raises((ModelError, FeatureParameterError), match=sentence) as refused:
+        ivector.read(tmp_path, 13)
+    assert "\n" not in str(refused.value)
+
+
+FILES = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "splice.conf")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_of_strangers_end_in_one_sentence_or_work(name: str, tmp_path: Path) -> None:
+    path = writer.write_ivector(tmp_path) / name
+    data, rng = path.read_bytes(), np.random.default_rng(7)
+
+    def load(folder: Path) -> None:
+        model = ivector.read(folder, 13)
+        IvectorExtractor(model).fill(speech(frames=40, width=13), np.empty((40, 7), np.float32), lambda *piece: None)
+
+    with np.errstate(all="ignore"):
+        for _ in range(60):
+            broken = bytearray(data)
+            for at in rng.integers(0, len(data), rng.integers(1, 4)):
+                broken[at] ^= rng.integers(1, 256)
+            path.write_bytes(broken)
+            refusing.refused(load, tmp_path)
+            path.write_bytes(data[: rng.integers(len(data))])
+            sentence = refusing.refused(load, tmp_path)
+            assert (sentence is not None and name in sentence) or path.suffix in (".conf", ".stats")
+
+
+def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.write_ivector(tmp_path)
+    monkeypatch.setattr(ivector, "MOST_VALUES", 6 * (5 * 7 + 28) - 1)
+    with pytest.raises(ModelError, match="6 Gaussians and i-vectors of 7 values take over"):
+        ivector.read(tmp_path, 13)
+
+
+def net_folder(folder: Path) -> Path:
+    (folder / "conf").mkdir(parents=True)
+    (folder / "conf/mfcc.conf").write_text(
+        "--use-energy=false\n--num-ceps=13\n--allow-upsample=true\n--allow-downsample=true\n--sample-frequency=8000\n"
+    )
+    return folder
+
+
+def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path: Path) -> None:
+    folder = net_folder(tmp_path)
+    plain = feature_files.of_net(folder)
+    assert (plain.ivectors, plain.cmvn, plain.text, plain.parameters.rate) == (None, None, "13 MFCCs", 8000)
+    samples = np.random.default_rng(1).normal(0, 0.1, 8000 * 4).astype(np.float32)
+    cepstra = KaldiMfcc(plain.parameters).features(samples)
+    expected_cepstra = KaldiMfcc(KaldiFeatures(**{**vars(plain.parameters), "norm_means": False})).features(samples)
+    np.testing.assert_array_equal(cepstra, expected_cepstra)
+
+    writer.write_ivector(folder)
+    made = feature_files.of_net(folder)
+    assert made.ivectors is not None
+    assert made.text == "13 MFCCs, i-vectors of 7"
+    front = KaldiMfcc(made.parameters, None, made.ivectors, made.cmvn)
+    front.warm_up()
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    front.stages(recorder)
+    both = front.features(samples, 5, lane)
+    assert both.shape == (len(cepstra), front.dimension) == (len(cepstra), 20)
+    np.testing.assert_array_equal(both[:, :13], cepstra)
+    alone = np.empty((len(cepstra), 7), np.float32)
+    IvectorExtractor(made.ivectors).fill(cepstra, alone, lambda *piece: None)
+    np.testing.assert_array_equal(both[:, 13:], alone)
+
+    costs = front.costs()
+    spans = list(lane.latest(lane.recorded))
+    names = [recorder.stages[int(span["stage"])].name for span in spans]
+    assert set(names) == costs.keys() == {"frontend.mfcc", "frontend.normalise", "frontend.ivector"}
+    mine = np.array([span for span, name in zip(spans, names, strict=True) if name == "frontend.ivector"])
+    assert mine["frames"].sum() == len(cepstra)
+    assert mine["first_frame"][0] == 5
+    assert mine["work1"].sum() == -(-len(cepstra) // 10)
+    # Splicing and LDA of two copies, the background model: 2 · 2 · 39 · 5 + 2 · 2 · 5 · 6 a frame.
+    assert costs["frontend.ivector"].operations["gemm"].of(mine).sum() == len(cepstra) * (780 + 120)
+
+
+def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics(tmp_path: Path) -> None:
+    folder = net_folder(tmp_path)
+    writer.write_ivector(folder)
+    (folder / "am").mkdir()
+    text = (folder / "ivector/global_cmvn.stats").read_text()
+    (folder / "am/global_cmvn.stats").write_text(text)
+    made = feature_files.of_net(folder)
+    assert made.cmvn is not None
+    samples = np.random.default_rng(1).normal(0, 0.1, 8000 * 9).astype(np.float32)
+    plain = KaldiMfcc(made.parameters).features(samples)
+    features = KaldiMfcc(made.parameters, None, made.ivectors, made.cmvn).features(samples)
+    np.testing.assert_allclose(features[:, :13], normalised(plain, made.cmvn), atol=1e-3)
+    unchanged = KaldiMfcc(made.parameters, None, made.ivectors).features(samples)
+    np.testing.assert_array_equal(features[:, 13:], unchanged[:, 13:])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("conf/pitch.conf", "pitch.conf are not computed"), ("", "mfcc.conf is missing")]
+)
+def test_other_features_of_a_net_are_refused(name: str, sentence: str, tmp_path: Path) -> None:
+    folder = net_folder(tmp_path)
+    if name:
+        (folder / name).write_text("")
+    else:
+        (folder / "conf/mfcc.conf").unlink()
+    with pytest.raises((ModelError, FeatureParameterError), match=sentence):
+        feature_files.of_net(folder)
