@@ -5,8 +5,9 @@ asrscope report before.asrs after.asrs
 asrscope report run.asrs --json
 
 Markdown on standard output: result, categories, stages with verdicts, percentiles, slowest frames with their words,
-settings. Lists that are cut say of how many. `--json` has the keys of `show` for each session under `sessions`, with
-`percentiles`, `slowest_frames` and `slowest_words`, and those of `compare` under `comparison`.
+confused words, settings. Lists that are cut say of how many. `--json` has the keys of `show` for each session under
+`sessions`, with `percentiles`, `slowest_frames`, `slowest_words` and `confusions` (pairs with their count, seconds of
+processing and first time), and those of `compare` under `comparison`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a report says beyond the breakdown: percentiles of stages, the slowest frames and the words that took longest.
+"""What a report says beyond the breakdown: percentiles, the slowest frames, the longest words, and confused words.
 
 As JSON values by key; `report` adds them to those of `show`, and the Markdown report has them as tables.
 """
@@ -12,17 +12,19 @@ from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.report import Tree
+    from app.views.confusions_model import Confusion
     from app.views.word_costs_model import WordCost
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
 ROWS: Final = 10
-"""Frames and words that a report lists; it says of how many."""
+"""Frames, words and pairs of words that a report lists; it says of how many."""
 
 
 def details(session: Session, track: CostTrack) -> Tree:
-    """Return `percentiles`, `slowest_frames` and `slowest_words` of a whole session; `track`: up to date."""
+    """`percentiles`, `slowest_frames`, `slowest_words` and `confusions` of a whole session; `track`: up to date."""
     from app.model.statistics import QUANTILES, WHOLE, stage_names, statistics, word_at
+    from app.views.confusions_model import confusions
     from app.views.word_costs_model import TOKENS, word_costs
 
     frames = int(track.n_frames)
@@ -61,6 +63,25 @@ def details(session: Session, track: CostTrack) -> Tree:
             ],
         },
         "slowest_words": slowest_words(word_costs(session, track, frames)[0], ROWS),
+        "confusions": most_confused(confusions(session, track, frames)[0], ROWS),
+    }
+
+
+def most_confused(pairs: Sequence[Confusion], most: int) -> Tree:
+    """The `most` frequent of pairs in that order, of how many pairs, and of how many errors."""
+    return {
+        "of": len(pairs),
+        "errors": sum(pair.count for pair in pairs),
+        "rows": [
+            {
+                "reference": pair.reference,
+                "hypothesis": pair.hypothesis,
+                "count": pair.count,
+                "wall_s": pair.wall_s,
+                "at_s": pair.places[0][0] * FRAME_S,
+            }
+            for pair in pairs[:most]
+        ],
     }
 
 

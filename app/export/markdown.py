@@ -166,7 +166,7 @@ def _stages(tree: Tree) -> list[str]:
 
 
 def _distribution(known: Tree) -> list[str]:
-    """Percentiles of stages, the slowest frames, and the words that took longest."""
+    """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
     from app.charts.scale import count, milliseconds
     from pipelines.audio.word_errors import SAME
 
@@ -205,6 +205,20 @@ def _distribution(known: Tree) -> list[str]:
         )
         title = f"Words that took longest, {_of(known['slowest_words'])}"
         found += _section(title, table(head, body, ("ms", "RTF", "tokens per frame")))
+    if rows := known["confusions"]["rows"]:
+        head = ("reference", "hypothesis", "count", "seconds", "first at")
+        body = (
+            (
+                row["reference"] or "–",
+                row["hypothesis"] or "–",
+                str(row["count"]),
+                "–" if row["wall_s"] is None else f"{row['wall_s']:.3f}",
+                clock(row["at_s"], 2),
+            )
+            for row in rows
+        )
+        title = f"Confusion pairs, {_of(known['confusions'])}"
+        found += _section(title, table(head, body, ("count", "seconds")))
     return found
 
 

@@ -15,12 +15,11 @@ from PySide6.QtCore import QObject, Signal
 
 from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Playhead
-from pipelines.audio.word_errors import DELETED, INSERTED, SAME
+from pipelines.audio.word_errors import DELETED, INSERTED
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
-    from app.views.words_model import Spoken
     from profiler.analysis.track import CostTrack
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
@@ -47,22 +46,6 @@ def violations(track: CostTrack) -> list[tuple[int, int, float]]:
     slow = np.diff(wall > 1e9 * FRAME_S, prepend=False, append=False)
     ends = np.flatnonzero(slow).reshape(-1, 2).tolist()
     return [(first, last, float(wall[first:last].mean()) * 1e-9 / FRAME_S) for first, last in ends]
-
-
-def wrong_words(spoken: Spoken) -> dict[tuple[int, int], list[tuple[str, str, str]]]:
-    """The word errors of an utterance by frames [first, last): kind, reference and hypothesis (empty: no word).
-
-    Words that were deleted one after the other have one place, between their neighbours.
-    """
-    found: dict[tuple[int, int], list[tuple[str, str, str]]] = {}
-    for above, below in spoken.columns or ():
-        token = below or above
-        if token is not None and token.kind != SAME:
-            first = round(token.first_s / FRAME_S)
-            last = max(first + 1, round(token.last_s / FRAME_S))
-            words = "" if above is None else above.text, "" if below is None else below.text
-            found.setdefault((first, last), []).append((token.kind, *words))
-    return dict(sorted(found.items()))
 
 
 class Jumps(QObject):
@@ -112,7 +95,7 @@ class Jumps(QObject):
 
     def _errors_of(self, session: Session, utterance: Utterance) -> list[Stop]:
         """The places of an utterance that differ; what is under way is compared as far as it has come."""
-        from app.views.words_model import spoken_in
+        from app.views.words_model import spoken_in, wrong_words
 
         if utterance.reference is None or (utterance.done and utterance.errors == 0):
             return []

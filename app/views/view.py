@@ -68,6 +68,7 @@ class View(QFrame):
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
         self._controls: list[QWidget] = [self._toggle]
+        self._pages: dict[ToolButton, QWidget] = {}
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
         self.header.addWidget(title)
@@ -129,6 +130,29 @@ class View(QFrame):
         button.clicked.connect(lambda _=False: menu.popup(button.mapToGlobal(button.rect().bottomLeft())))
         self.add_control(button)
 
+    def add_page(self, text: str, tip: str, page: QWidget) -> ToolButton:
+        """Put a button into the header that shows another widget in place of the chart."""
+        button = ToolButton()
+        button.setObjectName("table-toggle")
+        button.setText(text)
+        button.setCheckable(True)
+        set_tip(button, tip)
+        describe(button, tip)
+        self._pages[button] = page
+        self._stack.addWidget(page)
+        button.toggled.connect(lambda shown: self._show_page(page, shown))
+        self.add_control(button)
+        return button
+
+    def _show_page(self, page: QWidget, shown: bool) -> None:
+        if not shown:
+            self._stack.setCurrentIndex(0)
+            return
+        for other in (self._toggle, *(button for button, its in self._pages.items() if its is not page)):
+            other.setChecked(False)
+        self._stack.setCurrentWidget(page)
+        self._renew_texts()
+
     def update_snapshot(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
         self.snapshot = snapshot
@@ -154,6 +178,8 @@ class View(QFrame):
             self._table = self._make_table()
             self._stack.addWidget(self._table)
         self._toggle.setChecked(shown)
+        for button in self._pages if shown else ():
+            button.setChecked(False)
         if shown and self._table is not None:
             self._renew_texts()
             self._stack.setCurrentWidget(self._table)

@@ -1,6 +1,7 @@
 """Speech and words: the waveform with the recognised words at their time, and the sentence at the playhead below.
 
-A spectrogram can be shown under the waveform; it is read from the sound's file as it comes into view.
+A spectrogram can be shown under the waveform; it is read from the sound's file as it comes into view. A page in place
+of the chart has the confusion pairs.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from app.model.playhead import Snapshot
 from app.model.spectrum import KEPT, TOP_HZ, Spectra, chunks_of
 from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
+from app.views.confusions import Confusions
 from app.views.sentence import Sentence, written_columns
 from app.views.spectrogram import Remark, Spectrogram
 from app.views.speech import SpokenItem, Wave
@@ -64,6 +66,9 @@ class WordsView(ChartView[WordsModel]):
         self.spectra = Spectra()
         self._reading: Slices[None] = Slices(self, lambda _: self._redraw())
         self._with_spectrogram = False
+        self.confusions = Confusions(axis)
+        tip = self.tr("Which words were recognised in place of which, as a table")
+        self.shows_confusions = self.add_page(self.tr("Confusions"), tip, self.confusions)
 
     @property
     def with_spectrogram(self) -> bool:
@@ -131,6 +136,7 @@ class WordsView(ChartView[WordsModel]):
         self._ahead.drop()
         self._reading.drop()
         self.spectra.forget()
+        self.confusions.show_snapshot(None)
         super().clear()
 
     def settle(self) -> None:
@@ -139,6 +145,12 @@ class WordsView(ChartView[WordsModel]):
         for work in (self._ahead, self._reading):
             while work.busy:
                 work.finish()
+        self.confusions.settle()
+
+    def _renew_texts(self) -> None:
+        super()._renew_texts()
+        if self.snapshot is not None and self.shows_confusions.isChecked():
+            self.confusions.show_snapshot(self.snapshot)
 
     def show_model(self, model: WordsModel | None) -> None:
         """Pass the model to the item and the sentence at the playhead to its strip."""

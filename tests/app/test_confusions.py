@@ -1,0 +1,111 @@
+"""Confusion pairs: which words stand for which, how often and for how long, in the view and in the report."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import here
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+from views_desk import settle, view_on
+
+from app.views.confusions_model import confusions
+from app.views.words import WordsView
+from pipelines.audio import word_errors
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
+
+
+def counted(session: Session) -> Counter[tuple[str | None, str | None]]:
+    """The pairs by the alignment itself."""
+    return Counter(
+        (step.reference, step.hypothesis)
+        for one in session.utterances
+        for step in word_errors.align((one.reference or "").split(), [word for word, _, _ in one.words])
+        if step.kind != word_errors.SAME
+    )
+
+
+def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: Path) -> None:
+    session, track = Session.open(sample), CostTrack()
+    track.update(session)
+    found, left = confusions(session, track, track.n_frames)
+    assert not left
+    assert {(one.reference, one.hypothesis): one.count for one in found} == counted(session)
+    assert [one.count for one in found] == sorted((one.count for one in found), reverse=True)
+    for one in found:
+        if one.hypothesis is None:
+            assert one.wall_s is None
+            continue
+        words = [(first, first + n) for u in session.utterances for word, first, n in u.words if word == one.hypothesis]
+        assert set(one.places) <= set(words)
+        seconds = sum(float(track.wall_ns[first:last].sum()) for first, last in one.places) * 1e-9
+        assert one.wall_s == pytest.approx(seconds)
+    utterance = session.utterances[1]
+    within, _ = confusions(session, track, track.n_frames, (utterance.first_frame, utterance.end_frame))
+    assert {one.count for one in within} == {1}
+    assert sum(one.count for one in within) == utterance.errors
+    until, _ = confusions(session, track, utterance.first_frame)
+    assert sum(one.count for one in until) == session.utterances[0].errors
+    session.close()
+
+
+def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample: Path, qtbot: QtBot) -> None:
+    with view_on(WordsView, sample, qtbot) as (view, playhead):
+        view.shows_confusions.click()
+        settle()
+        table, session = view.confusions, playhead.session
+        assert session is not None
+        assert table.isVisible()
+        model = table.model()
+        cells = [[model.index(row, column).data() for column in range(5)] for row in range(model.rowCount())]
+        known = counted(session)
+        assert {(row[0], row[1]): int(row[2]) for row in cells} == {
+            (above or "–", below or "–"): number for (above, below), number in known.items()
+        }
+        errors, pairs = sum(known.values()), len(known)
+        assert table.accessibleDescription().startswith(f"{errors} word errors in {pairs} pairs; the most frequent is ")
+        # A click goes to the first occurrence, then to the next ones, and from the last to the first.
+        row = next(number for number, cell in enumerate(cells) if cell[1] == "uh")
+        starts = [first for one in session.utterances for word, first, _ in one.words if word == "uh"]
+        at = table.visualRect(model.index(row, 1)).center()
+        for first in [*starts, starts[0]]:
+            qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+            assert playhead.axis.selected_frames is not None
+            assert playhead.axis.selected_frames[0] == first
+        settle()
+        assert model.rowCount() == pairs, "going to a pair hides no other"
+        table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
+        seconds = [model.index(row, 3).data() for row in range(pairs)]
+        timed = [float(text) for text in seconds if text]
+        assert timed == sorted(timed, reverse=True)
+        assert seconds[-1] == "", "of a deletion, last"
+        table.clearSelection()
+        table.copy_selected()
+        assert QGuiApplication.clipboard().text().startswith("reference\thypothesis\tcount\tseconds\tfirst at\n")
+        # One of chart, table and page is there.
+        view.show_table(True)
+        assert (table.isVisible(), view.shows_confusions.isChecked()) == (False, False)
+        view.shows_confusions.click()
+        assert (table.isVisible(), view._toggle.isChecked()) == (True, False)
+        view.shows_confusions.click()
+        assert view.plot.isVisible()
+        playhead.close()
+        assert model.rowCount() == 0
+
+
+def test_the_report_lists_the_most_frequent(sample: Path) -> None:
+    with_json = json.loads(here("report", sample, "--json").stdout)["sessions"][0]["confusions"]
+    session = Session.open(sample)
+    known = counted(session)
+    session.close()
+    assert (with_json["of"], with_json["errors"]) == (len(known), sum(known.values()))
+    assert {(row["reference"], row["hypothesis"]): row["count"] for row in with_json["rows"]} == known
+    page = here("report", sample).stdout
+    assert f"## Confusion pairs, {len(known)} of {len(known)}" in page
+    first = with_json["rows"][0]
+    assert f"| {first['reference'] or '–'} | {first['hypothesis'] or '–'} | {first['count']} |" in page
