@@ -11,16 +11,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import net_files
+import nnet3_nets
 import numpy as np
 import sphinx_writer as writer
 from selection_reference import METHODS, configured, family_of
 
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
+from pipelines.models.kaldi import nnet3
+from pipelines.models.kaldi.binary import Reader
 from pipelines.models.nets import Layer
 from pipelines.scoring import senones
 from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
+from pipelines.scoring.dnn.nnet3.net import Nnet3Net
+from pipelines.scoring.dnn.nnet3.plan import plan
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.scorer import EXACT
 from pipelines.scoring.strategy import never, quietly
@@ -46,6 +51,7 @@ def play() -> None:
     for sizes in CONTINUOUS:
         _play_model(_continuous(own, *sizes))
     _play_nets()
+    _play_graphs()
     _play_products()
     codewords_of(tied, 5, quietly, never).nearest(_features(7), Meter())
 
@@ -137,6 +143,22 @@ def _play_nets() -> None:
             for some in {0, 1, min(5, count), count}:
                 net.score_some(0, frames, np.arange(some), scores, Meter())
             net.score_by_heads(np.zeros(frames, np.int64), np.arange(frames) % 2, scores, Meter())
+
+
+def _play_graphs() -> None:
+    """Nets of Kaldi, with blocks that follow each other and others."""
+    for w in (nnet3_nets.tdnnf(), nnet3_nets.mixed(4), nnet3_nets.mixed(5)):
+        net = nnet3.read(Reader(b"\0B" + w.net(), Path("net")))
+        for int8, frames in itertools.product((False, True), (3, 6, 63)):
+            made = Nnet3Net(plan(net, 3), 1, "simd", int8=int8, looped=True)
+            features = np.random.default_rng(frames).normal(0, 3, (2 * frames + sum(net.context), net.width))
+            for at in (0, frames, 0):
+                made.begin = at
+                x = made.splice(features.astype(np.float32)[at : at + frames + sum(net.context)], Meter())
+                scores = np.zeros((len(x), net.pdfs), np.float32)
+                made.score(x, scores, Meter())
+                made.begin_some(x, Meter())
+                made.score_some(0, len(x), np.arange(3), scores, Meter())
 
 
 def weights(outputs: int, inputs: int) -> Array:

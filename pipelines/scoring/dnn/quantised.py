@@ -68,7 +68,7 @@ class QuantisedNet(Splicer):
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         x = self._through(spliced, meter)
         head = self._head
-        _restore(head.sums(x), self._scales, head.scale, head.bias, scores)
+        restore(head.sums(x), self._scales, head.scale, head.bias, scores)
         meter.close(OUTPUT_STAGE, len(x) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
@@ -93,7 +93,7 @@ class QuantisedNet(Splicer):
             rows, product = 1 + source[mine], self._heads[head]
             found = np.empty((len(mine), self.n_senones), np.float32)
             sums = product.sums(x[rows])
-            _restore(sums, scales[rows], product.scale, product.bias, found)
+            restore(sums, scales[rows], product.scale, product.bias, found)
             scores[mine] = found
         meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
@@ -101,7 +101,7 @@ class QuantisedNet(Splicer):
         """Activations of the last hidden layer, i8 [n, width filled up]; their scales are in `_scales`."""
         n = len(spliced)
         x = self._inputs[0][:n]
-        _quantise(spliced, x[:, : self._widths[0]], self._scales)
+        quantise(spliced, x[:, : self._widths[0]], self._scales)
         for i, layer in enumerate(self._layers):
             y = self._inputs[i + 1][:n]
             values = y[:, : self._widths[i + 1]]
@@ -137,11 +137,11 @@ def apply(layer: Quantised, x: Array, scales: Array, out: Array) -> None:
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
-def _quantise(values, out, scales):  # type: ignore[no-untyped-def]
+def quantise(values, out, scales):  # type: ignore[no-untyped-def]
     """Rows of f32 [n, k or more] as i8 [n, k], each with the scale that its largest value asks for."""
     n, k = out.shape
     if len(values) != n or values.shape[1] < k or len(scales) < n:
-        raise ArrayError("_quantise: values, scales and bytes do not fit each other")
+        raise ArrayError("quantise: values, scales and bytes do not fit each other")
     for t in range(n):
         largest = np.float32(0)
         for i in range(out.shape[1]):
@@ -176,11 +176,11 @@ def _requantise(sums, scales, row_scales, bias, relu, out):  # type: ignore[no-u
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "ninf", "nsz", "contract"})
-def _restore(sums, scales, row_scales, bias, scores):  # type: ignore[no-untyped-def]
+def restore(sums, scales, row_scales, bias, scores):  # type: ignore[no-untyped-def]
     """Scores f32 [n, senones] from sums i32 [n, senones]."""
     n, m = sums.shape
     if row_scales.shape != (m,) or bias.shape != (m,) or len(scales) < n or scores.shape != (n, m):
-        raise ArrayError("_restore: sums, scales and scores do not fit each other")
+        raise ArrayError("restore: sums, scales and scores do not fit each other")
     for t in range(n):
         for i in range(m):
             scores[t, i] = np.float32(sums[t, i]) * (scales[t] * row_scales[i]) + bias[i]

@@ -1,0 +1,311 @@
+"""Small nets of nnet3: written as Kaldi writes them, and computed node by node and frame by frame as they are defined.
+
+The computation fuses nothing and keeps nothing: a node's value at a time is that of its component for its descriptor at
+that time, whose nodes are computed in turn. It is what the reader and the scorer are held against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from kaldi_writer import f32, i32, integers, matrix, token, transition_model, vector
+
+Descriptor = Any
+"""The name of a node, or a tuple: ("Append", …), ("Sum", a, b), ("Scale", x, d), ("Offset", d, t), ("Round", d, m),
+("ReplaceIndex", d, t), ("IfDefined", d)."""
+Compute = Callable[[list[np.ndarray]], np.ndarray]
+
+
+def text_of(descriptor: Descriptor) -> str:
+    """As it stands in a config."""
+    if isinstance(descriptor, str):
+        return descriptor
+    kind, *arguments = descriptor
+    if kind == "ReplaceIndex":
+        return f"ReplaceIndex({text_of(arguments[0])}, t, {arguments[1]})"
+    shown = (text_of(a) if isinstance(a, str | tuple) else str(a) for a in arguments)
+    return f"{kind}({', '.join(shown)})"
+
+
+def updatable(kind: str) -> bytes:
+    return token(f"<{kind}>") + token("<LearningRateFactor>") + f32(1) + token("<LearningRate>") + f32(0.001)
+
+
+def statistics(dim: int, count: float = 3.0) -> bytes:
+    values = vector([0.5] * dim)
+    return token("<ValueAvg>") + values + token("<DerivAvg>") + values + token("<Count>") + f32(count)
+
+
+def f64(value: float) -> bytes:
+    return b"\x08" + np.float64(value).tobytes()
+
+
+@dataclass
+class NetWriter:
+    """Lines and components of a net, and what each component computes of its inputs at its offsets."""
+
+    rng: np.random.Generator
+    lines: list[str] = field(default_factory=list)
+    components: list[tuple[str, bytes]] = field(default_factory=list)
+    computes: dict[str, tuple[tuple[int, ...], Compute]] = field(default_factory=dict)
+    inputs: dict[str, Descriptor] = field(default_factory=dict)
+    dims: dict[str, int] = field(default_factory=dict)
+    priors: np.ndarray = field(default_factory=lambda: np.empty(0, np.float32))
+
+    def input(self, name: str, dim: int) -> str:
+        self.lines.append(f"input-node name={name} dim={dim}")
+        self.dims[name] = dim
+        return name
+
+    def node(
+        self, name: str, source: Descriptor, data: bytes, dim: int, compute: Compute, offsets: tuple[int, ...] = (0,)
+    ) -> str:
+        self.lines.append(f"component-node name={name} component={name} input={text_of(source)}")
+        self.components.append((name, data))
+        self.computes[name], self.inputs[name], self.dims[name] = (offsets, compute), source, dim
+        return name
+
+    def width(self, descriptor: Descriptor) -> int:
+        if isinstance(descriptor, str):
+            return self.dims[descriptor]
+        kind, *arguments = descriptor
+        if kind == "Append":
+            return sum(self.width(a) for a in arguments)
+        return self.width(arguments[1] if kind == "Scale" else arguments[0])
+
+    def weights(self, outputs: int, inputs: int) -> np.ndarray:
+        return self.rng.normal(0, 1.2 / math.sqrt(inputs), (outputs, inputs)).astype(np.float32)
+
+    def affine(self, name: str, source: Descriptor, outputs: int, kind: str = "NaturalGradientAffine") -> str:
+        weight, bias = self.weights(outputs, self.width(source)), self.rng.normal(0, 0.5, outputs).astype(np.float32)
+        values = token("<LinearParams>") + matrix(weight) + token("<BiasParams>") + vector(bias)
+        if kind == "FixedAffine":
+            data = token("<FixedAffineComponent>") + values
+        else:
+            data = updatable(f"{kind}Component") + values
+        if kind == "NaturalGradientAffine":
+            data += token("<RankIn>") + i32(20) + token("<RankOut>") + i32(80) + token("<UpdatePeriod>") + i32(4)
+            data += token("<NumSamplesHistory>") + f32(2000) + token("<Alpha>") + f32(4)
+        data += token(f"</{kind}Component>")
+        return self.node(name, source, data, outputs, lambda x: weight @ x[0] + bias)
+
+    def linear(self, name: str, source: Descriptor, outputs: int) -> str:
+        weight = self.weights(outputs, self.width(source))
+        data = updatable("LinearComponent") + token("<Params>") + matrix(weight)
+        data += token("<OrthonormalConstraint>") + f32(-1) + token("<UseNaturalGradient>") + b"T"
+        data += token("<RankInOut>") + i32(20) + i32(80) + token("<Alpha>") + f32(4)
+        data += token("<NumSamplesHistory>") + f32(2000) + token("<UpdatePeriod>") + i32(4)
+        return self.node(name, source, data + token("</LinearComponent>"), outputs, lambda x: weight @ x[0])
+
+    def tdnn(self, name: str, source: Descriptor, outputs: int, offsets: tuple[int, ...], bias: bool = True) -> str:
+        weight = self.weights(outputs, self.width(source) * len(offsets))
+        shift = self.rng.normal(0, 0.5, outputs).astype(np.float32) if bias else np.zeros(outputs, np.float32)
+        data = updatable("TdnnComponent") + token("<TimeOffsets>") + integers(offsets)
+        data += token("<LinearParams>") + matrix(weight) + token("<BiasParams>") + vector(shift if bias else [])
+        data += token("<OrthonormalConstraint>") + f32(0) + token("<UseNaturalGradient>") + b"F"
+        data += token("<NumSamplesHistory>") + f32(2000) + token("<AlphaInOut>") + f32(4) + f32(4)
+        data += token("<RankInOut>") + i32(20) + i32(80) + token("</TdnnComponent>")
+        return self.node(name, source, data, outputs, lambda x: weight @ np.concatenate(x) + shift, offsets)
+
+    def batch_norm(self, name: str, source: Descriptor, blocks: int = 1) -> str:
+        dim = self.width(source)
+        block, rms, epsilon = dim // blocks, float(self.rng.uniform(0.5, 1.5)), 0.001
+        mean = self.rng.normal(0, 1, block).astype(np.float32)
+        variance = self.rng.uniform(0.2, 2, block).astype(np.float32)
+        data = token("<BatchNormComponent>") + token("<Dim>") + i32(dim) + token("<BlockDim>") + i32(block)
+        data += token("<Epsilon>") + f32(epsilon) + token("<TargetRms>") + f32(rms) + token("<TestMode>") + b"F"
+        data += token("<Count>") + f32(1000) + token("<StatsMean>") + vector(mean) + token("<StatsVar>")
+        data += vector(variance) + token("</BatchNormComponent>")
+        several = np.tile(mean, blocks), np.tile(variance, blocks)
+
+        def compute(x: list[np.ndarray]) -> np.ndarray:
+            return rms * (x[0] - several[0]) / np.sqrt(several[1] + epsilon)
+
+        return self.node(name, source, data, dim, compute)
+
+    def function(self, name: str, source: Descriptor, kind: str) -> str:
+        dim = self.width(source)
+        data = token(f"<{kind}Component>") + token("<Dim>") + i32(dim) + statistics(dim)
+        if kind == "RectifiedLinear":
+            data += token("<OderivRms>") + vector([1.0] * dim) + token("<OderivCount>") + f64(12)
+            data += token("<NumDimsSelfRepaired>") + f32(0) + token("<NumDimsProcessed>") + f32(0)
+            data += token("<SelfRepairScale>") + f32(1e-5)
+        return self.node(name, source, data + token(f"</{kind}Component>"), dim, FUNCTIONS[kind])
+
+    def nothing(self, name: str, source: Descriptor, kind: str = "NoOp") -> str:
+        dim = self.width(source)
+        data = token(f"<{kind}Component>") + token("<Dim>") + i32(dim)
+        if kind == "NoOp":
+            data += token("<BackpropScale>") + f32(1)
+        elif kind == "Dropout":
+            data += token("<DropoutProportion>") + f32(0.1) + token("<DropoutPerFrame>") + b"T"
+            data += token("<TestMode>") + b"F"
+        else:
+            data += token("<BlockDim>") + i32(dim) + token("<TimePeriod>") + i32(0)
+            data += token("<DropoutProportion>") + f32(0.1) + token("<TestMode>") + token("<Continuous>")
+        return self.node(name, source, data + token(f"</{kind}Component>"), dim, lambda x: x[0])
+
+    def scaling(self, name: str, source: Descriptor, kind: str) -> str:
+        dim = self.width(source)
+        scale, shift = self.rng.uniform(0.5, 1.5, dim).astype(np.float32), self.rng.normal(0, 1, dim)
+        scaled, shifted = token("<Scales>") + vector(scale), token("<Offsets>") + vector(shift)
+        data = {
+            "FixedScale": token("<FixedScaleComponent>") + scaled,
+            "FixedBias": token("<FixedBiasComponent>") + token("<Bias>") + vector(shift),
+            "PerElementScale": updatable("PerElementScaleComponent") + token("<Params>") + vector(scale),
+            "PerElementOffset": updatable("PerElementOffsetComponent") + shifted,
+            "ScaleAndOffset": updatable("ScaleAndOffsetComponent") + token("<Dim>") + i32(dim) + scaled + shifted,
+        }[kind]
+        times = np.ones(dim) if kind in ("FixedBias", "PerElementOffset") else scale
+        more = np.zeros(dim) if kind in ("FixedScale", "PerElementScale") else shift.astype(np.float32)
+        return self.node(name, source, data + token(f"</{kind}Component>"), dim, lambda x: x[0] * times + more)
+
+    def output(self, source: Descriptor, name: str = "output") -> None:
+        self.lines.append(f"output-node name={name} input={text_of(source)} objective=linear")
+        self.inputs[name] = source
+
+    def net(self) -> bytes:
+        """What follows the transition model."""
+        data = token("<Nnet3>") + b"\n" + "".join(f"{line}\n" for line in self.lines).encode() + b"\n"
+        data += token("<NumComponents>") + i32(len(self.components))
+        for name, content in self.components:
+            data += token("<ComponentName>") + token(name) + content
+        data += token("</Nnet3>") + token("<LeftContext>") + i32(0) + token("<RightContext>") + i32(0)
+        return data + token("<Priors>") + vector(self.priors)
+
+    def file(self, phones: Any, tuples: Any, own_loops: bool = True) -> bytes:
+        return b"\0B" + transition_model(phones, tuples, own_loops) + self.net()
+
+    def scores(self, features: np.ndarray, times: range, latest: int | None = None) -> np.ndarray:
+        """The output less log priors at `times`, of features [frames, input + i-vector].
+
+        `latest`: the frame whose i-vector ReplaceIndex gives, the last one by default.
+        """
+        known: dict[tuple[str, int], np.ndarray] = {}
+        first = self.dims["input"]
+
+        def frame(t: int) -> np.ndarray:
+            return features[min(max(t, 0), len(features) - 1)].astype(np.float64)
+
+        def value(name: str, t: int) -> np.ndarray:
+            if name == "input":
+                return frame(t)[:first]
+            if name == "ivector":
+                return frame(t)[first:]
+            if (name, t) not in known:
+                offsets, compute = self.computes[name]
+                known[name, t] = compute([described(self.inputs[name], t + o) for o in offsets])
+            return known[name, t]
+
+        def described(descriptor: Descriptor, t: int) -> np.ndarray:
+            if isinstance(descriptor, str):
+                return value(descriptor, t)
+            kind, *a = descriptor
+            if kind == "Append":
+                return np.concatenate([described(each, t) for each in a])
+            if kind == "Sum":
+                return described(a[0], t) + described(a[1], t)
+            if kind == "Scale":
+                return a[0] * described(a[1], t)
+            if kind == "Offset":
+                return described(a[0], t + a[1])
+            if kind == "Round":
+                return described(a[0], math.floor(t / a[1]) * a[1])
+            if kind == "ReplaceIndex":
+                return described(a[0], len(features) - 1 if latest is None else latest)
+            assert kind == "IfDefined"
+            return described(a[0], t)
+
+        found = np.array([described(self.inputs["output"], t) for t in times])
+        return found - np.log(self.priors.astype(np.float64)) if len(self.priors) else found
+
+
+def _softmax(x: list[np.ndarray]) -> np.ndarray:
+    e = np.exp(x[0] - x[0].max())
+    return e / e.sum()
+
+
+FUNCTIONS: dict[str, Compute] = {
+    "RectifiedLinear": lambda x: np.maximum(x[0], 0),
+    "Softmax": _softmax,
+    "LogSoftmax": lambda x: np.log(_softmax(x)),
+}
+
+
+def tdnnf(seed: int = 1, pdfs: int = 8, input_dim: int = 5, ivector_dim: int = 4) -> NetWriter:
+    """A chain net of factored layers, as Kaldi's recipes build it, with a branch for training."""
+    w = NetWriter(np.random.default_rng(seed))
+    w.input("ivector", ivector_dim)
+    x = w.input("input", input_dim)
+    around = ("Append", ("Offset", x, -1), x, ("Offset", x, 1), ("ReplaceIndex", "ivector", 0))
+    x = w.affine("lda", around, w.width(around), "FixedAffine")
+    x = w.affine("tdnn1.affine", x, 12)
+    x = w.nothing("tdnn1.dropout", w.batch_norm("tdnn1.batchnorm", w.function("tdnn1.relu", x, "RectifiedLinear")))
+    for number, stride in ((2, 1), (3, 0), (4, 3), (5, 3)):
+        n, offsets = f"tdnnf{number}", ((-stride, 0), (0, stride)) if stride else ((0,), (0,))
+        y = w.tdnn(f"{n}.linear", x, 4, offsets[0], bias=False)
+        y = w.tdnn(f"{n}.affine", y, 12, offsets[1])
+        y = w.batch_norm(f"{n}.batchnorm", w.function(f"{n}.relu", y, "RectifiedLinear"))
+        y = w.nothing(f"{n}.dropout", y, "GeneralDropout")
+        x = w.nothing(f"{n}.noop", ("Sum", ("Scale", 0.66, x), y))
+    x = w.linear("prefinal-l", x, 6)
+    y = w.function("prefinal-chain.relu", w.affine("prefinal-chain.affine", x, 10), "RectifiedLinear")
+    y = w.linear("prefinal-chain.linear", w.batch_norm("prefinal-chain.batchnorm1", y), 6)
+    w.output(w.affine("output.affine", w.batch_norm("prefinal-chain.batchnorm2", y), pdfs))
+    y = w.affine("prefinal-xent.affine", x, 10)
+    w.output(
+        w.function("output-xent.log-softmax", w.affine("output-xent.affine", y, pdfs), "LogSoftmax"), "output-xent"
+    )
+    return w
+
+
+def mixed(seed: int, pdfs: int = 8, input_dim: int = 3, ivector_dim: int = 2) -> NetWriter:
+    """A net of all components and descriptors in an order at random, of which the output is as a recipe's."""
+    rng = np.random.default_rng(seed)
+    w = NetWriter(rng)
+    w.input("input", input_dim)
+    w.input("ivector", ivector_dim)
+    ivector = [("ReplaceIndex", "ivector", 0), ("Round", "ivector", 10), ("Offset", "ivector", 2)][rng.integers(3)]
+    around = ("Append", ("Offset", "input", int(rng.integers(-4, 1))), ("Scale", 0.5, "input"), ivector)
+    nodes = [w.affine("first", around, 6, str(rng.choice(["Affine", "FixedAffine"])))]
+
+    def near(name: str) -> Descriptor:
+        """A node as it is or somewhere else in time."""
+        by = int(rng.integers(-3, 4))
+        return [name, ("Offset", name, by), ("IfDefined", ("Offset", name, by)), ("Round", ("Offset", name, by), 3)][
+            rng.integers(4)
+        ]
+
+    steps: list[Callable[[str, Descriptor], str]] = [
+        lambda n, d: w.affine(n, d, int(rng.integers(3, 9))),
+        lambda n, d: w.linear(n, d, int(rng.integers(3, 9))),
+        lambda n, d: w.tdnn(n, d, int(rng.integers(3, 9)), (-2, 0, 1)),
+        lambda n, d: w.batch_norm(n, d, 1 + (w.width(d) % 2 == 0)),
+        lambda n, d: w.function(n, d, str(rng.choice(["RectifiedLinear", "Softmax", "LogSoftmax"]))),
+        lambda n, d: w.nothing(n, d, str(rng.choice(["NoOp", "Dropout", "GeneralDropout"]))),
+        lambda n, d: w.scaling(n, d, str(rng.choice(SCALINGS))),
+    ]
+    for number in range(int(rng.integers(6, 14))):
+        name, last = f"node{number}", str(rng.choice(nodes[-3:]))
+        alike = [each for each in nodes if w.dims[each] == w.dims[last]]
+        source = [
+            lambda last=last: near(last),
+            lambda last=last: last,
+            lambda last=last, alike=alike: ("Sum", near(last), ("Scale", 0.7, near(str(rng.choice(alike))))),
+            lambda last=last: ("Append", near(last), ("Offset", ("Append", str(rng.choice(nodes)), "input"), -1)),
+        ][rng.integers(4)]()
+        nodes.append(steps[rng.integers(len(steps))](name, source))
+    x = w.affine("output.affine", nodes[-1], pdfs)
+    if rng.random() < 0.5:
+        x = w.scaling("output.scale", x, str(rng.choice(SCALINGS)))
+    if rng.random() < 0.5:
+        w.priors = rng.dirichlet(np.ones(pdfs)).astype(np.float32) + np.float32(1e-3)
+    w.output(w.function("output.log-softmax", x, "LogSoftmax") if rng.random() < 0.5 else x)
+    return w
+
+
+SCALINGS = ("FixedScale", "FixedBias", "PerElementScale", "PerElementOffset", "ScaleAndOffset")
