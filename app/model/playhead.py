@@ -177,6 +177,12 @@ class Playhead(QObject):
         self.axis.pin(baseline)
         self._emit()
 
+    def rename(self, path: Path) -> None:
+        """The file of the session shown, which nobody records into, has another name now."""
+        if self.session is not None:
+            self.session.path = path
+            self.mode_changed.emit()
+
     # -- transport -------------------------------------------------------------------------
 
     def go_live(self) -> None:

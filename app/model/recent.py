@@ -113,6 +113,11 @@ class Memory:
         text = str(path.resolve())
         self._settings.setValue("recent", [t for t in self.texts("recent") if t != text])
 
+    def rename_session(self, old: Path, new: Path) -> None:
+        """Have a session in the list under its new name, at the same place."""
+        before, after = str(old.resolve()), str(new.resolve())
+        self._settings.setValue("recent", [after if t == before else t for t in self.texts("recent")])
+
     def forget_sessions(self) -> None:
         """Empty the list of recent sessions (the files stay)."""
         self._settings.remove("recent")

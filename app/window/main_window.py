@@ -187,9 +187,11 @@ class MainWindow(FirstWindow):
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
         self.files.deleted.connect(self.show_welcome)
+        self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
         self.top.preset.chosen.connect(self.runs.choose_preset)
         self.welcome.open_session.connect(self.open_session)
+        self.welcome.rename_session.connect(self.files.ask_name)
         self.menus.open_session.connect(self.open_session)
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 

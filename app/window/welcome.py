@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 import assets
 from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
 from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
-from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.plain_text import Button, Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font
 from app.widgets import Elided
 from app.window.actions.actions import ActionButton, Registry
@@ -21,6 +22,7 @@ from pipelines.config import presets
 
 CONTENT_WIDTH = 920
 MEGABYTE = 1e6
+RECENT = "recent-session"  # Name of the rows that are the user's own sessions
 
 
 class Choice(Button):
@@ -61,11 +63,52 @@ class Choice(Button):
         return self.sizeHint()
 
 
+class SessionRow(Button):
+    """A session, which a click opens; one that can be renamed has F2 and a menu."""
+
+    rename = Signal()
+
+    def __init__(self, renames: bool) -> None:
+        super().__init__()
+        self._renames = renames
+
+    def event(self, event: QEvent) -> bool:
+        """Keep F2 from the action of the window, which is about the session shown."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and self._is_rename(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """F2: ask for another name."""
+        if self._is_rename(event):
+            self.rename.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer what can be done with a session."""
+        if self._renames:
+            self.menu().popup(event.globalPos())
+
+    def menu(self) -> QMenu:
+        """Open and rename."""
+        menu = new_menu("", self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        add_entry(menu, self.tr("Open"), self.click)
+        add_entry(menu, self.tr("Rename…"), self.rename.emit)
+        return menu
+
+    def _is_rename(self, event: QKeyEvent) -> bool:
+        return self._renames and event.key() == Qt.Key.Key_F2
+
+
 class Welcome(Scrolled):
     """Everything needed for a first start on one page; what is unavailable is not shown."""
 
     run_preset = Signal(str)
     open_session = Signal(str)
+    rename_session = Signal(object)  # The path of a recent session
 
     def __init__(self, actions: Registry) -> None:
         super().__init__()
@@ -175,10 +218,11 @@ class Welcome(Scrolled):
             self._recent.addWidget(muted(self.tr("None yet. Every run is saved here.")))
             return
         for path in sessions:
-            self._recent.addWidget(self._session_row(path, "recent-session", _about(path)))
+            self._recent.addWidget(self._session_row(path, RECENT, _about(path)))
 
     def _session_row(self, path: Path, kind: str, details: str) -> Button:
-        button = Button()
+        button = SessionRow(renames=kind == RECENT)
+        button.rename.connect(lambda: self.rename_session.emit(path))
         button.setProperty("quiet", True)
         button.setObjectName(kind)
         describe(button, self.tr("Open {0}").format(path.name))

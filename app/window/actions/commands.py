@@ -85,6 +85,14 @@ def _file(w: MainWindow) -> list[Action]:
             enabled=done,
             help=tr("A session is saved during recording; this makes a copy of a finished one"),
         ),
+        add(
+            "file.rename",
+            tr("Rename the session…"),
+            partial(_ask_name, w),
+            keys=("F2",),
+            enabled=done,
+            help=tr("Its bookmarks get the new name too"),
+        ),
         add("file.close", tr("Close session"), w.close_session, keys=("Ctrl+W",), enabled=has),
         add("file.delete", tr("Move the session to the bin…"), partial(_ask_delete, w), enabled=done),
         add("file.export", tr("Export…"), w.open_export, keys=("Ctrl+E",), enabled=has),
@@ -102,6 +110,12 @@ def _playlist(w: MainWindow) -> None:
     from app.window.playlist import PlaylistDialog
 
     PlaylistDialog(w).open()
+
+
+def _ask_name(w: MainWindow) -> None:
+    """Ask for another name of the session shown."""
+    if w.playhead.path is not None:
+        w.files.ask_name(w.playhead.path)
 
 
 def _ask_delete(w: MainWindow) -> None:

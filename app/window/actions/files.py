@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,15 +17,18 @@ from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
 from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
-from app.style.plain_text import add_entry
+from app.style.plain_text import TextQuestion, add_entry, text_question
 from app.window.notices import Notices
 from pipelines.audio import suffixes
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
+from profiler.plain import printable
 
 if TYPE_CHECKING:
     from app.model.processes.command import Command
 
+
+NAME_WIDTH = 440  # Pixels of the question for a name
 
 PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
@@ -35,6 +39,7 @@ class Files(QObject):
     opened = Signal(object)
     audio_chosen = Signal(object)
     deleted = Signal()
+    renamed = Signal()
 
     def __init__(self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory) -> None:
         super().__init__(window)
@@ -139,6 +144,53 @@ class Files(QObject):
         self._memory.forget_session(session)
         self.deleted.emit()
 
+    def ask_name(self, session: Path) -> TextQuestion:
+        """Ask for another name of a session."""
+        title, label = self.tr("Rename the session"), self.tr("Name of {0}").format(session.name)
+        dialog = text_question(self._window, title, label, session.stem)
+        dialog.resize(NAME_WIDTH, dialog.sizeHint().height())
+        dialog.textValueSelected.connect(lambda name: self.rename(session, name))
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+        return dialog
+
+    def rename(self, session: Path, name: str) -> None:
+        """Give a session that nobody records into another name in its folder; its bookmarks get it too."""
+        from profiler.session.files import own_files, owner_alive  # not before the window has been painted
+
+        name = name.strip().removesuffix(SESSION_SUFFIX)
+        target = session.with_name(f"{_file_name(name)}{SESSION_SUFFIX}")
+        before, after = ((*own_files(path), sidecar(path)) for path in (session, target))
+        taken = next((path for path in after if os.path.lexists(path)), None)
+        if name in ("", session.stem):
+            return
+        if target.stem != name:
+            self._notices.error(self.tr("A name of a file has no slashes and no control characters; choose another."))
+        elif owner_alive(session):
+            self._notices.error(self.tr("{0} is still being recorded; stop the run first.").format(session.name))
+        elif taken is not None:
+            self._notices.error(self.tr("{0} exists already; choose another name.").format(taken.name))
+        else:
+            self._move([(old, new) for old, new in zip(before, after, strict=True) if os.path.lexists(old)])
+
+    def _move(self, names: Sequence[tuple[Path, Path]]) -> None:
+        """Rename a session, which is the first, and its other files: all or none of them."""
+        (session, target), moved = names[0], list[tuple[Path, Path]]()
+        try:
+            for old, new in names:
+                old.rename(new)
+                moved.append((old, new))
+        except OSError as error:
+            for old, new in moved:
+                new.rename(old)
+            text = self.tr("{0} cannot be renamed: {1}.")
+            self._notices.error(text.format(session.name, error.strerror or error))
+            return
+        self._memory.rename_session(session, target)
+        if self._playhead.path == session:
+            self._playhead.rename(target)
+        self.renamed.emit()
+
     # -- out -------------------------------------------------------------------------------
 
     def save_copy(self) -> None:
@@ -213,3 +265,8 @@ class Files(QObject):
         for export in self._writing:
             export.finish(PATIENCE_MS)
         self._writing.clear()
+
+
+def _file_name(name: str) -> str:
+    """A name without what no file can have in its name on any system, or should not."""
+    return "".join(c for c in printable(name) if c not in "/\\:\0")
