@@ -108,7 +108,7 @@ def preset(arguments: argparse.Namespace) -> Preset:
         chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
         chosen = replace(chosen, config=settings.replace(chosen.config, "loop", False))
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
-    return replace(chosen, config=settings.assign(chosen.config, assignments))
+    return replace(chosen, config=settings.assign_with_folder(chosen.config, assignments))
 
 
 def request(

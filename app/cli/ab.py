@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name, texts in (("a", arguments.a), ("b", arguments.b))
     ]
     a, b = (
-        settings.check(settings.assign(base.config, changes))
+        settings.check(settings.assign_with_folder(base.config, changes))
         for base, changes in zip(chosen.arms, assignments, strict=True)
     )
     preset = replace(chosen.arms[0], config=a)

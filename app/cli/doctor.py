@@ -163,6 +163,16 @@ def _onnx() -> list[Check]:
     return [Check(ONNX, True, f"{found}: nets from .onnx files can be opened", needed=False)]
 
 
+def _kaldi() -> list[Check]:
+    from pipelines.frontend.kaldi_parameters import MISSING, PACKAGE
+
+    try:
+        version = importlib.metadata.version(PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return [Check("kaldi", False, MISSING, needed=False)]
+    return [Check("kaldi", True, f"{PACKAGE} {version}: Kaldi models can be opened", needed=False)]
+
+
 def _folders() -> list[Check]:
     from profiler.files import cache, paths
 
@@ -190,5 +200,5 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_window, _model, _compiler, _onnx, _folders)
+PROBES = (_window, _model, _compiler, _onnx, _kaldi, _folders)
 """Checks of the program's parts other than its packages."""

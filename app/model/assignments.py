@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pipelines import config as settings
-from pipelines.config import Config, presets
+from pipelines.config import Config, ConfigError, presets
 
 
 def all_set(config: Config) -> list[str]:
@@ -15,11 +17,14 @@ def differing(config: Config, preset: str) -> list[str] | None:
     """Return the active settings that differ from a preset, as key=value; None if there is no such preset."""
     if preset not in presets.names():
         return None
-    base = presets.load(preset).config
+    bases = [presets.load(preset).config]
+    with suppress(ConfigError):
+        # What the model folder brings would replace what equals the preset.
+        bases.append(settings.with_folder(bases[0], config.model_directory, bases[0]))
     return [
         _assignment(config, option.key)
         for option in settings.options()
-        if settings.get(config, option.key) != settings.get(base, option.key)
+        if any(settings.get(config, option.key) != settings.get(base, option.key) for base in bases)
         and settings.obstacle(config, option.key) is None
     ]
 

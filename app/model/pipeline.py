@@ -166,7 +166,7 @@ class Pipeline(QObject):
         try:
             if why := self.locked or self._of_no_use(key):
                 raise ConfigError(why)
-            changed = settings.check(settings.replace(self.next, key, value))
+            changed = settings.check(self._with(key, value))
             if why := missing_file(changed, key):
                 raise ConfigError(why)
         except ConfigError as error:
@@ -175,6 +175,13 @@ class Pipeline(QObject):
             return False
         self._take(key, changed, by_hand)
         return True
+
+    def _with(self, key: str, value: Value) -> Config:
+        """The settings of the next run with one changed; a model folder brings what it recommends."""
+        changed = settings.replace(self.next, key, value)
+        if key != settings.FOLDER:
+            return changed
+        return settings.with_folder(self.next, str(settings.get(changed, key)), self.preset.config)
 
     def _of_no_use(self, key: str) -> str | None:
         """Return why the current run cannot apply a requested setting, or None."""
@@ -187,6 +194,7 @@ class Pipeline(QObject):
         if changed == self.next and not live:
             return
         before = settings.get((live and self.running) or self.next, key)
+        others = [o.key for o in self.options if settings.get(changed, o.key) != settings.get(self.next, o.key)]
         self.next = changed
         self._note_used()
         if not self._by_key[key].live:
@@ -198,6 +206,9 @@ class Pipeline(QObject):
         if by_hand:
             self.edited.emit(key, before, fitted)
         self.changed.emit(key, fitted)
+        for other in others:
+            if other != key:
+                self.changed.emit(other, self.value(other))
 
     def choose(self, name: str) -> None:
         """Take the settings of a preset for the next run; the one under way keeps its own to its end."""

@@ -28,6 +28,7 @@ from pipelines.config.options import (
     value_text,
 )
 from pipelines.config.placement import Placement
+from pipelines.config.recommended import FOLDER, assign_with_folder, with_folder
 from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
 from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment
@@ -35,6 +36,7 @@ from pipelines.config.tree import COURSE, Config, from_dict, option, options, pa
 __all__ = [
     "COURSE",
     "DEVICES",
+    "FOLDER",
     "SOUND",
     "Audio",
     "Condition",
@@ -51,6 +53,7 @@ __all__ = [
     "Toggle",
     "Value",
     "assign",
+    "assign_with_folder",
     "check",
     "flatten",
     "found_again",
@@ -68,4 +71,5 @@ __all__ = [
     "setting",
     "to_dict",
     "value_text",
+    "with_folder",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import assets
-from pipelines.config import Config, ConfigError, from_dict
+from pipelines.config import FOLDER, Config, ConfigError, assign_with_folder, from_dict
 from profiler.files import inputs
 from profiler.plain import one_line
 
@@ -91,9 +91,12 @@ def from_file(path: str | Path) -> Preset:
     for key, text in texts.items():
         if not isinstance(text, str) or len(text) > LONGEST_HEAD:
             raise ConfigError(f"{name}: {key} must be a text of at most {LONGEST_HEAD:,} characters.")
+    # Whatever the file does not say is as the model folder recommends.
+    folder = settings.get(FOLDER)
+    base = assign_with_folder(Config(), {FOLDER: folder}) if isinstance(folder, str) else None
     return Preset(
         name=path.stem,
-        config=from_dict(settings, where=name),
+        config=from_dict(settings, where=name, base=base),
         step=step,
         **{"title": path.stem, "description": ""} | texts,
     )

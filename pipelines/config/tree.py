@@ -95,7 +95,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Model folder",
             "The acoustic model to use instead of the shipped one: CMUSphinx (ptm, semi-continuous or continuous) or a "
-            "Kaldi GMM with its HCLG.fst. The files in the folder say which it is.",
+            "Kaldi GMM with its HCLG.fst. The files in the folder say which it is. Its decoder options "
+            "(conf/model.conf, decode.conf) become defaults of the search settings.",
             layer="Scoring",
         ),
     ] = ""
@@ -179,14 +180,14 @@ MAX_LEAVES = 10_000
 """In a configuration that is read; there are about a hundred settings."""
 
 
-def from_dict(tree: Mapping[str, Any], where: str = "configuration") -> Config:
-    """Build a configuration; settings left out keep their default. ConfigError says what is wrong.
+def from_dict(tree: Mapping[str, Any], where: str = "configuration", base: Config | None = None) -> Config:
+    """Build a configuration; settings left out are those of `base`, or the defaults. ConfigError says what is wrong.
 
     `tree` may be anything that an untrusted file contains; `where` begins the sentence.
     """
     if not isinstance(tree, Mapping):
         raise ConfigError(f"{where}: settings must be a table of names and values.")
-    config = Config()
+    config = base or Config()
     groups = {o.key.rpartition(".")[0] for o in options()}
     for n, (key, value) in enumerate(flatten(tree)):
         if n >= MAX_LEAVES:

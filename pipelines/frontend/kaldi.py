@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor
 from pipelines.frontend.ivector_parameters import IvectorModel
-from pipelines.frontend.kaldi_parameters import KaldiFeatures
+from pipelines.frontend.kaldi_parameters import MISSING, KaldiFeatures
 from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, STAGES
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
@@ -29,8 +29,6 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 if TYPE_CHECKING:
     import kaldi_native_fbank
-
-MISSING = "The features of a Kaldi model are computed by the package kaldi-native-fbank: pip install 'asrscope[kaldi]'."
 
 
 class KaldiMfcc:

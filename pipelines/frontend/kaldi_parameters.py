@@ -20,6 +20,8 @@ from profiler.plain import one_line
 
 FRAME_SHIFT = 10.0
 """In milliseconds: the only one, as everywhere in this program."""
+PACKAGE = "kaldi-native-fbank"
+MISSING = f"The features of a Kaldi model are computed by the package {PACKAGE}: pip install 'asrscope[kaldi]'."
 WINDOWS = ("povey", "hamming", "hanning", "rectangular", "blackman")
 MOST_COEFFICIENTS = 128
 WIDEST_CONTEXT = 20

@@ -126,3 +126,20 @@ def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(
     assert not check.works
     assert not check.needed
     assert "pip install onnx onnxruntime" in check.detail
+
+
+def test_the_package_of_kaldi_models_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    (check,) = doctor._kaldi()
+    assert check.works
+    assert (
+        check.detail
+        == f"kaldi-native-fbank {importlib.metadata.version('kaldi-native-fbank')}: Kaldi models can be opened"
+    )
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    (check,) = doctor._kaldi()
+    assert (check.works, check.needed) == (False, False)
+    assert "pip install 'asrscope[kaldi]'" in check.detail

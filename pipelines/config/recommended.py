@@ -1,0 +1,150 @@
+"""What the folder of a Kaldi or Vosk model says of its decoder: defaults of the settings that it is chosen with.
+
+Vosk's `conf/model.conf` and Kaldi's `decode.conf` are lists of `--name=value`; what Vosk's does not name has Kaldi's
+defaults. An older Vosk folder has none, and gets what Vosk takes for it. A folder with Kaldi's file
+`frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
+insertion penalty, so that it is 0 with such options.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pipelines.config.fitting import fitting, quoted, wanted
+from pipelines.config.options import ConfigError, Value, assign, get, replace
+from pipelines.config.tree import Config, option
+from profiler.files import inputs
+from profiler.plain import one_line
+
+FOLDER: Final = "model_directory"
+VOSK: Final = ("conf/model.conf", "model.conf")
+FILES: Final = (*VOSK, "conf/decode.conf", "decode.conf", "conf/decode.config")
+MODELS: Final = ("am/final.mdl", "final.mdl")
+CHAIN: Final = "frame_subsampling_factor"
+SETTINGS: Final = {
+    "beam": "search.beam",
+    "max-active": "search.max_active",
+    "min-active": "search.min_active",
+    "lattice-beam": "search.lattice_beam",
+    "acoustic-scale": "search.acoustic_scale",
+}
+SUBSAMPLING: Final = "frame-subsampling-factor"
+MOST_SUBSAMPLING: Final = 16
+PENALTY: Final = "search.insertion_penalty"
+DECODER: Final = {"beam": "16.0", "min-active": "200", "lattice-beam": "10.0", "acoustic-scale": "0.1"}
+"""Kaldi's defaults (decoder/lattice-faster-decoder, nnet3/decodable-simple-looped); it does not limit active states."""
+OLD_VOSK: Final = {
+    "max-active": "7000",
+    "beam": "13.0",
+    "lattice-beam": "6.0",
+    "acoustic-scale": "1.0",
+    SUBSAMPLING: "3",
+}
+"""What Vosk takes for a folder of its first layout (src/model.cc)."""
+OLD_VOSK_MARK: Final = "ivector/final.ie"
+LARGEST: Final = 64 << 10
+"""Bytes of a file of options."""
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """`settings` by their keys; `subsampling`: frames for each output of the net; `notes`: what of it is left out."""
+
+    settings: Mapping[str, Value]
+    subsampling: int = 1
+    notes: tuple[str, ...] = ()
+
+
+NOTHING: Final = Recommended({})
+
+
+def read(folder: str) -> Recommended:
+    """What the model in `folder` recommends; ConfigError where its file of options is none."""
+    if not folder or not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+        return NOTHING
+    options: dict[str, str] = {}
+    source = next((name for name in FILES if os.path.exists(os.path.join(folder, name))), "")
+    if os.path.exists(os.path.join(folder, CHAIN)):
+        options |= {"acoustic-scale": "1.0", SUBSAMPLING: _text(Path(folder, CHAIN)).strip()}
+    if source in VOSK:
+        options |= DECODER
+    if source:
+        options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
+    elif os.path.exists(os.path.join(folder, OLD_VOSK_MARK)):
+        options |= DECODER | OLD_VOSK
+    return _recommended(options, source or CHAIN)
+
+
+def _recommended(options: Mapping[str, str], source: str) -> Recommended:
+    settings: dict[str, Value] = {}
+    notes: list[str] = []
+    subsampling = 1
+    unused: dict[str, None] = {}
+    for name, text in options.items():
+        if name == SUBSAMPLING:
+            if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_SUBSAMPLING):
+                raise ConfigError(
+                    f"{source}: the frame subsampling factor must be a whole number from 1 to {MOST_SUBSAMPLING}, not "
+                    f"{quoted(text)}."
+                )
+            subsampling = int(text)
+        elif name not in SETTINGS:
+            group, dot, _ = name.partition(".")
+            unused[f"{group}.*" if dot else name] = None
+        elif (value := fitting(option(SETTINGS[name]), text)) is not None:
+            settings[SETTINGS[name]] = value
+        else:
+            target = option(SETTINGS[name])
+            notes.append(f"{source}: --{name} is left out: {target.key} is {wanted(target)}, not {quoted(text)}")
+    if settings:
+        settings[PENALTY] = 0.0
+    if unused:
+        notes.append(f"{source}: left out are {one_line(', '.join(f'--{name}' for name in unused), 300)}")
+    return Recommended(settings, subsampling, tuple(notes))
+
+
+def _parsed(text: str, source: str) -> dict[str, str]:
+    """The options of a file: `--name=value`, or `name=value` as the shell reads it."""
+    options: dict[str, str] = {}
+    for line in text.splitlines():
+        for word in line.split("#", 1)[0].split():
+            name, equals, value = word.removeprefix("--").partition("=")
+            if not name or not equals:
+                raise ConfigError(f"{one_line(source)}: expected an option such as --beam=13, found {quoted(word)}.")
+            options[name.lower().replace("_", "-")] = value
+    return options
+
+
+def _text(path: Path) -> str:
+    try:
+        return inputs.read_bytes(path, "a file of options", LARGEST).decode("utf-8", "replace")
+    except inputs.InputError as error:
+        raise ConfigError(str(error)) from None
+
+
+def with_folder(config: Config, folder: str, base: Config) -> Config:
+    """`config` with another model folder, and what that recommends where `config` is as `base`.
+
+    What the folder before recommended, and nobody has changed since, is as in `base` again. ConfigError as for `read`.
+    """
+    new = read(folder).settings
+    try:
+        old = read(config.model_directory).settings
+    except ConfigError:
+        old = {}
+    for key in {**old, **new}:
+        if get(config, key) in (get(base, key), old.get(key)):
+            config = replace(config, key, new.get(key, get(base, key)))
+    return replace(config, FOLDER, folder)
+
+
+def assign_with_folder(config: Config, assignments: Mapping[str, Value]) -> Config:
+    """`assign`, where a model folder among the assignments brings what it recommends; explicit assignments win."""
+    by_option = {option(key).key: value for key, value in assignments.items()}
+    if FOLDER in by_option:
+        config = with_folder(config, str(by_option[FOLDER]), config)
+    return assign(config, by_option)
