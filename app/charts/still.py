@@ -93,7 +93,7 @@ class StillPlot(pg.GraphicsView):
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # what it stands in has one
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True)
         self._box.disableAutoRange()

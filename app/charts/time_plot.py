@@ -189,7 +189,7 @@ class TimePlot(pg.GraphicsView):
         for one in (self.left, self.bottom):
             one.linkToView(self.box)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # the view has one
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
         self.box.sigResized.connect(self._area_resized)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.overlay import Overlay
 from app.charts.readout import Line
@@ -18,6 +19,7 @@ from app.charts.time_plot import TimePlot
 from app.model.pace import Pace
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.style.plain_text import add_entry
 from app.views.view import View
 from profiler.analysis.lod.columns import column_grid
 
@@ -86,6 +88,15 @@ class ChartView(View, Generic[Model]):
     def readout(self, model: Model, second: float) -> Sequence[Line]:
         """Return the read-out at a time in the audio (seconds)."""
         return ()
+
+    def menu(self) -> QMenu:
+        """The context menu, with what can be done with the time range."""
+        menu, selected = super().menu(), self.axis.selected
+        menu.addSeparator()
+        zoom = None if selected is None else partial(self.axis.set_visible, *selected)
+        add_entry(menu, self.tr("Zoom to the selection"), zoom)
+        add_entry(menu, self.tr("Show everything"), self.axis.fit)
+        return menu
 
     def draw(self, snapshot: Snapshot) -> None:
         """Reduce to the plot's pixel columns and hand over."""

@@ -8,14 +8,15 @@ The base holds the last snapshot, shows the table on request, and updates the ac
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
+    QMenu,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
@@ -23,8 +24,9 @@ from PySide6.QtWidgets import (
 
 from app.model.pace import Pace, single_shot
 from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, new_menu, set_tip
+from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font, theme_changed
+from app.views.chart_menu import chart_menu
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
@@ -53,6 +55,8 @@ class View(QFrame):
         self.asleep = False
         """Nobody sees it: it draws nothing until it is updated again."""
         self._table_renewed = 0.0
+        self.export: Callable[[], object] | None = None
+        """Asks for the file of a picture of it, where there is a window."""
 
         title = Label(self.tr(self.title))
         title.setObjectName("card-title")
@@ -185,6 +189,20 @@ class View(QFrame):
             self._stack.setCurrentWidget(self._table)
         else:
             self._stack.setCurrentIndex(0)
+
+    def menu(self) -> QMenu:
+        """The context menu."""
+        twin = self._toggle if self._toggle in self._controls else None
+        menu = chart_menu(self, self.table, twin)
+        if self.export is not None:
+            menu.addSeparator()
+            add_entry(menu, self.tr("Export this view…"), self.export)
+        return menu
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer what can be done with the chart."""
+        self.settle()
+        self.menu().popup(event.globalPos())
 
     # -- for subclasses --------------------------------------------------------------------
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QDialog, QFrame, QHBoxLayout, QProgressBar, QTabWidget, QVBoxLayout, QWidget
 
+from app.charts.still import StillPlot
 from app.layout import REST, Scrolled, lay_out
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import LONGEST_LINE, Button, Wrapped, describe, literal, set_title
+from app.views.chart_menu import chart_menu
 from app.views.table_twin import Table, TableModel, TableTwin
 from profiler.process import children
 
@@ -145,6 +147,14 @@ class CommandDialog(QDialog):
         page = QWidget()
         self._page = lay_out(QVBoxLayout(page), margins=(0, 8, 0, 0))
         self.pages.addTab(page, literal(title))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer the picture of the chart under the mouse."""
+        chart = self.childAt(event.pos())
+        while chart is not None and not isinstance(chart, StillPlot):
+            chart = chart.parentWidget()
+        if chart is not None:
+            chart_menu(chart).popup(event.globalPos())
 
     # -- the command -----------------------------------------------------------------------------
 

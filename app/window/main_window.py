@@ -150,6 +150,8 @@ class MainWindow(FirstWindow):
             desk.breakdown.explain.connect(self.explain_stage)
             desk.breakdown.confirm.connect(self.confirm_stage)
             desk.faster.tried.connect(self.try_change)
+            for view_id, view in desk.views.items():
+                view.export = self.actions_[f"export.{view_id}"].trigger
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")]
             self.pages.addWidget(desk)

@@ -10,7 +10,9 @@ import psutil
 import pytest
 from command_line import python
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from app.model import lab_runs
 from app.pictures.layout import settle
@@ -75,6 +77,30 @@ def test_a_card_shows_the_last_run_and_its_age(page, tmp_path):
     assert tile.past.path == path
     assert tile.state_text() == f"{tile.past.record.finding.verdict} · just now"
     tile.grab()
+
+
+def test_the_picture_of_a_lab_has_the_menu_of_charts(page, tmp_path):
+    kept(tmp_path)
+    one = page()
+    one.show_lab(NAME)
+    settle()
+    detail = one.detail
+
+    def entries(at):
+        place = detail.mapFrom(at, at.rect().center())
+        event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, detail.mapToGlobal(place))
+        QApplication.sendEvent(detail, event)
+        menu = QApplication.activePopupWidget()
+        return [] if menu is None else menu.actions()
+
+    assert entries(detail.run) == []
+    _, copy, as_table = entries(detail.card)
+    copy.trigger()
+    rows = rows_of(detail._past.record.chart)
+    assert QGuiApplication.clipboard().text().count("\n") == 1 + len(rows)
+    as_table.trigger()
+    QApplication.activePopupWidget().close()
+    assert detail.table.isVisible()
 
 
 def test_texts_of_a_lab_name_its_paper_keep_units_on_one_line_and_show_no_markdown(page):

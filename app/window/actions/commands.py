@@ -30,6 +30,7 @@ MOUSE = (
     ("drag", "select time; Alt: without snapping"),
     ("Shift + drag", "move the time range"),
     ("double-click", "show everything"),
+    ("right-click", "copy, export, zoom to the selection"),
     ("double-click a title", "only this view, or all"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -19,6 +20,7 @@ from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
+from app.views.chart_menu import chart_menu
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin
@@ -147,6 +149,14 @@ class LabDetail(QWidget):
     def _show_table(self, shown: bool) -> None:
         self._shown.setCurrentWidget(self.table if shown else self.card)
         self.table.fit_columns()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer the picture and its values."""
+        chart = None if self._past is None else self._past.record.chart
+        over = self.card.isVisible() and self.card.rect().contains(self.card.mapFrom(self, event.pos()))
+        if chart is not None and over:
+            table = [self.tr(header) for header in HEADERS], rows_of(chart)
+            chart_menu(self.card, lambda: table, self.as_table).popup(event.globalPos())
 
     def _open(self) -> None:
         if self._past is not None:

@@ -1,0 +1,139 @@
+"""The context menu of charts: one for all views, by mouse and by key, and the same in dialogs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from pytestqt.qtbot import QtBot
+from views_desk import RIGHT, click, settle, view_on
+
+from app.charts.still import StillPlot
+from app.charts.time_plot import TimePlot
+from app.model.time_axis import TimeAxis
+from app.views import VIEWS
+from app.views.cost import CostView
+from app.views.ratios import RatioRow, Ratios
+from app.views.roofline import RooflineView
+from app.views.table_view import TableView
+from app.window.command_dialog import CommandDialog
+from app.window.main_window import MainWindow
+
+
+def asked(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
+    """The menu that a right click in the middle of a widget opens."""
+    middle = at.rect().center()
+    QApplication.sendEvent(at, QContextMenuEvent(reason, middle, at.mapToGlobal(middle)))
+    menu = QApplication.activePopupWidget()
+    assert menu is None or isinstance(menu, QMenu)
+    return menu
+
+
+def choose(menu: QMenu | None, text: str) -> None:
+    assert menu is not None
+    (entry,) = (entry for entry in menu.actions() if entry.text() == text)
+    entry.trigger()
+    menu.close()
+    settle()
+
+
+def texts(menu: QMenu | None) -> list[str]:
+    assert menu is not None
+    found = [entry.text() for entry in menu.actions() if entry.text()]
+    menu.close()
+    return found
+
+
+def test_every_chart_has_the_menu_of_its_view(window: Callable[..., MainWindow], sample: Path) -> None:
+    w = window()
+    w.open_session(sample)
+    exported: list[str] = []
+    for view_id in VIEWS:
+        w.desk.docks.go_to(view_id)
+        settle()
+        view = w.desk.views[view_id]
+        view.export = lambda name=view_id: exported.append(name)
+        for plot in view.findChildren(QWidget):
+            if isinstance(plot, TimePlot | StillPlot) and plot.isVisible():
+                menu = asked(plot.viewport())
+                assert menu is not None, view_id
+                entries = [entry.text() for entry in menu.actions()]
+                assert entries[:3] == ["Copy picture", "Copy table", "Show as table"]
+                choose(menu, "Export this view…")
+        if isinstance(view, TableView):
+            assert "Copy table" in texts(asked(view.rows.viewport())), "rows have a menu of their own"
+    assert {"cost", "timeline", "words", "work", "roofline", "statistics", "icicle"} <= set(exported)
+
+
+def test_export_opens_the_dialog_for_that_view(window: Callable[..., MainWindow], sample: Path) -> None:
+    w = window()
+    w.open_session(sample)
+    wanted: list[str] = []
+    w.actions_["export.cost"].triggered.disconnect()
+    w.actions_["export.cost"].triggered.connect(lambda *_: wanted.append("cost"))
+    choose(asked(w.desk.views["cost"].plot.viewport()), "Export this view…")
+    assert wanted == ["cost"]
+
+
+def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample: Path, qtbot: QtBot) -> None:
+    with view_on(RooflineView, sample, qtbot, (600, 400)) as (view, _):
+        viewport = view.plot.viewport()
+        assert texts(asked(viewport)) == ["Copy picture", "Copy table", "Show as table"]
+        choose(asked(viewport), "Copy picture")
+        assert QGuiApplication.clipboard().pixmap().size() == view.size()
+        choose(asked(viewport, QContextMenuEvent.Reason.Keyboard), "Copy table")
+        headers, rows = view.table()
+        first, *lines = QGuiApplication.clipboard().text().splitlines()
+        assert first.split("\t") == list(headers)
+        assert [line.split("\t")[0] for line in lines] == [row[0] for row in rows]
+        choose(asked(viewport), "Show as table")
+        assert not view.plot.isVisible()
+        choose(view.menu(), "Show the chart")
+        assert view.plot.isVisible()
+
+
+def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: QtBot) -> None:
+    with view_on(CostView, sample, qtbot) as (view, playhead):
+        axis, viewport = playhead.axis, view.plot.viewport()
+        whole = axis.visible
+        menu = asked(viewport)
+        assert menu is not None
+        (zoom,) = (entry for entry in menu.actions() if entry.text() == "Zoom to the selection")
+        assert not zoom.isEnabled(), "nothing is selected"
+        menu.close()
+        axis.select(5.0, 8.0)
+        click(view.plot, 6.0, RIGHT)
+        assert axis.selected == (5.0, 8.0), "the right button selects nothing"
+        choose(asked(viewport), "Zoom to the selection")
+        assert axis.visible == pytest.approx((5.0, 8.0))
+        choose(asked(viewport), "Show everything")
+        assert axis.visible == whole
+
+
+def test_charts_in_dialogs_have_their_picture(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    dialog = CommandDialog("Title", (sys.executable, "-c", "import time; time.sleep(60)"), "Begins", parent)
+    plot = Ratios([RatioRow("whole run", 0.5, (0.4, 0.6), "B faster")])
+    dialog.add_widget(plot)
+    dialog.show()
+    settle()
+    choose(asked(plot.viewport()), "Copy picture")
+    assert QGuiApplication.clipboard().pixmap().size() == plot.size()
+    at = dialog.mapToGlobal(QPoint(2, 2))
+    QApplication.sendEvent(dialog, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(2, 2), at))
+    assert QApplication.activePopupWidget() is None, "beside the charts there is none"
+    dialog.close()
+
+
+def test_a_view_without_a_session_has_its_menu_too(qtbot: QtBot) -> None:
+    view = CostView(TimeAxis())
+    qtbot.addWidget(view)
+    view.show()
+    choose(view.menu(), "Copy table")
+    assert QGuiApplication.clipboard().text().startswith("from s\tto s\t")
