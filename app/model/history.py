@@ -1,4 +1,4 @@
-"""Back and forward through the selections and visible ranges of a session, as in a browser.
+"""Back and forward through the selections, visible ranges and chosen stages of a session, as in a browser.
 
 What changes in quick succession, or while a mouse button is held, is one step: a drag, a zoom by some notches.
 """
@@ -29,7 +29,8 @@ class History(QObject):
         self._at = 0
         self._going = False
         self._settled = single_shot(self, SETTLE_MS, self._settle)
-        for signal in (self._axis.visible_changed, self._axis.selection_changed, self._axis.following_changed):
+        axis = self._axis
+        for signal in (axis.visible_changed, axis.selection_changed, axis.following_changed, axis.stage_changed):
             signal.connect(self._moved)
         playhead.opened.connect(self._forget)
         playhead.closed.connect(self._forget)
@@ -38,20 +39,20 @@ class History(QObject):
         """Why there is no way back, or None."""
         if self._at or self._settled.isActive():
             return None
-        return self.tr("No other selection or range was shown before.")
+        return self.tr("No other selection, range or stage was shown before.")
 
     def forward_unavailable_reason(self) -> str | None:
         """Why there is no way forward, or None."""
         if self._at + 1 < len(self._places) and not self._settled.isActive():
             return None
-        return self.tr("This is the newest selection and range.")
+        return self.tr("This is the newest selection, range and stage.")
 
     def back(self) -> None:
-        """Show the selection and the range before."""
+        """Show the selection, the range and the stage before."""
         self._go(-1)
 
     def forward(self) -> None:
-        """Show the selection and the range after."""
+        """Show the selection, the range and the stage after."""
         self._go(1)
 
     def _go(self, step: int) -> None:

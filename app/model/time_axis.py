@@ -34,7 +34,7 @@ _Mode = Literal["grow", "fit", "tail"]
 
 
 class Place(NamedTuple):
-    """What an axis shows: how it follows, None where it does not, its range and its selection.
+    """What an axis shows: how it follows, None where it does not, its range, its selection and the stage chosen.
 
     `visible`: first and last second in view; of an axis that moves by itself, 0 and its width where that is fixed.
     """
@@ -42,6 +42,7 @@ class Place(NamedTuple):
     mode: _Mode | None
     visible: tuple[float, float]
     selected: tuple[float, float] | None
+    stage: str | None = None
 
 
 class NamedRange(NamedTuple):
@@ -132,15 +133,15 @@ class TimeAxis(QObject):
 
     @property
     def place(self) -> Place:
-        """Range and selection; the same one however far an axis that follows has moved."""
+        """Range, selection and stage; the same one however far an axis that follows has moved."""
         if not self.following:
-            return Place(None, self.visible, self.selected)
+            return Place(None, self.visible, self.selected, self.stage)
         width = round(self.visible[1] - self.visible[0], 6) if self._mode == "tail" else 0.0
-        return Place(self._mode, (0.0, width), self.selected)
+        return Place(self._mode, (0.0, width), self.selected, self.stage)
 
     def go_to(self, place: Place) -> None:
-        """Take on the range and the selection of a place."""
-        mode, visible, selected = place
+        """Take on the range, the selection and the stage of a place."""
+        mode, visible, selected, stage = place
         self._mode, self._chosen = mode or "tail", True
         self._set_following(mode is not None)
         if mode == "tail":
@@ -153,6 +154,7 @@ class TimeAxis(QObject):
             self.clear()
         else:
             self.select(*selected)
+        self.choose_stage(stage)
 
     def reset(self, end: float = 0.0, *, fit: bool = False) -> None:
         """Forget range, selection and stage: another session of ``end`` seconds is shown."""

@@ -60,6 +60,27 @@ def test_keys_go_back_and_forward_through_selections_and_ranges(qtbot: QtBot, op
     assert not step(opened, "forward")
 
 
+def test_the_chosen_stage_is_part_of_a_step(opened: MainWindow) -> None:
+    axis, tree = opened.axis, opened.desk.breakdown.tree
+    axis.choose_stage("search.emit")
+    remember(opened)
+    axis.select(1.0, 2.0)
+    axis.choose_stage("score.gaussians")
+    remember(opened)
+    assert step(opened, "back")
+    settle()
+    assert (axis.stage, axis.selected) == ("search.emit", None)
+    explained = tree.explained()
+    assert explained is not None
+    assert explained.name == "search.emit"
+    assert step(opened, "back")
+    assert axis.stage is None
+    assert not step(opened, "back")
+    assert step(opened, "forward")
+    assert step(opened, "forward")
+    assert (axis.stage, axis.selected) == ("score.gaussians", (1.0, 2.0))
+
+
 def test_what_is_done_after_going_back_ends_the_way_forward(opened: MainWindow) -> None:
     for begin in (1.0, 2.0, 3.0):
         opened.axis.select(begin, begin + 0.5)

@@ -33,10 +33,12 @@ def selection_actions(w: MainWindow) -> list[Action]:
         selects("view.select", tr("Select this utterance"), playhead.select_utterance, keys=("U",)),
         selects("view.from", tr("Select from the cursor on"), from_here(True), keys=("I",)),
         selects("view.to", tr("Select up to the cursor"), from_here(False), keys=("O",)),
-        step("view.back", tr("Back: selection and range"), history.back, keys=("Alt+Left",), enabled=Condition(back)),
+        step(
+            "view.back", tr("Back: selection, range, stage"), history.back, keys=("Alt+Left",), enabled=Condition(back)
+        ),
         step(
             "view.forward",
-            tr("Forward: selection and range"),
+            tr("Forward: selection, range, stage"),
             history.forward,
             keys=("Alt+Right",),
             enabled=Condition(forward),
