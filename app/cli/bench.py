@@ -25,6 +25,7 @@ NOT_BENCHES = {
     "constants",
     "corpus",
     "measurements",
+    "memory_use",
     "planted_causes",
     "shots",
     "starts",

@@ -82,6 +82,8 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
         "idle_s": result.idle_ns / 1e9,
         "rtf": real_time_factor(result.wall_ns, audio_s),
         "latency": None,
+        "memory": None,
+        "cost": None,
         "shares": None,
         **report.words(word_errors(result.utterances)),
         "transcribed": transcribed(result.utterances)._asdict(),

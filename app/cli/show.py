@@ -2,6 +2,13 @@
 
 asrscope show run.asrs
 asrscope show run.asrs --json
+
+Two keys of the JSON object say what the run took of the machine; what was not measured is null:
+
+    memory   resident_bytes, peak_bytes, peak_at_load_bytes, growth_bytes_per_audio_hour (likely, low, high), components
+             (used_bytes and most_bytes are resident, reserved_bytes, growth as above) and mappings (bytes by library)
+    cost     core_s_per_audio_hour, joules_per_audio_hour beyond the idle machine, package_watts, idle_watts, energy
+             (the source, or why there is none)
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.model import latency
+from app.model import latency, memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,8 @@ def report(session: Session, track: CostTrack | None = None) -> Tree:
         "idle_s": parts.idle_ns / 1e9,
         "rtf": parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
+        "memory": memory.memory(session),
+        "cost": memory.cost(session),
         "shares": shares(session, track),
         **words(total_of(errors for _, _, errors in _by_settings(session))),
         "transcribed": transcribed(session.utterances)._asdict(),

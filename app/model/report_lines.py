@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model import latency
+from app.model import latency, memory
 from app.model.figures import rtf_text
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS
@@ -46,6 +46,7 @@ def headline(tree: Tree) -> list[str]:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
     if tree.get("latency"):
         lines.append(f"{latency.texts(tree['latency'])[0]} (first frame of a block, to its scores)")
+    lines += memory.lines(tree)
     done = [SHARES[key].format(share) for key, share in (tree.get("shares") or {}).items() if share is not None]
     if done:
         lines.append(", ".join(done))

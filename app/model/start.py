@@ -18,6 +18,7 @@ TITLES: Final = {
     "setup.model": "read the acoustic model",
     "setup.graph": "build or load the search graph",
     "setup.compile": "compile or load the kernels",
+    "setup.idle": "measure the power of the idle machine",
     "decode.utterance": "first file: read, front end",
     "decode.block": "first block: score, search",
 }

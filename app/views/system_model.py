@@ -24,6 +24,7 @@ from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.spans import timeline_of
 from profiler.arrays import F64
 from profiler.frames import FRAME_S
+from profiler.machine import energy
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
@@ -58,7 +59,6 @@ MOST: Final = 1e18
 """Bounds of sensible readings."""
 
 _DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
-_PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")
 
 
 def of_device(name: str) -> tuple[str, str]:
@@ -208,7 +208,7 @@ def _readings(session: Session, name: str) -> tuple[F64, F64]:
 
 def _power(session: Session) -> tuple[F64, F64]:
     """Watts of all packages together, each over the time since the reading before."""
-    names = [name for name in session.sample_names if _PACKAGE.fullmatch(name)]
+    names = [name for name in session.sample_names if energy.PACKAGE.fullmatch(name)]
     zones = [session.samples(name) for name in names]
     if not zones or any(len(zone[0]) != len(zones[0][0]) for zone in zones):
         return np.empty(0), np.empty(0)

@@ -88,6 +88,8 @@ class Decoder:
         self._held = False
         self.configs_met: list[Config] = []
         """Settings that began to act while the last utterance was being decoded, in order."""
+        self.features: tuple[Array, ...] = ()
+        """Of the utterance being decoded, f32 [frames, dim]: those of the front end, and with the scorer's context."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
         self._live = LiveChanges()
@@ -203,6 +205,7 @@ class Decoder:
         recogniser.scorer.reset()
         recogniser.search.start(first)
         context, padded = (0, 0), begun.features
+        self.features = (padded,)
         self._pace.begin(first)
         partial_due = clock() + PARTIAL_EVERY_NS
         if self._measurements is not None:
@@ -215,6 +218,7 @@ class Decoder:
             if context != recogniser.scorer.context:
                 context = recogniser.scorer.context
                 padded = with_context(begun.features, context)
+                self.features = begun.features, padded
             begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
             scores = self._blocks.decode(recogniser, padded, begin, count, self._frame, scores_ahead)
@@ -261,6 +265,7 @@ class Decoder:
                 self.result.idle_ns += idle_ns
                 if self._measurements is not None:
                     self._measurements.begin()
+        self.features = ()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
         self._end_utterance(item, begun, words, wall_ns, audio_s, done)
 

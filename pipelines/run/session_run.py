@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from pipelines.device import HOST
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder, Journal
 from pipelines.run.measurements import RunMeasurements
+from pipelines.run.memory import RunMemory
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
@@ -32,10 +33,10 @@ from profiler.counting import CountingLane
 from profiler.device.time import EVENTS
 from profiler.errors import Cancelled
 from profiler.files import named
-from profiler.machine import describe
+from profiler.machine import describe, energy
 from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
-from profiler.machine.sampler import watching
+from profiler.machine.sampler import Reading, watching
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -96,11 +97,12 @@ def execute(
     try:
         start = recorder.clock()
         try:
-            recogniser = _prepare(request, control, progress, recorder, journal, lane, order, earlier)
+            recognisers = _prepare(request, control, progress, recorder, journal, lane, order, earlier)
         except Cancelled:
             state = "stopped"
             return outcome
         outcome.setup_ns = recorder.clock() - start
+        recogniser = recognisers[0]
         outcome.notes = (*earlier, *recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             measurements = RunMeasurements(recorder, lane, request.config.replay)
@@ -110,8 +112,9 @@ def execute(
         threads = request.config.threads
         with (
             _undisturbed(threads),
+            _memory(recognisers, decoder, recorder, journal, measurements) as memory,
             counting.counting(lane, group, journal, threads) as report,
-            watching(journal, report) if request.out is not None else nullcontext(),
+            watching(journal, report, memory) if request.out is not None else nullcontext(),
         ):
             order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
@@ -176,8 +179,11 @@ def _prepare(
     lane: Lane | NullLane,
     order: RunOrder,
     earlier: Sequence[str],
-) -> Recogniser:
-    """Everything slow that comes before the first frame; `earlier`: notes from before. Raises Cancelled."""
+) -> list[Recogniser]:
+    """Everything slow that comes before the first frame: the recogniser, and others that `order` needs.
+
+    `earlier`: notes from before. Raises Cancelled.
+    """
     if isinstance(journal, SessionWriter):
         stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
         measured = calibration.load_or_measure(
@@ -193,9 +199,11 @@ def _prepare(
     origins: dict[str, None] = {}
     notes = dict.fromkeys(earlier)
     scored: set[tuple[int, tuple[int, int]]] = set()
+    recognisers: list[Recogniser] = []
 
     def made(config: Config) -> Recogniser:
         recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
+        recognisers.append(recogniser)
         origins[recogniser.origin] = None
         journal.meta("acoustic_models", list(origins))
         notes.update(dict.fromkeys(recogniser.notes))
@@ -212,9 +220,26 @@ def _prepare(
         journal.meta("scoring", about)
         return recogniser
 
-    recogniser = made(request.config)
-    order.prepare(recogniser, made)
-    return recogniser
+    order.prepare(made(request.config), made)
+    if isinstance(journal, SessionWriter):
+        start, idle = recorder.clock(), energy.idle()
+        journal.meta(energy.IDLE, idle)
+        if "watts" in idle:
+            lane.put(recorder.stage("setup.idle", "setup"), start, recorder.clock())
+    return recognisers
+
+
+def _memory(
+    recognisers: Sequence[Recogniser],
+    decoder: Decoder,
+    recorder: Recorder,
+    journal: Journal,
+    measurements: RunMeasurements | None,
+) -> AbstractContextManager[Mapping[str, Reading]]:
+    """Record the memory of a run with a session."""
+    if not isinstance(journal, SessionWriter):
+        return nullcontext({})
+    return RunMemory(recognisers, decoder, recorder, journal, measurements).recorded()
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:

@@ -82,6 +82,11 @@ class Viterbi:
         return self._lost
 
     @property
+    def lattice(self) -> tuple[object, ...]:
+        """What the lattice takes memory for: its arrays, and what was read from it."""
+        return *self._space.lattice, self.nbest, self.confidences
+
+    @property
     def narrowed(self) -> str | None:
         """How a lattice was reduced for lack of room, as a phrase; None if it was not."""
         beam, wanted = self._space.numbers.lattice_beam, self._config.lattice_beam

@@ -134,6 +134,11 @@ class Workspace:
         """History, decoder state and counts."""
         return self.arrays.books
 
+    @property
+    def lattice(self) -> tuple[Array, ...]:
+        """The arrays that alternatives are kept in."""
+        return *self.arrays.lattice, *self._alternatives
+
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
         """Set the limits of the frames to come: Kaldi's beam, beam_delta, max_active and min_active."""
         if not (beam > 0.0 and beam_delta >= 0.0 and most >= 0):

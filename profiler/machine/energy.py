@@ -4,6 +4,8 @@ The files count microjoules and begin again at their maximum. Since 2020 they ar
 virtual machines have none: `probe` says why.
 """
 
+import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,15 @@ POWERCAP: Final = Path("/sys/class/powercap")
 
 COUNTER: Final = "energy_uj"
 RANGE: Final = "max_energy_range_uj"
+
+PACKAGE: Final = re.compile(r"energy\.package-\d{1,3}_joules")
+"""The samples of whole packages, which hold those of their cores and memory."""
+
+IDLE: Final = "energy"
+"""Key of a session's meta: what `idle` returns."""
+
+IDLE_SECONDS: Final = 1.0
+"""RAPL counts anew every millisecond: this is known to a thousandth."""
 
 Reading = Callable[[], Mapping[str, float]]
 
@@ -71,14 +82,36 @@ def probe(root: Path = POWERCAP) -> tuple[bool, str]:
 
 def readings(root: Path = POWERCAP) -> dict[str, Reading]:
     """Return what a Sampler can read: `energy.ZONE_joules` since the first reading, by zone."""
-    return {f"energy {zone.name}": _Counter(zone).read for zone in zones(root) if zone.readable}
+    return {f"energy {zone.name}": _Counter(zone).read for zone in _readable(root)}
+
+
+def idle(root: Path = POWERCAP, seconds: float = IDLE_SECONDS) -> dict[str, float | str]:
+    """Wait, and return the `watts` of all packages meanwhile and for how much of the time processors were busy.
+
+    With a `text` that names the source. Where no package can be read the text says why, and there is no wait.
+    """
+    found = [counter for counter in map(_Counter, _readable(root)) if PACKAGE.fullmatch(counter.sample)]
+    if not found:
+        return {"text": probe(root)[1]}
+    import psutil  # here, as who reads sessions does without
+
+    psutil.cpu_percent()
+    begin = time.monotonic()
+    time.sleep(seconds)
+    joules = sum(sum(counter.read().values()) for counter in found)
+    watts = joules / (time.monotonic() - begin)
+    return {"text": probe(root)[1], "watts": watts, "busy_percent": psutil.cpu_percent()}
+
+
+def _readable(root: Path) -> list[Zone]:
+    return [zone for zone in zones(root) if zone.readable]
 
 
 class _Counter:
     """One zone, its turns taken into account."""
 
     def __init__(self, zone: Zone) -> None:
-        self._sample = f"energy.{zone.name}_joules"
+        self.sample = f"energy.{zone.name}_joules"
         self._file = zone.folder / COUNTER
         self._range = _number(zone.folder / RANGE)
         self._last = _number(self._file)
@@ -92,7 +125,7 @@ class _Counter:
             step += self._range + 1
         self._last = now
         self._total += step
-        return {self._sample: self._total / 1e6}
+        return {self.sample: self._total / 1e6}
 
 
 def _name(folder: Path, root: Path) -> str:

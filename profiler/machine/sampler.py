@@ -168,14 +168,16 @@ def _seldom(reading: Reading) -> Reading:
 
 
 @contextmanager
-def watching(sink: Sink, also: Callable[[], None] | None = None) -> Iterator[None]:
+def watching(
+    sink: Sink, also: Callable[[], None] | None = None, more: Mapping[str, Reading] | None = None
+) -> Iterator[None]:
     """Sample everything that this machine reports within the context: load, energy, accelerators.
 
-    `also` is called at each sample of the process.
+    `also` is called at each sample of the process; `more`: other readings taken then, by name.
     """
     with ExitStack() as stack:
         with suppress(accelerator.Unavailable):
             found = stack.enter_context(accelerator.devices())
             stack.enter_context(Sampler(sink, process=False, more=found.readings()))
-        stack.enter_context(Sampler(sink, more=energy.readings(), also=also))
+        stack.enter_context(Sampler(sink, more={**energy.readings(), **(more or {})}, also=also))
         yield

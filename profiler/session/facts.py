@@ -17,6 +17,8 @@ Note = Annotated[str, Meta(max_length=1 << 16)]
 Argument = Annotated[str, Meta(max_length=1 << 17)]
 """Systems take no longer one."""
 Nanoseconds = Annotated[float, Meta(ge=0, le=1e12)]
+Size = Annotated[int, Meta(ge=0, lt=1 << 60)]
+"""Bytes."""
 WallTime = Annotated[float, Meta(ge=0, lt=1e11)]
 """Seconds since 1970, before the year 5138: what a calendar can show."""
 Reach = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 16)]], Meta(min_length=2, max_length=2)]
@@ -89,6 +91,21 @@ class Events(TypedDict, total=False):
     recording_ns: Nanoseconds
 
 
+class MemoryUse(TypedDict, total=False):
+    """Bytes that each component reserves, and resident ones by what is mapped."""
+
+    reserved: dict[Label, Size]
+    mappings: dict[Label, Size]
+
+
+class IdlePower(TypedDict, total=False):
+    """Power of the processor packages before the run, W, and how busy the processors were; the source or the reason."""
+
+    text: Name
+    watts: Annotated[float, Meta(ge=0, le=1e6)]
+    busy_percent: Annotated[float, Meta(ge=0, le=1e6)]
+
+
 class Owner(TypedDict, total=False):
     """The process that records."""
 
@@ -117,6 +134,8 @@ FACTS: Final[dict[str, Any]] = {
     "nets": dict[Name, Net],
     "drift": dict[Label, float | None],
     "ab": Interleaved,
+    "memory": MemoryUse,
+    "energy": IdlePower,
 }
 """The facts by key; those of one utterance are `alternatives/NUMBER`."""
 

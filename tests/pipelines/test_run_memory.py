@@ -1,0 +1,141 @@
+"""Which component of a real recogniser holds which memory, and what a session keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.model import memory as reported
+from pipelines.config import Config, assign
+from pipelines.run.memory import RunMemory
+from pipelines.run.recogniser import Recogniser, build
+from profiler.machine import memory
+from profiler.session.reader import Session
+from profiler.spans import NullLane, Recorder
+from tests.bench import memory_use
+from tests.pipelines.run_again import never, quiet
+from tests.pipelines.whole_runs import run
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/pagemap").exists(), reason="only Linux tells which pages of a process are there"
+)
+
+PLANTED = 10_000_000
+
+
+class Rig:
+    def __init__(self, config: Config) -> None:
+        self.recorder, self.decoder = Recorder(), SimpleNamespace(features=())
+        self.journal, self.measurements = SimpleNamespace(), SimpleNamespace()
+        self.recogniser = build(config, self.recorder, NullLane(), quiet, never)
+        given: Any = (self.decoder, self.recorder, self.journal, self.measurements)
+        self.memory = RunMemory([self.recogniser], *given)
+
+    def used(self) -> dict[str, int]:
+        return {name: held.used for name, held in self.memory.meter.measure().parts.items()}
+
+
+@pytest.fixture(scope="module")
+def rig(quick: Config) -> Rig:
+    return Rig(assign(quick, {"search.lattice": True}))
+
+
+def hold(owner: object, planted: object) -> Callable[[], None]:
+    """Make `owner` hold it, past the frozen dataclass of a graph; returns what undoes it."""
+    object.__setattr__(owner, "planted", planted)
+    return lambda: object.__delattr__(owner, "planted")
+
+
+def features(rig: Rig, planted: object) -> Callable[[], None]:
+    rig.decoder.features = (planted,)
+    return lambda: setattr(rig.decoder, "features", ())
+
+
+PLANT: dict[str, Callable[[Rig, object], Callable[[], object]]] = {
+    "model": lambda rig, planted: hold(rig.recogniser.scorer, planted),
+    "graph": lambda rig, planted: hold(rig.recogniser.search.graph, planted),
+    "tokens": lambda rig, planted: hold(rig.recogniser.search, planted),
+    "lattice": lambda rig, planted: (rig.recogniser.search.nbest.append(planted), rig.recogniser.search.nbest.clear)[1],
+    "frontend": features,
+    "recorder": lambda rig, planted: hold(rig.recorder, planted),
+}
+
+
+@pytest.mark.parametrize("component", PLANT)
+def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) -> None:
+    before = rig.used()
+    assert before.keys() == PLANT.keys()
+    undo = PLANT[component](rig, np.ones(PLANTED, np.uint8))
+    grown = {name: size - before[name] for name, size in rig.used().items()}
+    assert grown.pop(component) == pytest.approx(PLANTED, rel=0.01)
+    assert max(map(abs, grown.values())) < PLANTED / 100
+    undo()
+    assert rig.used()[component] == pytest.approx(before[component], abs=PLANTED / 100)
+
+
+def test_graph_and_parameters_have_the_size_of_their_arrays(rig: Rig) -> None:
+    graph = rig.recogniser.search.graph
+    size = graph.states.nbytes + graph.arcs.nbytes + graph.final.nbytes
+    assert size < rig.used()["graph"] < 1.2 * size + 100 * len(graph.words)
+
+
+def test_the_lattice_is_apart_from_the_tokens(rig: Rig) -> None:
+    reserved = {name: held.reserved for name, held in rig.memory.meter.measure().parts.items()}
+    recogniser: Recogniser = rig.recogniser
+    entries = len(recogniser.search._space.graph.arcs)  # type: ignore[union-attr]
+    assert reserved["lattice"] > 3 * 4 * entries
+    assert reserved["tokens"] > 13 * 4 * entries
+
+
+def test_what_replaces_the_scorer_takes_its_memory_along(rig: Rig) -> None:
+    """Nothing but what the run holds is kept alive by the readings."""
+    undo = hold(rig.recogniser.scorer, np.ones(8 * PLANTED, np.uint8))
+    rig.used()
+    resident = memory.totals().resident
+    undo()
+    rig.used()
+    assert resident - memory.totals().resident == pytest.approx(8 * PLANTED, rel=0.05)
+
+
+def test_a_session_has_the_memory_from_set_up_to_the_end(
+    quick: Config, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "SHARE", 1.0)
+    assert run(quick, [short], tmp_path / "run.asrs").state == "closed"
+    with closing(Session.open(tmp_path / "run.asrs")) as session:
+        tree, cost = reported.memory(session), reported.cost(session)
+        assert tree is not None
+        used = {name: one["used_bytes"] for name, one in tree["components"].items()}
+        assert used.keys() == reported.TITLES.keys()
+        assert sum(used.values()) == tree["resident_bytes"]
+        resident = session.samples("process.rss_bytes")[1]
+        if len(resident):
+            assert tree["resident_bytes"] == pytest.approx(resident[-1], rel=0.05)
+        assert tree["peak_at_load_bytes"] <= tree["peak_bytes"]
+        assert tree["resident_bytes"] <= tree["peak_bytes"]
+        assert tree["components"]["tokens"]["reserved_bytes"] > used["tokens"]
+        assert tree["mappings"]["heap"] > used["model"]
+        assert "numpy" in tree["mappings"]
+        assert tree["growth_bytes_per_audio_hour"] is None
+        assert cost["energy"]
+        frontend = session.samples("memory.frontend_bytes")[1]
+        # Features of the utterance while it is decoded; neither before nor after.
+        assert frontend[0] == pytest.approx(frontend[-1], rel=0.2)
+
+
+def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bench's two hours in small."""
+    monkeypatch.setattr(memory, "SHARE", 0.5)
+    monkeypatch.setattr("profiler.analysis.resources.LEAST_S", 30.0)
+    tree = memory_use.growth([short], 0.02)
+    assert tree["hours"] == pytest.approx(0.02, rel=0.1)
+    for name in ("model", "graph", "tokens", "lattice", "frontend"):
+        slope = tree["growth_mb"][name]
+        assert slope is not None
+        assert slope[1] <= 1.0, name

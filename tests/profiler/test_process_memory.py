@@ -1,0 +1,204 @@
+"""Which part of a program holds which memory, held against what the kernel says of the whole process."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from profiler.arrays import Array
+from profiler.machine import memory
+from profiler.machine.memory import FILES, LARGE, LIBRARIES, PAGE, Block, Held, Meter, Totals, Usage, sample_name
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/pagemap").exists(), reason="only Linux tells which pages of a process are there"
+)
+
+MB = 1 << 20
+
+
+class Model:
+    """An object of the packages that are followed."""
+
+    def __init__(self, *held: object) -> None:
+        self.held = held
+
+
+def meter(*parts: tuple[str, list[object]]) -> Meter:
+    return Meter(lambda: parts, [Model.__module__.partition(".")[0]])
+
+
+def held(*objects: object) -> Held:
+    return meter(("part", [*objects])).measure().parts["part"]
+
+
+def written(size: int) -> Array:
+    return np.ones(size, np.uint8)
+
+
+def smaps_rollup() -> dict[str, int]:
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]
+    return {key: int(value.split()[0]) << 10 for key, value in (line.split(":") for line in lines)}
+
+
+def test_of_memory_that_is_reserved_only_the_pages_written_count() -> None:
+    block = np.empty(64 * MB, np.uint8)
+    block[: 10 * MB] = 1
+    one = held(block)
+    # The kernel may have given pages of 2 MB.
+    assert 10 * MB <= one.used <= 14 * MB
+    assert 64 * MB <= one.reserved < 65 * MB
+    # Pages that were only read are all the same one.
+    zeros = np.zeros(16 * MB, np.uint8)
+    assert int(zeros.sum()) == 0
+    assert held(zeros).used < MB
+
+
+def test_a_block_counts_once_whatever_leads_to_it() -> None:
+    block = written(8 * MB)
+    views = (
+        block[: 4 * MB],
+        block.reshape(2, -1).T,
+        block.view(np.float32)[::2],
+        np.frombuffer(memoryview(block), np.uint8),
+    )
+    everything: list[object] = [{"views": views}, partial(print, block), lambda: block, Model([block]).held.index]
+    one = held(*everything)
+    assert 8 * MB <= one.used < 8.1 * MB
+    usage = meter(("first", [views[0]]), ("second", [block, written(MB)]), ("first", [written(2 * MB)])).measure()
+    assert 10 * MB <= usage.parts["first"].used < 10.1 * MB
+    assert MB <= usage.parts["second"].used < 1.1 * MB
+
+
+@pytest.mark.parametrize(
+    ("blocks", "apart"),
+    [
+        ([(0, 10, "a"), (0, 10, "b")], [(0, 10, "a")]),
+        ([(4, 2, "a"), (0, 10, "b")], [(4, 2, "a"), (0, 4, "b"), (6, 4, "b")]),
+        ([(0, 4, "a"), (6, 4, "a"), (2, 6, "b")], [(0, 4, "a"), (6, 4, "a"), (4, 2, "b")]),
+        ([(0, 10, "a"), (2, 3, "b"), (10, 1, "c")], [(0, 10, "a"), (10, 1, "c")]),
+    ],
+)
+def test_what_an_earlier_block_covers_is_left_out(
+    blocks: list[tuple[int, int, str]], apart: list[tuple[int, int, str]]
+) -> None:
+    assert [one[:3] for one in memory._apart(Block(*one) for one in blocks)] == apart
+
+
+def test_objects_of_other_packages_and_their_classes_are_not_followed() -> None:
+    assert held(SimpleNamespace(block=written(8 * MB)), sys, Model).used < 10_000
+
+
+def test_words_are_added_up_once() -> None:
+    words = tuple(f"word {n}" for n in range(5000))
+    reader = meter(("graph", [words]))
+    first = reader.measure().parts["graph"].used
+    assert first == sys.getsizeof(words) + sum(map(sys.getsizeof, words))
+    assert reader.measure().parts["graph"].used == first
+    assert [*reader._known] == [id(words)]
+
+
+def test_a_mapped_file_is_memory_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(bytes(4 * MB))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        array = np.frombuffer(mapped, np.uint8)
+        assert int(array.sum()) == 0
+        one = held(array)
+        del array
+    assert one.used >= one.mapped >= 3.9 * MB
+
+
+def test_the_tensors_of_a_device_count_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = written(4 * MB)
+
+    class Tensor:
+        def __init__(self, device: str, address: int, size: int) -> None:
+            self._storage = SimpleNamespace(
+                device=SimpleNamespace(type=device), data_ptr=lambda: address, nbytes=lambda: size
+            )
+
+        def untyped_storage(self) -> SimpleNamespace:
+            return self._storage
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Tensor))
+    here = Tensor("cpu", block.__array_interface__["data"][0], block.nbytes)
+    usage = meter(("model", [here, Tensor("cuda", 1 << 40, 3 * MB), Tensor("cuda", 1 << 40, 3 * MB)])).measure()
+    assert 4 * MB <= usage.parts["model"].used < 4.1 * MB
+    assert usage.values()["memory.device_bytes"] == 3 * MB
+
+
+def test_parts_and_the_rest_are_the_resident_memory_that_smaps_has() -> None:
+    planted = Model(written(64 * MB))
+    reader = meter(("planted", [planted]))
+    with_it, kernel = reader.measure(), smaps_rollup()
+    values = with_it.values()
+    together = sum(values[sample_name(name)] for name in ("planted", LIBRARIES, FILES))
+    assert together == pytest.approx(kernel["Rss"], rel=0.05)
+    assert with_it.totals.anonymous == pytest.approx(kernel["Anonymous"], rel=0.05)
+    planted.held = ()
+    without, kernel_without = reader.measure(), smaps_rollup()
+    assert with_it.parts["planted"].used - without.parts["planted"].used == pytest.approx(64 * MB, rel=0.05)
+    assert kernel["Rss"] - kernel_without["Rss"] == pytest.approx(64 * MB, rel=0.05)
+
+
+def test_the_samples_of_a_usage_add_up() -> None:
+    usage = Usage({"model": Held(50, 0, 80), "graph": Held(20, 15, 20)}, Totals(200, 120, 260), 0)
+    assert usage.values() == {
+        "memory.model_bytes": 50,
+        "memory.graph_bytes": 20,
+        "memory.libraries_bytes": 65,
+        "memory.files_bytes": 65,
+        "memory.peak_bytes": 260,
+    }
+
+
+def test_readings_take_a_hundredth_of_the_time() -> None:
+    now, spent = [0], iter(range(0, 10**9, 1000))
+    reader = Meter(list, (), clock=lambda: now[0], spent=lambda: next(spent))
+    assert reader.read()
+    now[0] = 99_999
+    assert reader.read() == {}
+    now[0] = 100_000
+    assert reader.read()
+
+
+def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut() -> None:
+    small = np.ones(LARGE // 2, np.uint8)
+    assert held(small).used == small.nbytes
+    block = written(4 * MB)[100 : 100 + MB]
+    assert held(block).used >= 4 * MB, "the memory that a view keeps alive"
+    address = block.__array_interface__["data"][0]
+    with (memory.PROC / "pagemap").open("rb", buffering=0) as pagemap:
+        own, mapped = memory._pages(pagemap.fileno(), Block(address, 10 * PAGE + 17, "", True))
+    assert (own, mapped) == (10 * PAGE + 17, 0)
+
+
+def test_mappings_by_library(tmp_path: Path) -> None:
+    rows = {
+        "5500-5600 rw-p 00000000 00:00 0 [heap]": 30,
+        "7000-7100 rw-p 00000000 00:00 0": 12,
+        "7100-7200 r-xp 00000000 00:00 0": 8,
+        "7200-7300 r--p 00000000 00:00 0": 0,
+        "7300-7400 r-xp 0 fe:00 1 /v/lib/python3.11/site-packages/numpy.libs/libopenblas.so.0": 40,
+        "7400-7500 r--p 0 fe:00 1 /v/lib/python3.11/site-packages/numpy/_core/x y.so": 4,
+        "7500-7600 r-xp 0 fe:00 1 /usr/lib/libc.so.6 (deleted)": 16,
+        "7600-7700 r--p 0 fe:00 1 /home/me/graph-0123.kept": 20,
+    }
+    text = "".join(f"{head}\nSize: 100 kB\nRss:   {size} kB\nVmFlags: rd ex\n" for head, size in rows.items())
+    (tmp_path / "smaps").write_text(text)
+    kilo = {name: size >> 10 for name, size in memory.mappings(tmp_path).items()}
+    assert kilo == {"heap": 42, "code": 8, "numpy": 44, "libc": 16, "other": 20}
+
+
+def test_a_system_that_does_not_tell(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        memory.totals(tmp_path)
+    (tmp_path / "status").write_text("VmRSS:\t  100 kB\nThreads:\t1\n")
+    with pytest.raises(OSError, match="RssAnon"):
+        memory.totals(tmp_path)
