@@ -59,6 +59,15 @@ class SpokenItem(PixelItem):
             self._places.forget()
         self.lay_out()
 
+    def shown_of(self) -> tuple[int, int]:
+        """How many of the words that lie wholly in view have their texts, and of how many."""
+        if self._model is None:
+            return 0, 0
+        first, last = self.plot.visible
+        words = (self._model.right_s, self._model.wrong_s)
+        of = sum(int(np.count_nonzero((s[:, 0] >= first) & (s[:, 1] <= last))) for s in words)
+        return sum(one.token.first_s >= first and one.token.last_s <= last for one in self.placed), of
+
     def word_at(self, at: QPointF) -> Token | None:
         """Return the word whose text is at a position of the plot; the text may be drawn a little off its time."""
         _, words = self.areas()

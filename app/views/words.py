@@ -199,8 +199,11 @@ class WordsView(ChartView[WordsModel]):
     def show_texts(self, model: WordsModel) -> None:
         """Show the note."""
         parts = self._note_text(model).rsplit(" · ", 2)
-        # Where there is little room, first the name goes, then the number.
-        self.set_note(*(" · ".join(parts[at:]) for at in range(len(parts))))
+        shown, of = self.spoken.shown_of()
+        texts = [" · ".join(parts[at:]) for at in range(len(parts))]
+        # Where there is little room, first the name goes, then the number, last what there was no room for.
+        left_out = self.tr("{0} of {1} words shown").format(shown, of)
+        self.set_note(*(f"{text} · {left_out}" for text in texts if shown < of), *texts[-1:] if shown < of else texts)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""

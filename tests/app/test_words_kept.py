@@ -9,12 +9,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.views.sentence import Sentence
+from app.views.word_places import tokens_of
 from app.views.words_model import Spoken, WordsModel, words_model
 from profiler.analysis.track import CostTrack
 from profiler.arrays import F64
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
-from tests.app.views_desk import Desk
+from tests.app.views_desk import Desk, settle
 
 FRAMES = 100
 
@@ -146,3 +147,32 @@ def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBo
         strip.show_spoken(spoken, 1.0)
         rows = {text.text for text in texts(strip)} & {"reference", "hypothesis"}
         assert rows == ({"hypothesis"} if reference is None else {"reference", "hypothesis"})
+
+
+def test_the_note_counts_the_words_that_have_no_room(desk: Desk) -> None:
+    view, session = desk.words, desk.playhead.session
+    assert session is not None
+    desk.axis.set_visible(0.0, 2.0)
+    settle()
+    # Wholly in view, with the places of deleted words as they are drawn.
+    tokens = [token for one in view.model().spoken for token in tokens_of(one)]
+    for width in (900, 330):
+        desk.window.resize(width, 1300)
+        settle()
+        view.settle()
+        first, last = view.plot.visible
+        inside = [token for token in tokens if token.first_s >= first and token.last_s <= last]
+        drawn = sum(placed.token in inside for placed in view.spoken.placed)
+        text = f"{drawn} of {len(inside)} words shown"
+        if width > 500:
+            assert drawn == len(inside) > 8
+            assert "words shown" not in view.note
+        else:
+            assert drawn < len(inside)
+            assert view.note.endswith(text)
+    desk.axis.fit()
+    desk.window.resize(330, 1300)
+    settle()
+    view.settle()
+    assert not view.spoken.placed, "too far out for any"
+    assert f" · 0 of {sum(len(tokens_of(one)) for one in view.model().spoken)} words shown" in view.note
