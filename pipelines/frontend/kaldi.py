@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor
 from pipelines.frontend.ivector_parameters import IvectorModel
-from pipelines.frontend.kaldi_parameters import MISSING, KaldiFeatures
+from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
 from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, STAGES
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
@@ -210,10 +210,9 @@ def _normal(cepstra: F32, p: KaldiFeatures) -> tuple[F32, F32]:
 
 def _options(p: KaldiFeatures) -> kaldi_native_fbank.MfccOptions:
     """The options of the library; FeatureParameterError where it is missing or refuses them."""
-    try:
-        import kaldi_native_fbank
-    except ImportError:
-        raise FeatureParameterError(MISSING) from None
+    require_package()
+    import kaldi_native_fbank
+
     options = kaldi_native_fbank.MfccOptions()
     frame, mel = options.frame_opts, options.mel_opts
     frame.dither = 0.0

@@ -6,6 +6,7 @@ the features and is not computed is refused by name.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 
@@ -138,6 +139,12 @@ class KaldiFeatures:
             0 <= self.left_context <= WIDEST_CONTEXT and 0 <= self.right_context <= WIDEST_CONTEXT,
             f"at most {WIDEST_CONTEXT} frames of context are spliced",
         )
+
+
+def require_package() -> None:
+    """Raise FeatureParameterError where the package that computes the features is missing."""
+    if importlib.util.find_spec(PACKAGE.replace("-", "_")) is None:
+        raise FeatureParameterError(MISSING)
 
 
 def options_of(text: str, source: str) -> dict[str, str]:

@@ -73,6 +73,7 @@ class Features:
 
 def read(directory: Path, dimension: int) -> Features:
     """Read what makes frames of `dimension` values; ModelError or FeatureParameterError if nothing does."""
+    kaldi_parameters.require_package()
     options, source, notes = _options(directory)
     transform = next((binary.transform(directory / name) for name in TRANSFORMS if (directory / name).exists()), None)
     p = KaldiFeatures(**options)  # type: ignore[arg-type]
@@ -104,6 +105,7 @@ def read(directory: Path, dimension: int) -> Features:
 
 def of_net(directory: Path) -> Features:
     """Read what makes the input of a net: `parameters.num_ceps` cepstra, then the i-vector; raises as `read`."""
+    kaldi_parameters.require_package()
     conf = _file(directory, "mfcc.conf")
     others = [name for name in OTHER_FEATURES if _file(directory, name) is not None]
     if others and (conf is None or PITCH in others):
