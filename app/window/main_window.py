@@ -58,6 +58,7 @@ class MainWindow(FirstWindow):
         from app.model.undo import Undo
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
+        from app.window.actions.model import ModelFolder
         from app.window.layouts import LayoutChoice
         from app.window.notices import Notices, RunNotices
 
@@ -77,6 +78,7 @@ class MainWindow(FirstWindow):
         RunNotices(self.runs, self.notices)
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
+        self.model_folder = ModelFolder(self, self.pipeline, self.runs, self.notices, self.when.can_start)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.layouts = LayoutChoice(self.memory, self)
@@ -188,6 +190,8 @@ class MainWindow(FirstWindow):
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
+        self.files.model_chosen.connect(self._take_model)
+        self.model_folder.chosen.connect(self._take_model)
         self.files.deleted.connect(self.show_welcome)
         self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
@@ -223,6 +227,10 @@ class MainWindow(FirstWindow):
             banner.add_button(self.tr("Run"), self.runs.start)
         # It is of the next run: once that has begun, it would speak of another one.
         self.runs.begun.connect(banner.dismiss)
+
+    def _take_model(self, folder: Path) -> None:
+        if self.model_folder.take(folder):
+            self.show_desk()
 
     def open_session(self, path: str | Path) -> bool:
         """Show a session; return whether that worked."""
@@ -488,6 +496,7 @@ class MainWindow(FirstWindow):
         self.sound.stop()
         self.runs.control.shutdown()
         self.files.finish()
+        self.model_folder.end()
         if self._lab is not None:
             self._lab.shutdown()
         self.devices.stop()

@@ -77,6 +77,12 @@ def _file(w: MainWindow) -> list[Action]:
         ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
         add("file.playlist", tr("Audio of the next run…"), partial(_playlist, w), enabled=w.when.has_audio),
+        add(
+            "file.model",
+            tr("Open model…"),
+            w.model_folder.ask,
+            help=tr("The folder of a Kaldi, Vosk or CMUSphinx model, for the next run"),
+        ),
         add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
         add(
             "file.copy",

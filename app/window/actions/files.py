@@ -18,6 +18,7 @@ from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
 from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.style.plain_text import TextQuestion, add_entry, text_question
+from app.window.actions.model import holds_model
 from app.window.notices import Notices
 from pipelines.audio import suffixes
 from profiler.files.outputs import OutputError, writing
@@ -38,6 +39,7 @@ class Files(QObject):
 
     opened = Signal(object)
     audio_chosen = Signal(object)
+    model_chosen = Signal(object)
     deleted = Signal()
     renamed = Signal()
 
@@ -122,8 +124,11 @@ class Files(QObject):
         return True
 
     def drop(self, paths: list[Path]) -> None:
-        """Handle what was dropped on the window: a session is shown, audio is decoded in the next run."""
+        """Handle what was dropped on the window: a session is shown, audio or a model is used by the next run."""
         if not paths:
+            return
+        if len(paths) == 1 and holds_model(paths[0]):
+            self.model_chosen.emit(paths[0])
             return
         sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
         if sessions:

@@ -1,0 +1,86 @@
+"""The folder of an acoustic model: chosen in a dialog or dropped on the window, for the next run.
+
+What stands in it is read by a process of its own, so that a large or broken model does not hold up the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.model.pipeline import Pipeline
+from app.model.processes.command import Command
+from app.model.runs import Runs
+from app.window.notices import Notices
+from pipelines import config as settings
+from profiler.plain import one_line
+from profiler.process import children
+
+FILES: Final = ("final.mdl", "am/final.mdl", "mdef")
+"""One of them lies in the folder of a model: Kaldi, Vosk, CMUSphinx."""
+LONGEST: Final = 400
+"""Characters of a sentence that is shown."""
+
+
+def holds_model(folder: Path) -> bool:
+    """Whether the folder is one of an acoustic model, by the names of its files."""
+    return any((folder / name).is_file() for name in FILES)
+
+
+class ModelFolder(QObject):
+    """Takes a folder for the next run and says what stands in it."""
+
+    chosen = Signal(object)
+
+    def __init__(
+        self, window: QWidget, pipeline: Pipeline, runs: Runs, notices: Notices, can_start: Callable[[], bool]
+    ) -> None:
+        super().__init__(window)
+        self._window, self._pipeline, self._runs, self._notices = window, pipeline, runs, notices
+        self._can_start = can_start
+        self._reading: Command | None = None
+
+    def ask(self) -> None:
+        """Ask for the folder of a model."""
+        known = str(settings.get(self._pipeline.next, settings.FOLDER)) or str(Path.home())
+        title = self.tr("Choose the folder of an acoustic model: Kaldi, Vosk or CMUSphinx")
+        folder = QFileDialog.getExistingDirectory(self._window, title, known)
+        if folder:
+            self.chosen.emit(Path(folder))
+
+    def take(self, folder: Path) -> bool:
+        """Use the model in `folder` in the next run; return whether there may be one."""
+        if not holds_model(folder):
+            names = ", ".join(FILES)
+            self._notices.error(self.tr("{0} holds no acoustic model: none of {1} is there.").format(folder, names))
+            return False
+        if self._pipeline.recorded is not None:
+            self._pipeline.edit()
+        if not self._pipeline.set(settings.FOLDER, str(folder)):
+            return False
+        self.end()
+        self._reading = Command(children.python("-m", "pipelines.models", str(folder)), self)
+        self._reading.ended.connect(self._say)
+        self._reading.start()
+        return True
+
+    def end(self) -> None:
+        """Read no more of a folder chosen before."""
+        if self._reading is not None:
+            self._reading.kill()
+            self._reading.deleteLater()
+            self._reading = None
+
+    def _say(self, printed: bytes, why: str) -> None:
+        if why:
+            self._notices.error(why)
+            return
+        found = one_line(printed.decode("utf-8", "replace").partition("\n")[0], LONGEST)
+        banner = self._notices.info(self.tr("The next run uses {0}.").format(found))
+        if self._can_start():
+            banner.add_button(self.tr("Run"), self._runs.start)
+        self._runs.begun.connect(banner.dismiss)

@@ -1,0 +1,51 @@
+"""The folder of a model, dropped on the window or chosen: taken for the next run, and what stands in it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+
+from tests.pipelines.kaldi_writer import write_model
+from tests.waiting import SOON_MS
+
+
+def _banners(window, kind: str) -> list[str]:
+    return [banner.text for banner in window.notices.banners if banner.kind == kind]
+
+
+def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "tri1")
+    w = window()
+    before = w.runs.audio
+    w.files.drop([folder])
+    assert w.pipeline.next.model_directory == str(folder)
+    assert w.pages.currentWidget() is w.desk
+    qtbot.waitUntil(lambda: bool(w.notices.banners), timeout=SOON_MS)
+    (text,) = _banners(w, "info")
+    assert text.startswith("The next run uses tri1: Kaldi GMM final.mdl: ")
+    assert w.runs.audio is before
+
+
+def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path: Path) -> None:
+    (tmp_path / "final.mdl").write_bytes(b"\0Bnothing")
+    w = window()
+    w.files.drop([tmp_path])
+    qtbot.waitUntil(lambda: bool(w.notices.banners), timeout=SOON_MS)
+    (text,) = _banners(w, "error")
+    assert text == f"{tmp_path / 'final.mdl'} is cut short or corrupt: there is no token at byte 2"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_open_model_asks_for_a_folder(qtbot, window, tmp_path: Path, monkeypatch, there: bool) -> None:
+    if there:
+        write_model(tmp_path)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(tmp_path))
+    w = window()
+    w.actions_["file.model"].trigger()
+    assert w.pipeline.next.model_directory == (str(tmp_path) if there else "")
+    if not there:
+        assert _banners(w, "error") == [
+            f"{tmp_path} holds no acoustic model: none of final.mdl, am/final.mdl, mdef is there."
+        ]
