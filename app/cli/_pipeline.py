@@ -7,7 +7,8 @@ import atexit
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -139,6 +140,19 @@ def request(
     made = replace(made, audio=tuple(spooled(made.audio, made.config.audio.raw)))
     _ = made.playlist  # a wrong name is reported before anything slow is loaded
     return made
+
+
+@contextmanager
+def removing_empty(arguments: argparse.Namespace, request: Request) -> Iterator[None]:
+    """Where a run fails before its first frame, remove its session, unless --out has named it."""
+    try:
+        yield
+    except Exception:
+        if arguments.out is None and request.out is not None:
+            from app.model.session_facts import remove_if_empty
+
+            remove_if_empty(request.out)
+        raise
 
 
 def status(outcome: Outcome, stop: Stop) -> int:

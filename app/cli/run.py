@@ -50,7 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     control = Control()
-    with _output.Progress() as progress, signals.stopping(control.stop) as stop:
+    with (
+        _output.Progress() as progress,
+        signals.stopping(control.stop) as stop,
+        _pipeline.removing_empty(arguments, request),
+    ):
         outcome = execute(request, control, progress)
     if request.out is None:
         tree = _without_session(outcome, chosen.config)

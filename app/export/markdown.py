@@ -112,7 +112,7 @@ def lines(session: Session) -> list[str]:
     if run is not None:
         found += _section("Lab", bullets(record.lines(run)))
     decoded = tree["wall_s"] > 0
-    said = report_lines.headline(tree) if decoded else ["Nothing was decoded."]
+    said = report_lines.headline(tree) if decoded else ["Nothing was decoded.", *report_lines.problem(tree)]
     found += _section("Result", bullets(said))
     if decoded:
         found += _section("Categories", _categories(tree))

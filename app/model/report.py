@@ -42,6 +42,7 @@ def report(session: Session, track: CostTrack | None = None) -> Tree:
         "schema": 1,
         "session": str(session.path),
         "state": session.state,
+        "problem": session.meta.get("problem"),
         "audio_s": parts.audio_s,
         "wall_s": parts.wall_ns / 1e9,
         "setup_s": parts.setup_ns / 1e9,

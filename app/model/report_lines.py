@@ -9,7 +9,7 @@ from app.model import latency, memory
 from app.model.figures import rtf_text
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.plain import counted
+from profiler.plain import counted, one_line
 
 if TYPE_CHECKING:
     from app.model.report import Tree
@@ -37,6 +37,7 @@ def headline(tree: Tree) -> list[str]:
         f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {rtf_text(tree['rtf'])}"
         f" (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
     ]
+    lines += problem(tree)
     if tree["wer"] is not None:
         lines.append(
             f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
@@ -51,6 +52,11 @@ def headline(tree: Tree) -> list[str]:
     if done:
         lines.append(", ".join(done))
     return lines
+
+
+def problem(tree: Tree) -> list[str]:
+    """Why its run failed, if it did."""
+    return [f"the run failed: {one_line(str(tree['problem']), 1000)}"] if tree.get("problem") else []
 
 
 def transcribed(tree: Tree) -> str:

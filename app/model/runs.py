@@ -350,13 +350,27 @@ class Runs(QObject):
         if after is not None:
             after()
 
-    def _on_failed(self, message: str, _session: object) -> None:
+    def _on_failed(self, message: str, session: str | None) -> None:
         was_shown = self.showing_run
         self._after = None
         self._over()
         if was_shown and self._playhead.live:
             self._playhead.tick()
+        self._remove_empty(session)
         self.failed.emit(message, self._report(message))
+
+    def _remove_empty(self, path: str | None) -> bool:
+        """Remove the session of a run that failed before its first frame; whether it was one."""
+        from app.model.session_facts import remove_if_empty  # not before the window has been painted
+
+        there = self.showing_run
+        if path is None or (there and self._playhead.n_frames) or not remove_if_empty(Path(path)):
+            return False
+        self._memory.forget_session(Path(path))
+        if there:
+            self._playhead.close()
+            self.given_up.emit()
+        return True
 
     def _on_refused(self, key: str, message: str) -> None:
         self._pipeline.not_taken(key)
@@ -366,7 +380,7 @@ class Runs(QObject):
         was_shown = self.showing_run
         self._after = None
         self._over()
-        if session is None:
+        if session is None or self._remove_empty(session):
             message = self.tr("The worker stopped ({0}) before the run began.").format(reason)
         else:
             if was_shown:

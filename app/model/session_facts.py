@@ -1,4 +1,5 @@
-"""What a session says of itself: when, where and with what settings it was recorded, and the command to do it again.
+"""What a session says of itself: when, where and with what settings it was recorded, the command to do it again, and
+whether anything was decoded.
 
 No Qt, and no figure of what was measured (`app.model.report`).
 """
@@ -6,7 +7,8 @@ No Qt, and no figure of what was measured (`app.model.report`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.model import assignments
@@ -14,6 +16,7 @@ from app.model.provenance import provenance_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError
 from pipelines.labs import record
+from profiler.errors import BadInput
 
 if TYPE_CHECKING:
     from pipelines.labs.record import Record
@@ -77,3 +80,22 @@ def command(session: Session, run: Record | None) -> list[str]:
         return []
     sets = [word for text in changed for word in ("--set", text)]
     return ["asrscope", "run", "--preset", preset, *sets, "--audio", *audio]
+
+
+def remove_if_empty(path: Path) -> bool:
+    """Remove the session of a run that is over and decoded no frame; whether it was one. Others are left alone."""
+    from profiler.analysis.track import CostTrack
+    from profiler.session.files import own_files
+    from profiler.session.reader import Session
+
+    track = CostTrack()
+    try:
+        with closing(Session.open(path)) as session:
+            track.update(session)
+            if track.n_frames or session.state == "recording":
+                return False
+        for file in own_files(path):
+            file.unlink(missing_ok=True)
+    except (BadInput, OSError):
+        return False
+    return True

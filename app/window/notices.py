@@ -28,6 +28,7 @@ from app.model.pace import single_shot
 from app.model.playhead import Playhead
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable
 from app.style.theme import font
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -303,7 +304,10 @@ AT_ONCE = 3  # Sentences in one notice; the words view, `asrscope show` and the 
 
 
 class InputNotes(QObject):
-    """Follows a playhead; a note that came up before in the same session is not shown again."""
+    """Follows a playhead; a note that came up before in the same session is not shown again.
+
+    A session whose run failed says why when it is opened.
+    """
 
     def __init__(self, playhead: Playhead, notices: Notices) -> None:
         super().__init__(playhead)
@@ -313,8 +317,10 @@ class InputNotes(QObject):
         playhead.opened.connect(self._opened)
         playhead.changed.connect(self._follow)
 
-    def _opened(self, _session: Session) -> None:
+    def _opened(self, session: Session) -> None:
         self._seen, self._counted = set(), (0, 0)
+        if problem := session.meta.get("problem"):
+            self._notices.error(self.tr("The run of this session failed: {0}").format(one_line(str(problem), 1000)))
 
     def _follow(self, snapshot: Snapshot) -> None:
         session = snapshot.session

@@ -37,8 +37,12 @@ from profiler.machine import describe, energy
 from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
 from profiler.machine.sampler import Reading, watching
+from profiler.plain import one_line
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
+
+LONGEST_PROBLEM = 1000
+"""Characters of the sentence in the session that says why its run failed."""
 
 
 @dataclass
@@ -121,6 +125,9 @@ def execute(
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
+    except Exception as problem:
+        journal.meta("problem", one_line(str(problem) or repr(problem), LONGEST_PROBLEM))
+        raise
     finally:
         if group is not None:
             group.close()

@@ -1,11 +1,12 @@
 """A scripted worker: speaks the real one's lines and writes a real session, with no recogniser.
 
-python window_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty]
+python window_worker.py [error] [refuse] [giveup] [noise] [slow] [late] [short] [chatty] [empty] [dies]
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -37,6 +38,14 @@ class Scripted:
             say("error", message="nosuch.wav cannot be read: no such file.", session=None)
             return
         recording = self.recording = Recording(Path(command["out"]), command["preset"])
+        if MODES & {"empty", "dies"}:
+            say("running", session=command["out"])
+            if "dies" in MODES:
+                time.sleep(0.3)  # the window opens it
+                os._exit(7)
+            recording.close("failed")
+            say("error", message="There is no such model.", session=command["out"])
+            return
         if "late" not in MODES:
             recording.write(20)
         say("running", session=command["out"])
