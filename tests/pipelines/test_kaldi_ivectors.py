@@ -213,6 +213,16 @@ def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path: 
         ivector.read(tmp_path, 13)
 
 
+def test_files_without_options_mean_the_defaults(tmp_path: Path) -> None:
+    folder = writer.write_ivector(tmp_path)
+    (folder / "online_cmvn.conf").write_text("")
+    (folder / "splice.conf").unlink()
+    (folder / "final.mat").write_bytes(writer.transform(np.ones((5, 9 * 13))))
+    model = ivector.read(tmp_path, 13)
+    assert model.cmvn.options == CmvnOptions()
+    assert (model.left_context, model.right_context) == (4, 4)
+
+
 def statistics(text: str) -> Callable[[Path], object]:
     return lambda folder: (folder / "global_cmvn.stats").write_text(text)
 

@@ -167,5 +167,5 @@ def statistics(path: Path, field: str) -> F64:
         except ValueError:
             matrix = np.full((1, 1), np.nan)
     if matrix.ndim != 2 or not bool((np.abs(matrix) <= MOST_SUM).all()):
-        raise ModelError(f"{path}: {field} is no matrix of numbers within ±{MOST_SUM:.0e}")
+        raise ModelError(f"{path}: {field} are no matrix of numbers within ±{MOST_SUM:.0e}")
     return matrix

@@ -8,7 +8,7 @@ covariance. `final.dubm`: the background model, a DiagGmm of as many Gaussians. 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -42,8 +42,6 @@ MAX_DIMENSION: Final = 1024
 MOST_VALUES: Final = 1 << 28
 """Of the tables that are computed from `final.ie`: a gigabyte."""
 LONGEST_PERIOD: Final = 100_000
-SPLICE: Final = {"left_context": 4, "right_context": 4}
-"""Defaults of Kaldi's online splicing, in frames."""
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("lda-matrix", "global-cmvn-stats", "cmvn-config", "splice-config", "diag-ubm", "ivector-extractor"),
@@ -53,6 +51,14 @@ WITHOUT_EFFECT: Final = frozenset(
 """Files; what is remembered of a speaker from one utterance to the next; which of several i-vectors a net takes."""
 
 Options = TypeVar("Options")
+
+
+@dataclass(frozen=True)
+class Splice:
+    """Frames that are spliced, with the defaults of Kaldi's OnlineSpliceOptions."""
+
+    left_context: int = 4
+    right_context: int = 4
 
 
 def lies_in(directory: Path) -> bool:
@@ -66,14 +72,8 @@ def read(directory: Path, cepstra: int) -> IvectorModel:
     cmvn = online_cmvn(folder / STATISTICS, _options(directory, folder, CmvnOptions, "online_cmvn.conf"), cepstra)
     options = _options(directory, folder, IvectorOptions, EXTRACTOR_CONF)
     _check(options, folder)
-    splice = dict(SPLICE)
-    for name in ("splice.conf", "splice_opts"):
-        path = _conf(directory, folder, name)
-        if path is not None:
-            values = kaldi_parameters.values_of(kaldi_parameters.KaldiFeatures, _options_in(path), str(path), ())
-            splice |= {key: int(value) for key, value in values.items() if key in splice}
-            break
-    left, right = splice["left_context"], splice["right_context"]
+    splice = _options(directory, folder, Splice, "splice.conf", "splice_opts")
+    left, right = splice.left_context, splice.right_context
     if not (0 <= left <= WIDEST_CONTEXT and 0 <= right <= WIDEST_CONTEXT):
         raise FeatureParameterError(f"{folder}: at most {WIDEST_CONTEXT} frames of context are spliced.")
     lda = transform(folder / "final.mat")
@@ -105,7 +105,7 @@ def read(directory: Path, cepstra: int) -> IvectorModel:
 
 def online_cmvn(path: Path, options: CmvnOptions, cepstra: int) -> OnlineCmvn:
     """Online CMVN with the global statistics in `path`; ModelError or FeatureParameterError where they do not fit."""
-    found = statistics(path, "the statistics")
+    found = statistics(path, "statistics")
     if found.shape != (2, cepstra + 1) or not found[0, -1] >= 1:
         raise ModelError(
             f"{path}: statistics of {cepstra} cepstra have 2 rows of {cepstra + 1} values and a count, found "
@@ -179,19 +179,14 @@ def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
     return projections, quadratics, offset
 
 
-def _options(directory: Path, folder: Path, kind: type[Options], name: str) -> Options:
-    """The options of the file `name`; of i-vectors without one, Vosk's."""
-    path = _conf(directory, folder, name)
-    if path is None:
+def _options(directory: Path, folder: Path, kind: type[Options], *names: str) -> Options:
+    """The options of the first file of these names that there is; of i-vectors without one, Vosk's."""
+    places = [path for name in names for path in (folder / name, directory / "conf" / name) if path.exists()]
+    if not places:
         made = kind()
         return replace(made, max_count=VOSK_MAX_COUNT) if isinstance(made, IvectorOptions) else made
-    return kind(**kaldi_parameters.values_of(kind, _options_in(path), str(path), WITHOUT_EFFECT))
-
-
-def _conf(directory: Path, folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, directory / "conf" / name) if path.exists()), None)
-
-
-def _options_in(path: Path) -> dict[str, str]:
-    text = read_file(path, LARGEST_TEXT).decode("utf-8", "replace")
-    return kaldi_parameters.options_of(text, str(path))
+    path = places[0]
+    # Often there is nothing in it but a comment.
+    text = read_file(path, LARGEST_TEXT).decode("utf-8", "replace") if path.stat().st_size else ""
+    options = kaldi_parameters.options_of(text, str(path))
+    return kind(**kaldi_parameters.values_of(kind, options, str(path), WITHOUT_EFFECT))
