@@ -1,6 +1,8 @@
-"""The key to the categories: one line below the cost plot (two if it is narrow), in stacking order."""
+"""The key to the layers of a stack: one line below the plot (more if it is narrow), in stacking order."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
@@ -20,16 +22,26 @@ MIN_GAP = 6
 
 
 class Legend(QWidget):
-    """One line: the categories in stacking order, and a note on the right."""
+    """One line: the layers in stacking order, and a note on the right."""
 
-    def __init__(self) -> None:
+    def __init__(self, titles: Mapping[str, str] | None = None) -> None:
+        """`titles` of the layers, by the categories whose colours they have; None: those of the categories."""
         super().__init__()
+        self._plain: Mapping[str, str] = titles or {name: CATEGORY_TITLES[name] for name in CATEGORIES}
+        self._titles = self._plain
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
         """Return the height of the lines that the names need at this width."""
         return QSize(200, LINE * len(self._lines()))
+
+    def set_titles(self, titles: Mapping[str, str]) -> None:
+        """Show longer titles of the layers, such as with their figures, where two lines have room for them."""
+        if titles != self._titles:
+            self._titles = titles
+            self.updateGeometry()
+            self.update()
 
     def set_remark(self, text: str) -> None:
         """Show `text` at the right end."""
@@ -46,8 +58,10 @@ class Legend(QWidget):
     def _names(self) -> list[tuple[str, str, float]]:
         """Category, title and width of every name."""
         metrics = QFontMetricsF(font(0.95))
-        titles = ((name, CATEGORY_TITLES[name]) for name in CATEGORIES)
-        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in titles]
+        rows = [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._titles.items()]
+        if self._titles is self._plain or sum(row[2] + MIN_GAP for row in rows) <= 1.8 * (self.width() - GUTTER):
+            return rows
+        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._plain.items()]
 
     def _left(self) -> int:
         """Where a line begins: below the plot, or further left where one line has room there alone."""

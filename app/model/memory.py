@@ -25,10 +25,8 @@ TITLES: Final = {
 }
 """The components in their order from below; together they are the resident memory."""
 
-ON_DEVICE: Final = "on the device"
-
 LARGEST: Final = 3
-"""Components and libraries that a line names."""
+"""Components that a line names."""
 
 
 def memory(session: Session) -> Tree | None:
@@ -76,28 +74,54 @@ def lines(tree: Tree) -> list[str]:
     """What the two keys say, a line each."""
     found = []
     if about := tree.get("memory"):
-        used = {TITLES.get(name, ON_DEVICE): one["used_bytes"] for name, one in about["components"].items()}
-        most = sorted((name for name in used if name != ON_DEVICE), key=lambda name: -used[name])[:LARGEST]
-        parts = ", ".join(f"{name} {size(used[name])}" for name in most)
-        on_device = f", {size(used[ON_DEVICE])} on the device" if ON_DEVICE in used else ""
+        used = {name: one["used_bytes"] for name, one in about["components"].items()}
+        on_device = f", {size(used[DEVICE])} on the device" if DEVICE in used else ""
         found.append(
-            f"memory: {size(about['resident_bytes'])} resident ({parts}){on_device}; at most "
-            f"{size(about['peak_at_load_bytes'])} during set-up, {size(about['peak_bytes'])} in all; "
+            f"memory: {size(about['resident_bytes'])} resident ({largest(used)}){on_device}; "
+            f"{_most(about['peak_at_load_bytes'], about['peak_bytes'])}; "
             f"{growth_text(about['growth_bytes_per_audio_hour'])}"
         )
-    if (about := tree.get("cost")) and about["core_s_per_audio_hour"] is not None:
-        found.append(f"cost per hour of audio: {about['core_s_per_audio_hour']:.0f} core-seconds, {_energy(about)}")
-    return found
+    return found + cost_lines(tree.get("cost"))
+
+
+def cost_lines(about: Tree | None) -> list[str]:
+    """What the key `cost` says, a line, or none where no processor time was recorded."""
+    if not about or about["core_s_per_audio_hour"] is None:
+        return []
+    return [f"cost per hour of audio: {about['core_s_per_audio_hour']:.0f} core-seconds, {_energy(about)}"]
+
+
+def largest(used: Mapping[str, float]) -> str:
+    """The components with most memory, with their bytes."""
+    most = sorted(used.keys() & TITLES.keys(), key=lambda name: -used[name])[:LARGEST]
+    return ", ".join(f"{TITLES[name]} {size(used[name])}" for name in most)
+
+
+def most_text(session: Session) -> str:
+    """The most memory that was ever resident, in a session that has readings."""
+    return _most(*(resources.peaks(session) or (0.0, 0.0)))
+
+
+def _most(at_load: float, in_all: float) -> str:
+    return f"at most {size(at_load)} during set-up, {size(in_all)} in all"
+
+
+def growth(session: Session) -> Mapping[str, float] | None:
+    """Growth of the resident memory per audio hour: likely, low, high; None where that is not known."""
+    read = resources.parts(session)
+    known = [read[name] for name in TITLES if name in read]
+    return _slope(resources.growth(resources.total(known))) if known else None
 
 
 def growth_text(slope: Mapping[str, float] | None) -> str:
     """How the memory grows, with the interval."""
     if slope is None:
         return "too little audio to tell whether it grows"
-    ends = f"{signed(slope['low'])} to {signed(slope['high'])}"
+    ends = f"95 %: {signed(slope['low'])} to {signed(slope['high'])}"
     if slope["low"] <= 0 <= slope["high"]:
-        return f"no growth found ({ends} per hour of audio)"
-    return f"it grows by {signed(slope['likely'])} per hour of audio ({ends})"
+        return f"no growth per hour of audio ({ends})"
+    change = "growth" if slope["likely"] > 0 else "decline"
+    return f"{change} per hour of audio {signed(abs(slope['likely']))} ({ends})"
 
 
 def size(count: float) -> str:
@@ -114,9 +138,8 @@ def signed(count: float) -> str:
 def _energy(about: Tree) -> str:
     if about["joules_per_audio_hour"] is None:
         return f"energy unknown: {about['energy']}"
-    return (
-        f"{about['joules_per_audio_hour']:.0f} J of the processor package beyond its {about['idle_watts']:.1f} W idle"
-    )
+    joules, idle = about["joules_per_audio_hour"], about["idle_watts"]
+    return f"{joules:.0f} J of the processor package beyond its {idle:.1f} W when idle"
 
 
 def _slope(slope: Slope | None) -> dict[str, float] | None:

@@ -47,6 +47,7 @@ VIEWS: dict[str, Entry] = {
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
     "start": Entry("app.views.start", "StartView", "right", 3, 160),
     "system": Entry("app.views.system", "SystemView", "middle", 5, 230),
+    "memory-use": Entry("app.views.memory_use", "MemoryUseView", "middle", 5, 230),
     "transfers": Entry("app.views.transfers", "TransfersView", "right", 3, 200),
     "memory": Entry("app.views.memory_ladder", "MemoryLadderView", "right", 1, 230),
     "icicle": Entry("app.views.icicle", "IcicleView", "middle", 4, 180),

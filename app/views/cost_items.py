@@ -10,18 +10,17 @@ import math
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, Levels, PixelItem, RasterItem, hair, polyline
-from app.charts.raster import stacked
-from app.charts.scale import Scale, times
+from app.charts.items import Curve, Levels, PixelItem, hair
+from app.charts.scale import times
+from app.charts.stack import Stack
 from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
 from app.style.theme import font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
 from profiler.analysis.lod.series import CATEGORIES
-from profiler.arrays import U32
 
 TAG_HEIGHT = 16.0
 """Pixels kept free above the area for the tag."""
@@ -41,62 +40,13 @@ def realtime_text(model: CostModel) -> str:
     return text.format(times(model.realtime_above))
 
 
-class Stack(RasterItem):
-    """The categories on top of each other; heights 0…1 are those of the scale."""
-
-    def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot)
-        self.hatched = False
-        """Whether layers have hatches: in a picture, which may be printed. On the screen the legend has them."""
-        self._scale = Scale(0.0, 1.0)
-        self._layers = np.empty((0, len(CATEGORIES)))
-
-    def show_model(self, model: CostModel) -> None:
-        """Show another model."""
-        self._scale, self._layers = model.scale, model.mean_ms
-        self.show_columns(model.first_s, model.last_s, 0.0, 1.0)
-
-    def draw_pixels(self, height: int, scale: int) -> U32:
-        """All layers of each column."""
-        tokens = theme()
-        ink = tokens.surface if tokens.is_dark else tokens.card
-        colors = [tokens.category[name] for name in CATEGORIES]
-        heights = self._scale.stacked(self._layers)
-        if not self.hatched:
-            return stacked(heights, height, colors, ink)
-        hatches = [tokens.hatch[name] for name in CATEGORIES]
-        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
-
-    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """A polygon per layer."""
-        layers = self._layers
-        there = np.flatnonzero(np.isfinite(layers[:, 0]))
-        if not len(there):
-            return
-        left, right = int(there[0]), int(there[-1]) + 1
-        upper = np.cumsum(np.nan_to_num(layers[left:right]), axis=1)
-        y = place.bottom() - self._scale.place(upper) * place.height()
-        x = place.left() + np.arange(left, right + 1) / len(layers) * place.width()
-        steps = np.repeat(x, 2)[1:-1]
-        around, below = np.append(steps, steps[::-1]), np.full(len(steps), place.bottom())
-        painter.setPen(Qt.PenStyle.NoPen)
-        for layer, name in enumerate(CATEGORIES):
-            above = np.repeat(y[:, layer], 2)
-            if np.array_equal(above, below):
-                continue
-            for brush in (QBrush(theme().color(name)), theme().hatch_brush(name)):
-                painter.setBrush(brush)
-                painter.drawPolygon(polyline(around, np.append(above, below[::-1])))
-            below = above
-
-
 class CostItems:
     """The items of the cost plot."""
 
     def __init__(self, plot: TimePlot) -> None:
         self.model: CostModel | None = None
         self._grid = Levels(plot)
-        self.stack = Stack(plot)
+        self.stack = Stack(plot, CATEGORIES)
         self.p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
 
@@ -120,7 +70,7 @@ class CostItems:
         self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
         self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
-        self.stack.show_model(model)
+        self.stack.show_layers(model.mean_ms, model.scale, model.first_s, model.last_s)
 
     def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
         """One point in the middle of each block: columns of a block have the same value. No line along the top edge."""

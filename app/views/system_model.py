@@ -95,7 +95,7 @@ def system_model(
     over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
     panels = []
     for names in _lanes(session):
-        found = [(name, _held_once(session, name, end)) for name in names]
+        found = [(name, held_once(session, name, end)) for name in names]
         curves = tuple(_curve(session, name, one, edges, over[:2]) for name, one in found if one is not None)
         if curves:
             panels.append(Panel(curves, _scale(curves, before)))
@@ -166,7 +166,7 @@ _known: WeakKeyDictionary[Session, dict[str, tuple[object, Held | None]]] = Weak
 """By name, what was recorded when it was worked out, and what came of it: an hour has tens of thousands of readings."""
 
 
-def _held_once(session: Session, name: str, end: int) -> Held | None:
+def held_once(session: Session, name: str, end: int) -> Held | None:
     """`_held`, worked out again only when something has been recorded since."""
     readings = sum(len(session.samples(each)[0]) for each in session.sample_names)
     state = session.generation, len(session.spans), readings, end, cores(session)
