@@ -13,7 +13,7 @@ Nothing here measures; a session is only read. docs/python.md has a tour, docs/s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -181,9 +181,15 @@ class Recording:
         table["lane"] = table["lane"].map({n: lane.name for n, lane in self.session.lanes.items()})
         return table
 
-    def report(self) -> Tree:
-        """The JSON object of `asrscope report` for this session."""
+    def report(self, select: Sequence[str] = ()) -> Tree:
+        """The JSON object of `asrscope report` for this session; `select`: of what, as its `--select` takes it.
+
+        Raises:
+            BadInput: with one sentence, when something selected is not in the session.
+        """
         from app.export.details import details
         from app.model.report import report
+        from app.pictures.extent import selected_of
 
-        return report(self.session, self._track) | details(self.session, self._track)
+        selected = selected_of(select, self.session, self.frames)
+        return report(self.session, self._track, selected) | details(self.session, self._track, selected.frames)

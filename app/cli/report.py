@@ -3,11 +3,12 @@
 asrscope report run.asrs
 asrscope report before.asrs after.asrs
 asrscope report run.asrs --json
+asrscope report run.asrs --select 10..20
 
 Markdown on standard output: result, categories, stages with verdicts, percentiles, slowest frames with their words,
 confused words, settings. Lists that are cut say of how many. `--json` has the keys of `show` for each session under
 `sessions`, with `percentiles`, `slowest_frames`, `slowest_words` and `confusions` (pairs with their count, seconds of
-processing and first time), and those of `compare` under `comparison`.
+processing and first time), and those of `compare` under `comparison`. `--select` is that of `show`, for one session.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import argparse
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from app.cli import _output, compare
+from app.cli import _output, _select, compare
+from profiler.errors import BadInput
 
 if TYPE_CHECKING:
     from app.model.report import Tree
@@ -26,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("other", metavar="SESSION", nargs="?", help="a session that it is compared with")
+    _select.add_argument(parser)
     _output.json_flag(parser)
 
 
@@ -35,15 +38,19 @@ def run(arguments: argparse.Namespace) -> int:
     from app.export import markdown
     from profiler.session.reader import Session
 
+    if arguments.select and arguments.other is not None:
+        raise BadInput("--select is of one session; a comparison of two is of whole utterances.")
     with ExitStack() as stack:
         names = [name for name in (arguments.session, arguments.other) if name is not None]
         sessions = [stack.enter_context(closing(Session.open(name))) for name in names]
         comparison = compare.report(*sessions, frames=arguments.json) if len(sessions) == 2 else None
         if arguments.json:
-            trees = [Recording(session).report() for session in sessions]
+            trees = [Recording(session).report(arguments.select or ()) for session in sessions]
             _output.print_json({"schema": 1, "sessions": trees, "comparison": comparison})
             return 0
-        lines = [line for session in sessions for line in [*markdown.lines(session), ""]]
+        chosen = [_select.selected(arguments, session) for session in sessions]
+        pages = (markdown.lines(*one) for one in zip(sessions, chosen, strict=True))
+        lines = [line for page in pages for line in [*page, ""]]
     if comparison is not None:
         lines = [*_comparison(comparison), "", *lines]
     print(_output.page(lines).rstrip())

@@ -2,6 +2,10 @@
 
 asrscope show run.asrs
 asrscope show run.asrs --json
+asrscope show run.asrs --select 10..20 --select scoring
+
+`--select` takes a stretch of time, an utterance or a bookmark, whose figures are shown, and a stage or a group, whose
+rows are shown. The key `selection` of the JSON object says which.
 
 Two keys of the JSON object say what the run took of the machine; what was not measured is null:
 
@@ -16,13 +20,14 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from app.cli import _output, _report
+from app.cli import _output, _report, _select
 from app.model.report import report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
+    _select.add_argument(parser)
     _output.json_flag(parser)
 
 
@@ -32,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     with closing(Session.open(arguments.session)) as session:
-        tree = report(session)
+        tree = report(session, selected=_select.selected(arguments, session))
         run_of = record.read(session.meta)
     if run_of is not None:
         tree["lab"] = record.row(run_of)

@@ -21,14 +21,19 @@ ROWS: Final = 10
 """Frames, words and pairs of words that a report lists; it says of how many."""
 
 
-def details(session: Session, track: CostTrack) -> Tree:
-    """`percentiles`, `slowest_frames`, `slowest_words` and `confusions` of a whole session; `track`: up to date."""
+def details(session: Session, track: CostTrack, selected: tuple[int, int] | None = None) -> Tree:
+    """`percentiles`, `slowest_frames`, `slowest_words` and `confusions`; `track`: up to date.
+
+    `selected`: frames [first, last) that they are of; all if None.
+    """
     from app.model.statistics import QUANTILES, WHOLE, stage_names, statistics, word_at
     from app.views.confusions_model import confusions
     from app.views.word_costs_model import TOKENS, word_costs
 
     frames = int(track.n_frames)
-    every = (statistics(session, track, name, 0, frames) for name in stage_names(session, track))
+    first, last = selected or (0, frames)
+    last = min(last, frames)
+    every = (statistics(session, track, name, first, last) for name in stage_names(session, track))
     known = [one for one in every if one is not None]
     tokens = track.work_rows.get(TOKENS)
     slowest = [
@@ -50,7 +55,7 @@ def details(session: Session, track: CostTrack) -> Tree:
             for one in known
         ],
         "slowest_frames": {
-            "of": frames,
+            "of": last - first,
             "rows": [
                 {
                     "frame": frame,
@@ -62,8 +67,8 @@ def details(session: Session, track: CostTrack) -> Tree:
                 for frame, ms in slowest[:ROWS]
             ],
         },
-        "slowest_words": slowest_words(word_costs(session, track, frames)[0], ROWS),
-        "confusions": most_confused(confusions(session, track, frames)[0], ROWS),
+        "slowest_words": slowest_words(word_costs(session, track, frames, selected)[0], ROWS),
+        "confusions": most_confused(confusions(session, track, frames, selected)[0], ROWS),
     }
 
 

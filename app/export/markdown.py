@@ -19,7 +19,7 @@ from profiler.export import Format, write_text
 from profiler.plain import clock, one_line, printable
 
 if TYPE_CHECKING:
-    from app.model.report import Tree
+    from app.model.report import Selected, Tree
     from profiler.session.reader import Session
 
 
@@ -96,17 +96,18 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
     write_text(session, path, lambda file: file.writelines(f"{line}\n" for line in lines(session)))
 
 
-def lines(session: Session) -> list[str]:
-    """The report, without ends of lines."""
+def lines(session: Session, selected: Selected | None = None) -> list[str]:
+    """The report, without ends of lines; `selected`: what of the session it is of."""
     from app.model import report_lines, session_facts
-    from app.model.report import report
+    from app.model.report import ALL, report
     from app.pictures.request import OUT
     from pipelines.labs import record
     from profiler.analysis.track import CostTrack
 
     track = CostTrack()
     track.update(session)
-    tree, run = report(session, track), record.read(session.meta)
+    selected = selected or ALL
+    tree, run = report(session, track, selected), record.read(session.meta)
     found = [f"# {escaped(session.path.name)}", ""]
     found += table(("session", "as recorded"), session_facts.origin(session, run))
     if run is not None:
@@ -119,13 +120,20 @@ def lines(session: Session) -> list[str]:
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
     if decoded:
-        found += _distribution(details(session, track))
+        found += _distribution(details(session, track, selected.frames))
     found += _section("Notes", bullets(_notes(session, tree)))
     if words := session_facts.command(session, run):
         found += _section("To record it again", code(shlex.join(words)))
         if len(session.configs) > 1:
             found += ["", escaped(CHANGED)]
     this = ["asrscope", "export", session.path.name, f"--{FORMAT.option}", OUT]
+    if selected != ALL:
+        this = [
+            "asrscope",
+            "report",
+            session.path.name,
+            *(word for name in selected.names for word in ("--select", name)),
+        ]
     return found + _section("To make this report again", code(shlex.join(this)))
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory
+from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pipelines.audio.word_errors import ErrorCount
     from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
     from profiler.analysis.parts import Parts
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
 Tree = dict[str, Any]  # A report: JSON values by key
@@ -22,8 +24,24 @@ ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
 
 
-def report(session: Session, track: CostTrack | None = None) -> Tree:
-    """The JSON object of `run` and `show` for an open session; `track`: up to date, where there is one."""
+class Selected(NamedTuple):
+    """Frames [first, last) that a report is of (None: all), the stage or group whose rows it has (None: all), and what
+    was asked for.
+    """
+
+    frames: tuple[int, int] | None = None
+    stage: str | None = None
+    names: tuple[str, ...] = ()
+
+
+ALL: Final = Selected()
+
+
+def report(session: Session, track: CostTrack | None = None, selected: Selected = ALL) -> Tree:
+    """The JSON object of `run` and `show` for an open session; `track`: up to date, where there is one.
+
+    Of selected frames, what is known of the whole run alone is None or empty.
+    """
     from pipelines.audio.word_errors import total_of, transcribed
     from profiler import counting
     from profiler.analysis import device
@@ -34,10 +52,19 @@ def report(session: Session, track: CostTrack | None = None) -> Tree:
     if track is None:
         track = CostTrack()
         track.update(session)
-    parts = breakdown(session, track=track)
-    waits = latency.of_session(session, track)
-    counted = counting.by_stage(session)
-    utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances]
+    frames, stage, _ = selected
+    first, last = frames or (0, int(track.n_frames))
+    last = min(last, int(track.n_frames))
+    parts = breakdown(session, track=track) if frames is None else breakdown(session, first, last, track)
+    waits = latency.of_session(session, track, last)
+    counted = counting.by_stage(session) if frames is None else {}
+    within = [u for u in session.utterances if frames is None or (u.first_frame < last and u.end_frame > first)]
+    utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in within]
+    errors = total_of(errors for _, _, errors in _by_settings(session, session.utterances))
+    if frames is not None:
+        from app.model.alignment import errors_within
+
+        errors = errors_within((u for u in within if u.done), *frames)
     return {
         "schema": 1,
         "session": str(session.path),
@@ -49,19 +76,24 @@ def report(session: Session, track: CostTrack | None = None) -> Tree:
         "idle_s": parts.idle_ns / 1e9,
         "rtf": parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
-        "memory": memory.memory(session),
-        "cost": memory.cost(session),
-        "shares": shares(session, track),
-        **words(total_of(errors for _, _, errors in _by_settings(session))),
-        "transcribed": transcribed(session.utterances)._asdict(),
+        "selection": _selection(selected),
+        "memory": memory.memory(session) if frames is None else None,
+        "cost": memory.cost(session) if frames is None else None,
+        "shares": shares(session, track, first, last),
+        **words(errors),
+        "transcribed": transcribed(within)._asdict(),
         "notes": session.meta.get("notes") or [],
         "utterances": utterances,
-        "configurations": configurations(session),
+        "configurations": configurations(session, within),
         "categories": _categories(parts),
         "parts": {group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")},
-        "stages": [_stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages],
+        "stages": [
+            _stage(row) | _counters(counted.get((row.name, row.lane)))
+            for row in parts.stages
+            if stage in (None, row.name, row.group)
+        ],
         "counters": _about_counters(session),
-        "transfers": [_transfer(row) for row in device.transfers(session)],
+        "transfers": [_transfer(row) for row in device.transfers(session, first, frames and last)],
         "recorder": parts.recorder.as_dict(),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
@@ -71,15 +103,23 @@ def report(session: Session, track: CostTrack | None = None) -> Tree:
     }
 
 
-def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
-    """How much was scored: shares of all senones of all frames, and of the frames."""
+def _selection(selected: Selected) -> dict[str, Any] | None:
+    frames, stage, names = selected
+    if selected == ALL:
+        return None
+    first, last = (None, None) if frames is None else (frames[0] * FRAME_S, frames[1] * FRAME_S)
+    return {"select": list(names), "first_s": first, "last_s": last, "stage": stage}
+
+
+def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[str, float | None]:
+    """How much was scored in frames [first, last): shares of all senones of all frames, and of the frames."""
     about = session.meta.get("scoring")
     senones = about.get("senones") if isinstance(about, dict) else None
-    frames, counts = track.n_frames, track.work_rows
+    frames, counts = last - first, track.work_rows
     all_senones = frames * senones if isinstance(senones, int) else 0
 
     def share(name: str, whole: int) -> float | None:
-        return counts[name].total(0, frames) / whole if whole and name in counts else None
+        return counts[name].total(first, last) / whole if whole and name in counts else None
 
     return {
         "senones_scored": share("scoring senones", all_senones),
@@ -114,11 +154,11 @@ def words(count: ErrorCount | None) -> dict[str, Any]:
     return {"wer": count.rate, "wer_errors": count.errors, "wer_words": count.words}
 
 
-def configurations(session: Session) -> list[dict[str, Any]]:
-    """Every configuration of the session: its epochs, what differs from the first one, and its word errors."""
+def configurations(session: Session, utterances: Iterable[Utterance]) -> list[dict[str, Any]]:
+    """Every configuration of the session: its epochs, what differs from the first one, and errors in utterances."""
     from app.model.configurations import differing
 
-    found = _by_settings(session)
+    found = _by_settings(session, utterances)
     return [
         {
             "epochs": sorted(epochs),
@@ -129,17 +169,19 @@ def configurations(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _by_settings(session: Session) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
+def _by_settings(
+    session: Session, utterances: Iterable[Utterance]
+) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
     """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
     from app.model.configurations import Configurations, turns_within
     from pipelines.audio.word_errors import word_errors
 
-    turns = turns_within(session)
+    turns, utterances = turns_within(session), list(utterances)
     return [
         (
             epochs,
             settings,
-            word_errors(u for u in session.utterances if (epochs - turns).issuperset(u.epochs)),
+            word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs)),
         )
         for epochs, settings in Configurations().all(session)
     ]

@@ -9,7 +9,7 @@ from app.model import latency, memory
 from app.model.figures import rtf_text
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.plain import counted, one_line
+from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
     from app.model.report import Tree
@@ -37,7 +37,7 @@ def headline(tree: Tree) -> list[str]:
         f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {rtf_text(tree['rtf'])}"
         f" (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
     ]
-    lines += problem(tree)
+    lines = [*selection(tree), *lines, *problem(tree)]
     if tree["wer"] is not None:
         lines.append(
             f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
@@ -52,6 +52,17 @@ def headline(tree: Tree) -> list[str]:
     if done:
         lines.append(", ".join(done))
     return lines
+
+
+def selection(tree: Tree) -> list[str]:
+    """What the report is of, where something is selected."""
+    found = tree.get("selection")
+    if found is None:
+        return []
+    names = one_line(", ".join(found["select"]))
+    if found["first_s"] is None:
+        return [f"stages: {names}; all else is of the whole run"]
+    return [f"selection: {clock(found['first_s'], 2)} to {clock(found['last_s'], 2)} ({names})"]
 
 
 def problem(tree: Tree) -> list[str]:

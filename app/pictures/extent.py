@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.model import bookmarks
+from app.model.report import Selected
 from app.pictures.request import (
     PictureError,
     PictureRequest,
@@ -22,7 +22,10 @@ from profiler.frames import FRAME_S
 from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.model.playhead import Snapshot
+    from profiler.session.reader import Session
 
 MAX_NAMED = 12
 """Names listed in a sentence about an unknown one."""
@@ -95,14 +98,7 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
             )
         if wanted.range_s is not None and not first < cursor <= last:
             raise PictureError(f"--at {seconds_text(wanted.at_s)} is not within --range {range_text(wanted.range_s)}.")
-    selected, names, stage = None, [], None
-    for what in wanted.select:
-        found = _selected(what, snapshot, frames)
-        if isinstance(found, str):
-            stage = found
-        else:
-            selected = found
-        names.append(one_line(what))
+    selected, stage, names = selected_of(wanted.select, snapshot.session, frames)
     if selected is not None and selected[0] >= cursor:
         raise PictureError(
             f"--select {names[-1]} begins after the cursor, which is at {seconds_text(cursor * FRAME_S)} s."
@@ -112,6 +108,21 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
         over = selected or (first, min(last, cursor))
         counted = f"{clock(over[0] * FRAME_S, 1)} – {clock(min(over[1], cursor) * FRAME_S, 1)}"
     return Extent(first, last, cursor, frames, selected, counted, ", ".join(names), stage)
+
+
+def selected_of(select: Sequence[str], session: Session, frames: int) -> Selected:
+    """Find what is selected in a session of so many frames: of several stretches or stages the last one.
+
+    PictureError for what is not there.
+    """
+    selected, stage = None, None
+    for what in select:
+        found = _selected(what, session, frames)
+        if isinstance(found, str):
+            stage = found
+        else:
+            selected = found
+    return Selected(selected, stage, tuple(one_line(what) for what in select))
 
 
 def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
@@ -125,11 +136,10 @@ def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
     return first, last
 
 
-def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | str:
+def _selected(what: str, session: Session, frames: int) -> tuple[int, int] | str:
     """Frames of a stretch of time, of an utterance or of a bookmark, or the name of a stage or group."""
     if is_range(what):
         return _stretch(read_range(what, "--select"), frames, "--select")
-    session = snapshot.session
     for utterance in session.utterances:
         if utterance.name == what:
             return utterance.first_frame, utterance.first_frame + utterance.n_frames
@@ -137,6 +147,8 @@ def _selected(what: str, snapshot: Snapshot, frames: int) -> tuple[int, int] | s
     groups = {OVERHEAD, BETWEEN, *(stage.group for stage in session.stages.values())}
     if what in groups or what in stages:
         return what
+    from app.model import bookmarks  # it loads Qt, which a report needs for nothing else
+
     try:
         noted = {one.note: one.frames for one in bookmarks.read(session)}
     except InputError as error:
