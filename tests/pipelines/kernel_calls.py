@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 from kernel_plays import LAYERS, blocks, play, weights
 from numba import njit
-from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
@@ -260,11 +259,16 @@ def stored_poison(code: str) -> list[str]:
 
 
 def made_up(kernel: Dispatcher) -> str:
-    """What `kernel` stores that nothing computes, by the code that other processes load; "" where nothing is wrong."""
-    found = []
-    for signature, code in kernel.inspect_llvm().items():
-        if "define " not in code:
-            return f"{signature}: from a cache, which does not tell its code"
+    """What `kernel` stores that nothing computes, by the code that other processes load; "" where nothing is wrong.
+
+    One that was loaded as a part of its caller is in the cache by itself too.
+    """
+    for signature, *_ in kernel._cache._cache_file._load_index():
+        kernel.compile(signature)
+    found = [] if kernel.overloads else ["not compiled"]
+    for signature, made in kernel.overloads.items():
+        code = str(made.library._get_module_for_linking())
+        assert "define " in code, signature
         found += [f"{signature}: {line}" for line in stored_poison(code)]
     return "; ".join(found)
 
@@ -274,9 +278,6 @@ def main(*words: str) -> None:
     if words[0] == "plant":
         replay("one_row_too_many", one_row_too_many, (np.ones(32, np.float32), np.ones(1, "f")))
         return
-    for kernel in kernels().values():
-        # One that comes from a cache does not tell its code.
-        kernel._cache = NullCache()
     with written_down() as calls:
         play()
     _write(words[-1], calls)

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pa
 
 
 def child(folder: Path, *what: str) -> subprocess.CompletedProcess[str]:
-    """Run `kernel_calls`, with caches of its own so that nothing is found made."""
+    """Run `kernel_calls`, with a cache of its own for models; the kernels that it compiles serve all tests."""
     made = environment({"ASRSCOPE_CACHE": str(folder)})
     made["PYTHONPATH"] = f"{ROOT}:{HERE}"
     command = python(str(HERE / "kernel_calls.py"), *what)
