@@ -43,6 +43,9 @@ COLORS: Final = {
 HEIGHT: Final = 250
 """Pixels that a picture needs: the ticks have room with the legend in four lines."""
 
+LEAST: Final = 5e4
+"""Bytes from which the legend has a figure: less would be 0.0 MB."""
+
 TABLE_ROWS: Final = 200
 """Rows of the table twin: stretches of the visible range."""
 
@@ -67,8 +70,8 @@ class MemoryUseView(ChartView[MemoryUseModel]):
 
     def _titles(self, used: Mapping[str, float]) -> dict[str, str]:
         """The legend, with the bytes of the components that have any."""
-        known = {name: f" {size(used[name])}" if used.get(name) else "" for name in COMPONENTS}
-        return {COLORS[name]: self.tr(TITLES[name]) + known[name] for name in COMPONENTS}
+        figures = {name: f" {size(used[name])}" for name in COMPONENTS if used.get(name, 0.0) >= LEAST}
+        return {COLORS[name]: self.tr(TITLES[name]) + figures.get(name, "") for name in COMPONENTS}
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> MemoryUseModel:
         """Return the memory under each pixel column."""

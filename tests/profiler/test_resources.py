@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,3 +136,20 @@ def test_the_power_of_the_idle_machine(tmp_path: Any, monkeypatch: pytest.Monkey
 def test_a_machine_without_packages_is_not_waited_for(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rapl.time, "sleep", lambda _: pytest.fail("it waits"))
     assert rapl.idle(tmp_path / "none").keys() == {"text"}
+
+
+def test_energy_is_that_of_perf() -> None:
+    here, reason = rapl.probe()
+    if not here:
+        pytest.skip(reason)
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed")
+    packages = {n: read for n, read in rapl.readings().items() if re.fullmatch(r"energy package-\d+", n)}
+    before = sum(sum(read().values()) for read in packages.values())
+    command = ["perf", "stat", "--all-cpus", "--field-separator", ",", "--event", "power/energy-pkg/", "sleep", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    joules = sum(sum(read().values()) for read in packages.values()) - before
+    if done.returncode or "not s" in done.stderr:
+        pytest.skip(f"perf does not count energy here: {done.stderr.strip()[:200]}")
+    counted = sum(float(line.split(",")[0]) for line in done.stderr.splitlines() if "energy-pkg" in line)
+    assert joules == pytest.approx(counted, rel=0.05)
