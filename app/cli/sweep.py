@@ -1,0 +1,242 @@
+"""Try settings one after the other, and find which are best: the Pareto front of time, word errors, memory and latency.
+
+    asrscope sweep --over search.beam=8..14 --over block=8,16,32
+    asrscope sweep --preset dnn --over dnn.net=base,small --over frames.skip=1..3 --constraint 'wer<=0.2' --trials 30
+    asrscope sweep --over search.beam=8..14 --audio corpus/ --transcripts corpus/transcripts.tsv --out beams --json
+    asrscope sweep --over search.beam=8..14 --server ~/hq --parallel 4 --out beams
+
+Optuna's sampler chooses the settings; if all combinations fit into --trials, each is tried once. A trial is an
+`asrscope run` between two runs of the reference (preset and --set), and its times are ratios to these. A trial whose
+reference drifts is repeated. What may be on the front is compared with the reference in turns, like `asrscope ab`,
+which gives the intervals.
+
+--out names a folder, the study: sessions, and Optuna's journal. The same command with the same --out goes on after a
+stop. --server runs the trials on the workers of a running HyperQueue server, which see this folder and this program
+under the same paths; each trial has its worker alone. Needs the extra `sweep`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli import _output, _pipeline
+from app.model.report import Tree
+from app.model.report_lines import number
+from pipelines import config as settings
+from pipelines.config.presets import Preset
+from profiler.errors import BadInput, Cancelled
+
+if TYPE_CHECKING:
+    from pipelines.experiments.sweep.folder import Sweep
+    from pipelines.experiments.sweep.home import Engine
+    from pipelines.experiments.sweep.study import Study, Trial
+
+REPEATS = 5  # One to warm up, and four whose differences are the noise
+TRIALS = 24
+PARALLEL = 2
+MOST_TRIALS = 10_000
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _pipeline.add_arguments(parser)
+    parser.set_defaults(repeat=REPEATS)
+    help = "a setting to vary: values, or a range of numbers; can be repeated"
+    _output.repeatable(parser, "--over", "KEY=a,b,c|KEY=lo..hi", help)
+    parser.add_argument(
+        "--trials",
+        metavar="N",
+        type=_output.whole_number(1, MOST_TRIALS),
+        default=TRIALS,
+        help=f"how many settings to try (default: {TRIALS})",
+    )
+    parser.add_argument(
+        "--objectives",
+        metavar="NAMES",
+        default="rtf,wer",
+        help="what is to be low, of rtf, wer, memory, latency (default: rtf,wer)",
+    )
+    help = "what a trial on the front must hold: seconds, bytes or a share; can be repeated"
+    _output.repeatable(parser, "--constraint", "NAME<=NUMBER", help)
+    parser.add_argument("--server", metavar="DIR", help="the folder of a running HyperQueue server")
+    parser.add_argument(
+        "--parallel",
+        metavar="N",
+        type=_output.whole_number(1, 1000),
+        default=PARALLEL,
+        help=f"with --server: how many trials are there at once (default: {PARALLEL})",
+    )
+    parser.add_argument("--out", metavar="STUDY", help="folder of the study; an earlier one is gone on with")
+    _output.json_flag(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Try, confirm and report."""
+    sweep = _sweep(arguments)
+    from pipelines.experiments.sweep.folder import opened
+    from pipelines.experiments.sweep.study import Study, plan_grid
+    from profiler.files.paths import new_session_path
+    from profiler.process import signals
+
+    stopped: list[bool] = []
+    named = Path(arguments.out) if arguments.out is not None else new_session_path("sweep").with_suffix(".sweep")
+    folder = named.absolute()
+    with _output.Progress() as progress, signals.stopping(lambda: stopped.append(True)) as stop:
+        engine = _engine(arguments)
+        with opened(folder, sweep) as storage:
+            study = Study(folder, sweep, storage)
+            wanted = plan_grid(study, arguments.trials)
+            try:
+                study.run(engine, wanted, progress, lambda: bool(stopped))
+                status = 0
+            except Cancelled:
+                status = 128 + (stop.number or signal.SIGINT)
+            tree = _report(study)
+    _output.print_report(tree, arguments.json, as_text)
+    if status:
+        _output.complain("stopped; the same command with --out goes on with the study.")
+    return status
+
+
+def _sweep(arguments: argparse.Namespace) -> Sweep:
+    """What the arguments say. BadInput where they do not fit."""
+    from pipelines.experiments.sweep import space
+
+    axes = space.parse_axes(arguments.over)
+    objectives = space.parse_objectives(arguments.objectives)
+    constraints = tuple(space.parse_constraint(text) for text in arguments.constraint)
+    if _pipeline.STANDARD_INPUT in arguments.audio:
+        raise BadInput("--audio - can be read once, and a sweep decodes it in every trial; name a file.")
+    if arguments.server is not None and (timed := [c.name for c in constraints if c.name in space.TIMES]):
+        raise BadInput(f"--constraint {timed[0]}: a time on one worker says nothing about another; leave out --server.")
+    preset = _pipeline.preset(arguments)
+    for key, wanted in (("loop", False), ("pace", 0.0)):
+        if settings.get(preset.config, key) != wanted:
+            raise BadInput(f"A sweep needs runs that end, as fast as possible: {key} must be {wanted!s}.".lower())
+    request = _pipeline.request(arguments, preset)
+    items = tuple(request.playlist.items)
+    if "wer" in (*objectives, *(c.name for c in constraints)) and not any(item.reference for item in items):
+        raise BadInput("Word errors need --transcripts; without them give --objectives rtf.")
+    from pipelines.experiments.sweep.folder import Sweep
+    from profiler.process import children
+
+    return Sweep(
+        reference=preset.config,
+        axes=axes,
+        objectives=objectives,
+        constraints=constraints,
+        items=items,
+        program=tuple(children.python("-m", "app.cli.main")),
+        words=tuple(_words(arguments, preset)),
+        repeat=arguments.repeat,
+    )
+
+
+def _words(arguments: argparse.Namespace, preset: Preset) -> list[str]:
+    """The arguments of `asrscope run` for the reference, with absolute paths."""
+    words: list[str] = []
+    if arguments.config is not None:
+        words += ["--config", str(Path(arguments.config).absolute())]
+    else:
+        words += ["--preset", preset.name]
+    for text in arguments.set:
+        words += ["--set", text]
+    if arguments.audio:
+        words += ["--audio", *(str(Path(name).absolute()) for name in arguments.audio)]
+    if arguments.transcripts is not None:
+        words += ["--transcripts", str(Path(arguments.transcripts).absolute())]
+    return words
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    """Where the trials run."""
+    if arguments.server is not None:
+        from pipelines.experiments.sweep.cluster import Cluster
+
+        return Cluster(Path(arguments.server).absolute(), arguments.parallel)
+    from pipelines.experiments.sweep.home import Home
+
+    return Home()
+
+
+def _report(study: Study) -> Tree:
+    from pipelines.experiments.sweep.judge import Confirmed, Failed
+
+    touching = study.touching()
+    front = []
+    for point in study.front():
+        outcome = study.confirmations.get(point.trial)
+        confirmed = outcome if isinstance(outcome, Confirmed) else None
+        front.append(
+            {
+                "trial": point.trial,
+                "rtf_ratio": confirmed.ratio if confirmed else None,
+                "rtf_ratio_ci95": list(confirmed.ci95) if confirmed else None,
+                "touches": touching[point.trial],
+                "why": outcome.why if isinstance(outcome, Failed) else None,
+            }
+        )
+    return {
+        "schema": 1,
+        "study": str(study.folder),
+        "objectives": list(study.sweep.objectives),
+        "constraints": [f"{c.name}<={c.limit:g}" for c in study.sweep.constraints],
+        "unfinished": study.unfinished(),
+        "trials": [_row(trial) for trial in study.trials()],
+        "front": front,
+        "importance": study.importance(),
+    }
+
+
+def _row(trial: Trial) -> Tree:
+    keys = ("rtf", "rtf_ratio", "wer", "memory_bytes", "latency_s", "latency_ratio", "session", "host")
+    return {
+        "id": trial.number,
+        "state": trial.state,
+        "settings": trial.chosen,
+        **{key: None if trial.figures is None else getattr(trial.figures, key) for key in keys},
+        "why": trial.why,
+    }
+
+
+def as_text(tree: Tree) -> str:
+    """The report as text."""
+    rows = {row["id"]: row for row in tree["trials"]}
+    states = [row["state"] for row in tree["trials"]]
+    ended = ", ".join(f"{states.count(state)} {state}" for state in ("done", "failed", "rejected") if state in states)
+    lines = [f"{len(rows)} trials{ended and ': ' + ended}", "", *_front_lines(tree, rows)]
+    lines += [f"trial {row['id']}: {row['state']}. {row['why']}" for row in tree["trials"] if row["why"]]
+    for name, shares in tree["importance"].items():
+        shown = ", ".join(f"{key} {share:.0%}" for key, share in shares.items())
+        lines.append(f"What decides about {name}: {shown}")
+    lines += ["", f"study: {tree['study']}"]
+    return _output.page(lines)
+
+
+def _front_lines(tree: Tree, rows: dict[int, Tree]) -> Sequence[str]:
+    if not tree["front"]:
+        return ["No trial is on the front.", ""]
+    lines = [f"{'trial':>5}  {'time / reference':>24}  {'WER':>6}  {'memory':>8}  {'latency':>8}  settings"]
+    for point in tree["front"]:
+        row = rows[point["trial"]]
+        ratio = number(row["rtf_ratio"], ".3f")
+        if point["rtf_ratio_ci95"]:
+            ratio = "{:.3f} ({:.3f}…{:.3f})".format(point["rtf_ratio"], *point["rtf_ratio_ci95"])
+        memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6
+        latency = None if row["latency_s"] is None else row["latency_s"] * 1e3
+        chosen = "  ".join(f"{key}={settings.value_text(value)}" for key, value in row["settings"].items())
+        lines.append(
+            f"{row['id']:5}  {ratio:>24}  {number(row['wer'], '.1%'):>6}  {number(memory, '.0f'):>5} MB  "
+            f"{number(latency, '.0f'):>5} ms  {chosen}"
+        )
+    for point in tree["front"]:
+        if point["touches"]:
+            others = " and ".join(map(str, point["touches"]))
+            lines.append(f"The interval of trial {point['trial']} touches that of {others}: their order is undecided.")
+        if point["why"]:
+            lines.append(f"Trial {point['trial']} is not confirmed: {point['why']}")
+    return [*lines, ""]

@@ -1,0 +1,219 @@
+"""What a trial has shown: its figures as ratios to the reference, or why there are none.
+
+A trial runs between two runs of the reference. If these differ by more than their noise, the machine has changed in
+between, and the trial is to be repeated. Times of different hosts are never compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from pipelines.experiments.sweep import trial
+from profiler.analysis.comparison.statistics import apart, undisturbed
+from profiler.errors import BadInput
+from profiler.plain import one_line
+from profiler.process import children
+
+BEFORE, TRIED, AFTER = "before", "trial", "after"
+AB: Final = "ab"
+
+DRIFT_FLOOR: Final = 0.03
+"""Differences of the reference up to this are no drift: two processes differ so much on an idle machine."""
+
+MOST_MARGIN: Final = 0.9
+
+
+class _Utterance(msgspec.Struct, frozen=True):
+    id: str
+    hypothesis: str
+    wall_s: float | None
+
+
+class _Latency(msgspec.Struct, frozen=True):
+    total_s: float | None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Of the JSON of `asrscope run` what a sweep reads."""
+
+    rtf: float
+    audio_s: float
+    wer: float | None
+    latency: _Latency | None
+    memory: _Memory | None
+    utterances: list[_Utterance]
+
+    def passes(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """Seconds by pass and utterance [passes, utterances], the first pass (warm-up) left out if there are more."""
+        rows: dict[str, list[float]] = {}
+        for utterance in self.utterances:
+            rows.setdefault(utterance.id, []).append(utterance.wall_s or math.nan)
+        times = np.array(list(rows.values()), np.float64).T
+        return times[1:] if len(times) > 1 else times
+
+    def seconds(self) -> float:
+        """Time of one pass by its undisturbed repeats."""
+        return float(undisturbed(self.passes()).sum())
+
+    def words(self) -> dict[str, str]:
+        """What was recognised, by utterance; repeats of it are the same unless the settings depend on time."""
+        return {utterance.id: utterance.hypothesis for utterance in self.utterances}
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    peak_bytes: float | None
+
+
+class _Overall(msgspec.Struct, frozen=True):
+    ratio: float | None
+    ci95: tuple[float, float] | None
+
+
+class _Errors(msgspec.Struct, frozen=True):
+    a: float | None
+    b: float | None
+
+
+class _Comparison(msgspec.Struct, frozen=True):
+    """Of the JSON of `asrscope ab` what a sweep reads."""
+
+    overall: _Overall
+    wer: _Errors
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What a trial has shown. `margin`: by which share the ratios may be too high or too low, after the reference."""
+
+    host: str
+    session: str
+    rtf: float
+    rtf_ratio: float
+    wer: float | None
+    memory_bytes: float | None
+    latency_s: float | None
+    latency_ratio: float | None
+    margin: float
+
+    def objective(self, name: str) -> float | None:
+        """The value that is minimised: times as ratios to the reference."""
+        return {
+            "rtf": self.rtf_ratio,
+            "wer": self.wer,
+            "memory": self.memory_bytes,
+            "latency": self.latency_ratio,
+        }[name]
+
+    def measured(self, name: str) -> float | None:
+        """The value that a constraint limits: times in themselves."""
+        return {"rtf": self.rtf, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_s}[name]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There are no figures; `again`: a repeat may give some."""
+
+    why: str
+    again: bool = False
+    drifted: bool = False
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The ratio of a point to the reference, with its 95 % interval, by interleaved repeats."""
+
+    ratio: float
+    ci95: tuple[float, float]
+
+
+def result_of(folder: Path) -> trial.Result | Failed:
+    """The result of the plan of `folder` where all its commands succeeded."""
+    try:
+        result = msgspec.json.decode((folder / trial.RESULT).read_bytes(), type=trial.Result)
+    except (OSError, msgspec.DecodeError):
+        return Failed("The program of the trial was ended before it had a result.", again=True)
+    for name, status in result.statuses.items():
+        if status:
+            lines = (folder / f"{name}.txt").read_text(encoding="utf-8", errors="replace")
+            why = children.last_words(lines, status).removeprefix("asrscope: ").rstrip(".")
+            what = {BEFORE: "The reference", AFTER: "The reference"}.get(name, "The run")
+            # A setting that does not fit will not fit the next time; a signal comes from outside.
+            return Failed(f"{what} failed on {result.host}: {one_line(why)}.", again=status < 0)
+    return result
+
+
+def judged(folder: Path, words: Mapping[str, str] | None) -> Figures | Failed:
+    """The figures of the trial in `folder`; `words`: what the reference recognised in earlier trials."""
+    result = result_of(folder)
+    if isinstance(result, Failed):
+        return result
+    try:
+        before, tried, after = (_report(folder / f"{name}.json") for name in (BEFORE, TRIED, AFTER))
+    except BadInput as problem:
+        return Failed(str(problem))
+    known = before.words() if words is None else words
+    if not before.words() == after.words() == known:
+        return Failed(f"The reference recognised other words on {result.host} than before.")
+    if tried.words().keys() != known.keys():
+        return Failed("The trial decoded other utterances than the reference.")
+    drift = apart(before.passes(), after.passes()).ratio()
+    assert drift is not None  # every utterance took time
+    low, high = (drift.ratio if end is None else end for end in (drift.low, drift.high))
+    if low > 1 + DRIFT_FLOOR or high < 1 - DRIFT_FLOOR:
+        return Failed(
+            f"The reference took {drift.ratio:.2f} times as long after the trial as before on {result.host} "
+            f"({low:.2f} to {high:.2f}).",
+            again=True,
+            drifted=True,
+        )
+    session = folder / f"{TRIED}.asrs"
+    latency = _latency(tried)
+    of_reference = [seconds for report in (before, after) if (seconds := _latency(report)) is not None]
+    return Figures(
+        host=result.host,
+        session=str(session),
+        rtf=tried.rtf,
+        rtf_ratio=tried.seconds() / math.sqrt(before.seconds() * after.seconds()),
+        wer=tried.wer,
+        memory_bytes=None if tried.memory is None else tried.memory.peak_bytes,
+        latency_s=latency,
+        latency_ratio=latency / (sum(of_reference) / 2) if latency is not None and len(of_reference) == 2 else None,
+        margin=min(max(DRIFT_FLOOR, high / drift.ratio - 1), MOST_MARGIN),
+    )
+
+
+def confirmed(folder: Path, wer: float | None) -> Confirmed | Failed:
+    """The interval of the point compared in `folder`; `wer`: that of the trial, which must come out again."""
+    result = result_of(folder)
+    if isinstance(result, Failed):
+        return result
+    try:
+        found = msgspec.json.decode((folder / f"{AB}.json").read_bytes(), type=_Comparison)
+    except (OSError, msgspec.DecodeError) as problem:
+        return Failed(f"The comparison left no result: {one_line(str(problem))}.", again=True)
+    if found.wer.b != wer:
+        return Failed("The repeats recognised other words than the trial.")
+    if found.overall.ratio is None or found.overall.ci95 is None:
+        return Failed("The repeats were too few for an interval.")
+    return Confirmed(found.overall.ratio, found.overall.ci95)
+
+
+def _report(path: Path) -> Report:
+    """The JSON of a run; BadInput where it is none, or an utterance was not decoded."""
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError) as problem:
+        raise BadInput(f"{path.name} is not the report of a run: {one_line(str(problem))}.") from None
+    if not report.utterances or any(not utterance.wall_s for utterance in report.utterances):
+        raise BadInput("An utterance was not decoded to its end.")
+    return report
+
+
+def _latency(report: Report) -> float | None:
+    return None if report.latency is None else report.latency.total_s

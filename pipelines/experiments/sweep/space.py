@@ -1,0 +1,147 @@
+"""What a sweep tries and by what it is judged, as the command line says it: settings, objectives, constraints."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pipelines import config as settings
+from pipelines.config import ConfigError, Value
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+OBJECTIVES: Final = ("rtf", "wer", "memory", "latency")
+"""All are minimised. rtf and latency: ratio to the reference; wer: a share; memory: bytes of resident memory."""
+
+TIMES: Final = ("rtf", "latency")
+"""What depends on the machine, and is compared as ratio alone."""
+
+DIGITS: Final = 4
+"""Significant digits of a value from a range of numbers that are not whole."""
+
+_RANGE: Final = re.compile(r"([^,]+?)\.\.([^,]+)")
+_CONSTRAINT: Final = re.compile(r"\s*(\w+)\s*<=\s*(\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that takes one of some values."""
+
+    key: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A setting that takes any number from `low` to `high`; `whole`: whole numbers alone."""
+
+    key: str
+    low: float
+    high: float
+    whole: bool
+
+
+Axis = Choice | Range
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A trial may be on the front where objective `name` is at most `limit` (seconds, bytes or a share)."""
+
+    name: str
+    limit: float
+
+    def excess(self, value: float) -> float:
+        """How far `value` is above the limit; 0 or below where it holds."""
+        return value - self.limit
+
+
+def parse_over(text: str) -> Axis:
+    """Read `KEY=a,b,c` or `KEY=lo..hi`; BadInput with one sentence otherwise."""
+    key, equals, values = text.partition("=")
+    if not equals or not values.strip():
+        raise ConfigError(
+            f"--over must be KEY=a,b,c or KEY=lo..hi, for example search.beam=8..14, not '{one_line(text)}'."
+        )
+    option = settings.option(key.strip())
+    if option.key in (*settings.COURSE, *settings.SOUND):
+        raise ConfigError(f"--over {option.key}: this setting does not change how speech is decoded.")
+    span = _RANGE.fullmatch(values.strip())
+    if span and option.type in ("int", "float"):
+        low, high = (float(settings.parse_assignment(f"{option.key}={end}", "--over")[1]) for end in span.groups())
+        if not low < high:
+            raise ConfigError(f"--over {one_line(text)} is an empty range; the lower end comes first.")
+        return Range(option.key, low, high, option.type == "int")
+    if span and option.type != "text":
+        raise ConfigError(f"--over {option.key} has no range; list its values, separated by commas.")
+    chosen = [settings.parse_assignment(f"{option.key}={value}", "--over")[1] for value in values.split(",")]
+    distinct = tuple(dict.fromkeys(chosen))
+    if len(distinct) < 2:
+        raise ConfigError(f"--over {one_line(text)} has one value; a sweep needs at least two to choose from.")
+    return Choice(option.key, distinct)
+
+
+def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
+    """Read every --over; BadInput where there is none, or a setting is named twice."""
+    if not texts:
+        raise BadInput("Give --over KEY=a,b,c or --over KEY=lo..hi, otherwise there is nothing to try.")
+    axes = tuple(parse_over(text) for text in texts)
+    keys = [axis.key for axis in axes]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ConfigError(f"--over names {key} twice; give all its values at once.")
+    return axes
+
+
+def parse_objectives(text: str) -> tuple[str, ...]:
+    """Read `rtf,wer`; BadInput for an unknown name or one named twice."""
+    names = tuple(name.strip() for name in text.split(","))
+    if unknown := next((name for name in names if name not in OBJECTIVES), None):
+        raise BadInput(f"--objectives takes {', '.join(OBJECTIVES)}, separated by commas, not '{one_line(unknown)}'.")
+    if len(set(names)) < len(names):
+        raise BadInput(f"--objectives {one_line(text)} names an objective twice.")
+    return names
+
+
+def parse_constraint(text: str) -> Constraint:
+    """Read `wer<=0.2`; BadInput otherwise."""
+    match = _CONSTRAINT.fullmatch(text)
+    try:
+        limit = float(match[2]) if match else math.nan
+    except ValueError:
+        limit = math.nan
+    if match is None or match[1] not in OBJECTIVES or not math.isfinite(limit):
+        raise BadInput(
+            f"--constraint must be NAME<=NUMBER with one of {', '.join(OBJECTIVES)}, for example 'wer<=0.2', "
+            f"not '{one_line(text)}'."
+        )
+    return Constraint(match[1], limit)
+
+
+def size(axes: Sequence[Axis]) -> float:
+    """The number of combinations, infinity where a range is not of whole numbers."""
+    return math.prod(_count(axis) for axis in axes)
+
+
+def _count(axis: Axis) -> float:
+    if isinstance(axis, Choice):
+        return len(axis.values)
+    return axis.high - axis.low + 1 if axis.whole else math.inf
+
+
+def grid(axes: Sequence[Axis]) -> list[dict[str, Value]]:
+    """All combinations of axes of finite `size`."""
+    values = [
+        axis.values if isinstance(axis, Choice) else tuple(range(int(axis.low), int(axis.high) + 1)) for axis in axes
+    ]
+    keys = [axis.key for axis in axes]
+    return [dict(zip(keys, combination, strict=True)) for combination in itertools.product(*values)]
+
+
+def shortened(params: Mapping[str, Value]) -> dict[str, Value]:
+    """The settings of a trial: numbers from a range with few digits, as a person would write them."""
+    return {key: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for key, v in params.items()}

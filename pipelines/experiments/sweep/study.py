@@ -1,0 +1,412 @@
+"""A study: the trials of a sweep in a folder, by Optuna's sampler and in its journal.
+
+    study.json        what is swept, on which sound, by which version
+    journal.log       Optuna's journal: settings, values and state of every trial
+    trials/7-1/       the first attempt of trial 7: the session of the run and of the reference before and after it
+    confirmed/7-1/    trial 7 and the reference in turns
+
+A trial counts once `result.json` is in its folder. What was running when the process ended is run again, the rest is
+read. Only one process works on a study at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from pipelines import config as settings
+from pipelines.config import ConfigError, Value
+from pipelines.experiments.sweep import judge, space, trial
+from pipelines.experiments.sweep.folder import Sweep
+from pipelines.experiments.sweep.front import Point, front, possible, touches
+from pipelines.experiments.sweep.home import Engine
+from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
+from pipelines.experiments.sweep.space import Choice
+from profiler.errors import BadInput
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    import optuna
+
+    from pipelines.run.recogniser import Progress
+
+ATTEMPTS: Final = 3
+"""How often a trial is tried whose reference drifts, or whose process is killed."""
+
+CONFIRM_REPEATS: Final = 10
+"""Enough to find 5 % (tests/bench/ab_validation.py)."""
+
+LEAST_FREE: Final = 100_000_000
+"""Bytes that must be free on the disk of the study for the next trial."""
+
+MOST_COPIES: Final = 50
+"""The sweep ends after that many suggestions in a row that were tried already."""
+
+FIGURES, FAILURE = "figures", "failure"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a trial has no figures; `drifted`: the reference changed in each attempt."""
+
+    why: str
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that has ended. `why`: why it failed or was rejected, or which constraint it violates."""
+
+    number: int
+    chosen: dict[str, Value]
+    state: str
+    figures: Figures | None
+    why: str | None
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be on the front."""
+        return self.figures is not None and self.why is None
+
+
+@dataclass
+class Study:
+    """The study in `folder`, which `storage` was opened from (`folder.opened`)."""
+
+    folder: Path
+    sweep: Sweep
+    storage: optuna.Study
+    confirmations: dict[int, Confirmed | Failed] = field(default_factory=dict)
+
+    def run(self, engine: Engine, wanted: int, progress: Progress, cancelled: Callable[[], bool]) -> None:
+        """Try settings until `wanted` trials have ended, then confirm the front. Raises Cancelled."""
+        try:
+            self._try(engine, wanted, progress, cancelled)
+            self._confirm(engine, progress, cancelled)
+        finally:
+            engine.close()
+
+    def trials(self) -> list[Trial]:
+        """The trials that have ended, without those whose settings were tried before."""
+        found = []
+        for frozen in self.storage.get_trials(deepcopy=False):
+            if not frozen.state.is_finished():
+                continue
+            chosen = space.shortened(frozen.params)
+            if FIGURES in frozen.user_attrs:
+                figures = msgspec.convert(frozen.user_attrs[FIGURES], Figures)
+                found.append(Trial(frozen.number, chosen, "done", figures, self._violation(figures)))
+            elif FAILURE in frozen.user_attrs:
+                failure = msgspec.convert(frozen.user_attrs[FAILURE], Failure)
+                state = "rejected" if failure.drifted else "failed"
+                found.append(Trial(frozen.number, chosen, state, None, failure.why))
+        return found
+
+    def points(self) -> list[Point]:
+        """The trials that may be on the front, confirmed ratios in place of first ones; others carry the noise."""
+        ended = [one for one in self.trials() if one.eligible]
+        found = []
+        for one in ended:
+            assert one.figures is not None
+            confirmed = self.confirmations.get(one.number)
+            values, margins = [], []
+            for name in self.sweep.objectives:
+                value = one.figures.objective(name)
+                assert value is not None
+                known = name == "rtf" and isinstance(confirmed, Confirmed)
+                values.append(confirmed.ratio if known and isinstance(confirmed, Confirmed) else value)
+                margins.append(one.figures.margin if name in space.TIMES and not known else 0.0)
+            found.append(Point(one.number, tuple(values), tuple(margins)))
+        return found
+
+    def front(self) -> list[Point]:
+        """The front of all eligible trials."""
+        return front(self.points())
+
+    def touching(self) -> dict[int, list[int]]:
+        """The neighbours on the front whose intervals touch that of a trial, by number of the trial."""
+        numbers = [point.trial for point in self.front()]
+        found: dict[int, list[int]] = {number: [] for number in numbers}
+        for a, b in itertools.pairwise(numbers):
+            of_a, of_b = self.confirmations.get(a), self.confirmations.get(b)
+            if isinstance(of_a, Confirmed) and isinstance(of_b, Confirmed) and touches(of_a.ci95, of_b.ci95):
+                found[a].append(b)
+                found[b].append(a)
+        return found
+
+    def importance(self) -> dict[str, dict[str, float]]:
+        """How much each setting decides about each objective (PED-ANOVA), shares of 1; empty below two trials."""
+        import optuna
+
+        done = [one for one in self.storage.get_trials(deepcopy=False) if one.values is not None]
+        if len(done) < 2:
+            return {}
+        found = {}
+        for place, name in enumerate(self.sweep.objectives):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about small studies, and that low values count
+                found[name] = optuna.importance.get_param_importances(self.storage, target=_value_at(place))
+        return found
+
+    def unfinished(self) -> int:
+        """Trials that have begun and not ended."""
+        from optuna.trial import TrialState
+
+        return len(self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
+
+    def _try(self, engine: Engine, wanted: int, progress: Progress, cancelled: Callable[[], bool]) -> None:
+        import optuna
+        from optuna.trial import TrialState
+
+        left = [
+            optuna.trial.Trial(self.storage, one._trial_id)
+            for one in self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+        ]
+        running: dict[Path, optuna.trial.Trial] = {}
+        copies = 0
+        while True:
+            self._report(progress, len(self.trials()), wanted, engine.slots)
+            while len(running) < engine.slots and copies < MOST_COPIES:
+                if not left and len(self.trials()) + len(running) >= wanted:
+                    break
+                one = left.pop(0) if left else self.storage.ask()
+                if self._copied(one):
+                    copies += 1
+                    continue
+                copies = 0
+                if (folder := self._started(engine, one)) is not None:
+                    running[folder] = one
+            if not running:
+                return
+            folder = engine.wait(cancelled)
+            one = running.pop(folder)
+            if (next_folder := self._ended(engine, one, folder)) is not None:
+                running[next_folder] = one
+
+    def _copied(self, one: optuna.trial.Trial) -> bool:
+        """Whether an earlier trial has the settings of `one`, which then ends with the same values."""
+        from optuna.trial import TrialState
+
+        chosen = self._chosen(one)
+        earlier = self.storage.get_trials(deepcopy=False)[: one.number]
+        same = next((other for other in earlier if space.shortened(other.params) == chosen), None)
+        if same is None:
+            return False
+        if same.values is None:
+            self.storage.tell(one, state=TrialState.FAIL)
+        else:
+            for name, excess in same.constraints.items():
+                one.set_constraint(name, excess)
+            self.storage.tell(one, same.values)
+        return True
+
+    def _chosen(self, one: optuna.trial.Trial) -> dict[str, Value]:
+        """The settings of a trial, suggested by the sampler where they are not known yet."""
+        params: dict[str, Value] = {}
+        for axis in self.sweep.axes:
+            if isinstance(axis, Choice):
+                value = one.suggest_categorical(axis.key, list(axis.values))
+                assert value is not None
+                params[axis.key] = value
+            elif axis.whole:
+                params[axis.key] = one.suggest_int(axis.key, int(axis.low), int(axis.high))
+            else:
+                params[axis.key] = one.suggest_float(axis.key, axis.low, axis.high)
+        return space.shortened(params)
+
+    def _started(self, engine: Engine, one: optuna.trial.Trial) -> Path | None:
+        """The folder in which `one` runs now; None where it ends at once."""
+        chosen = self._chosen(one)
+        try:
+            settings.check(settings.assign(self.sweep.reference, chosen))
+        except ConfigError as problem:
+            self._tell_failure(one, Failed(str(problem)))
+            return None
+        attempt = _attempts(self.folder / "trials", one.number)
+        folder = self.folder / "trials" / f"{one.number}-{attempt}"
+        if (folder / trial.RESULT).exists():
+            return self._ended(engine, one, folder)
+        if self._resumed(engine, folder):
+            return folder
+        return self._attempt(engine, one)
+
+    def _attempt(self, engine: Engine, one: optuna.trial.Trial) -> Path:
+        chosen = self._chosen(one)
+        folder = self._new_folder("trials", one.number)
+        each = {BEFORE: {}, TRIED: chosen, AFTER: {}}
+        self._submit(
+            engine,
+            folder,
+            {
+                name: [
+                    *(*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)),
+                    *(word for text in self.sweep.assigned(some) for word in ("--set", text)),
+                    *("--out", str(folder / f"{name}.asrs"), "--json"),
+                ]
+                for name, some in each.items()
+            },
+        )
+        return folder
+
+    def _ended(self, engine: Engine, one: optuna.trial.Trial, folder: Path) -> Path | None:
+        """Keep what came of an attempt; the folder of the next one where it is repeated."""
+        outcome = judge.judged(folder, self._reference_words())
+        if isinstance(outcome, Figures):
+            missing = [name for name in self.sweep.objectives if outcome.objective(name) is None]
+            if not missing:
+                self._tell(one, outcome)
+                return None
+            outcome = Failed(f"The run has no {missing[0]}.")
+        self._check_disk(folder, outcome)
+        if outcome.again and _attempts(self.folder / "trials", one.number) < ATTEMPTS:
+            return self._attempt(engine, one)
+        self._tell_failure(one, outcome)
+        return None
+
+    def _tell(self, one: optuna.trial.Trial, figures: Figures) -> None:
+        one.set_user_attr(FIGURES, msgspec.to_builtins(figures))
+        known = self.storage.get_trials(deepcopy=False)[one.number].constraints
+        for constraint in self.sweep.constraints:
+            if (value := figures.measured(constraint.name)) is not None and constraint.name not in known:
+                one.set_constraint(constraint.name, constraint.excess(value))
+        self.storage.tell(one, [figures.objective(name) or 0.0 for name in self.sweep.objectives])
+
+    def _tell_failure(self, one: optuna.trial.Trial, failed: Failed) -> None:
+        from optuna.trial import TrialState
+
+        one.set_user_attr(FAILURE, msgspec.to_builtins(Failure(failed.why, failed.drifted)))
+        self.storage.tell(one, state=TrialState.FAIL)
+
+    def _confirm(self, engine: Engine, progress: Progress, cancelled: Callable[[], bool]) -> None:
+        """Compare with the reference, in turns, what may be on the front, until all of it is confirmed."""
+        running: dict[Path, int] = {}
+        by_number = {one.number: one for one in self.trials()}
+        while True:
+            begun = {*self.confirmations, *running.values()}
+            waiting = [point.trial for point in possible(self.points()) if point.trial not in begun]
+            total = len(self.confirmations) + len(running) + len(waiting)
+            while waiting and len(running) < engine.slots:
+                number = waiting.pop(0)
+                attempt = _attempts(self.folder / "confirmed", number)
+                folder = self.folder / "confirmed" / f"{number}-{attempt}"
+                if (folder / trial.RESULT).exists():
+                    self._confirmed(engine, by_number[number], folder, running)
+                elif self._resumed(engine, folder):
+                    running[folder] = number
+                else:
+                    self._compare(engine, by_number[number], running)
+                progress(f"confirming the front, {len(self.confirmations)} of {total} done", None)
+            if not running and not waiting:
+                return
+            if running:
+                folder = engine.wait(cancelled)
+                self._confirmed(engine, by_number[running.pop(folder)], folder, running)
+
+    def _compare(self, engine: Engine, one: Trial, running: dict[Path, int]) -> None:
+        folder = self._new_folder("confirmed", one.number)
+        words = [
+            *(*self.sweep.program, "ab", *self.sweep.words, "--repeat", str(CONFIRM_REPEATS)),
+            *(word for text in self.sweep.assigned(one.chosen) for word in ("--b", text)),
+            *("--out", str(folder / f"{AB}.asrs"), "--json"),
+        ]
+        self._submit(engine, folder, {AB: words})
+        running[folder] = one.number
+
+    def _confirmed(self, engine: Engine, one: Trial, folder: Path, running: dict[Path, int]) -> None:
+        assert one.figures is not None
+        outcome = judge.confirmed(folder, one.figures.wer)
+        if isinstance(outcome, Failed):
+            self._check_disk(folder, outcome)
+            if outcome.again and _attempts(self.folder / "confirmed", one.number) < ATTEMPTS:
+                self._compare(engine, one, running)
+                return
+        self.confirmations[one.number] = outcome
+
+    def _submit(self, engine: Engine, folder: Path, commands: Mapping[str, Sequence[str]]) -> None:
+        trial.write_json(folder / trial.PLAN, commands)
+        engine.submit(folder)
+
+    def _resumed(self, engine: Engine, folder: Path) -> bool:
+        """Whether an attempt of an earlier process still runs; what has no result and does not run is removed."""
+        if not folder.exists():
+            return False
+        if engine.resume(folder):
+            return True
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+
+    def _new_folder(self, kind: str, number: int) -> Path:
+        self._check_disk()
+        attempt = _attempts(self.folder / kind, number) + 1
+        folder = self.folder / kind / f"{number}-{attempt}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def _check_disk(self, folder: Path | None = None, failed: Failed | None = None) -> None:
+        """BadInput where the disk is full; what has `failed` in `folder` is then run again another time."""
+        free = shutil.disk_usage(self.folder).free
+        if free < LEAST_FREE or (failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()):
+            if folder is not None:
+                (folder / trial.RESULT).unlink(missing_ok=True)
+            raise BadInput(
+                f"{one_line(str(self.folder))}: the disk is full ({free / 1e6:.0f} MB are free); the study is kept, "
+                "and the same command goes on with it once there is room."
+            )
+
+    def _reference_words(self) -> dict[str, str] | None:
+        """What the reference recognised in the first trial that is done."""
+        for one in self.trials():
+            if one.figures is not None:
+                report = Path(one.figures.session).with_name(f"{BEFORE}.json")
+                with contextlib.suppress(OSError):
+                    return msgspec.json.decode(report.read_bytes(), type=judge.Report).words()
+        return None
+
+    def _violation(self, figures: Figures) -> str | None:
+        for constraint in self.sweep.constraints:
+            value = figures.measured(constraint.name)
+            if value is None or constraint.excess(value) > 0:
+                return f"{constraint.name} is {value if value is None else f'{value:g}'}, over {constraint.limit:g}."
+        return None
+
+    def _report(self, progress: Progress, ended: int, wanted: int, slots: int) -> None:
+        seconds = [
+            msgspec.json.decode(file.read_bytes(), type=trial.Result).seconds
+            for file in (self.folder / "trials").glob(f"*/{trial.RESULT}")
+        ]
+        left = max(wanted - ended, 0)
+        time_left = f", about {_duration(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
+        progress(f"{min(ended, wanted)} of {wanted} trials done{time_left}", min(ended / wanted, 1.0))
+
+
+def plan_grid(study: Study, wanted: int) -> int:
+    """Queue all combinations if they are at most `wanted`; the number of trials that there will be."""
+    if space.size(study.sweep.axes) > wanted:
+        return wanted
+    combinations = space.grid(study.sweep.axes)
+    for chosen in combinations:
+        study.storage.enqueue_trial(chosen, skip_if_exists=True)
+    return len(combinations)
+
+
+def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
+    return lambda one: one.values[place]
+
+
+def _attempts(folder: Path, number: int) -> int:
+    """How many attempts of a trial have begun."""
+    return max((int(found.name.partition("-")[2]) for found in folder.glob(f"{number}-*")), default=0)
+
+
+def _duration(seconds: float) -> str:
+    return f"{math.ceil(seconds / 60)} min" if seconds >= 90 else f"{math.ceil(seconds)} s"

@@ -1,0 +1,109 @@
+"""`asrscope sweep` as scripts call it: one real trial, and one sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import here, refused
+
+from app.cli import sweep as verb
+
+pytest.importorskip("optuna", reason="the extra sweep is not installed")
+
+OVER = ("--over", "block=8..16")
+
+
+def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
+    bundled_speech: Path, tmp_path: Path
+) -> None:
+    words = (
+        "sweep", "--preset", "gmm-quick", *OVER, "--trials", "1", "--repeat", "2", "--objectives", "rtf,wer,memory",
+        "--audio", bundled_speech / "08-kal16-short.flac", "--transcripts", bundled_speech / "transcripts.tsv",
+        "--out", tmp_path / "study",
+    )  # fmt: skip
+    done = here(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "0 of 1 trials done" in done.stderr
+    tree = json.loads(done.stdout)
+    assert (tree["schema"], tree["study"]) == (1, str(tmp_path / "study"))
+    assert tree["objectives"] == ["rtf", "wer", "memory"]
+    (trial,) = tree["trials"]
+    assert {"id", "state", "settings", "rtf", "rtf_ratio", "wer", "session", "host", "why"} <= set(trial)
+    if trial["state"] == "rejected":  # another program has slowed the machine in each of three attempts
+        assert "times as long" in trial["why"]
+        return
+    assert (trial["state"], trial["wer"], trial["why"]) == ("done", 0.0, None)
+    assert 8 <= trial["settings"]["block"] <= 16
+    assert trial["memory_bytes"] > 50e6
+    shown = json.loads(here("show", trial["session"], "--json").stdout)
+    assert shown["config"]["block"] == trial["settings"]["block"]
+    assert shown["rtf"] == trial["rtf"]
+    (point,) = tree["front"]
+    low, high = point["rtf_ratio_ci95"]
+    assert low <= point["rtf_ratio"] <= high
+    assert point["trial"] == trial["id"]
+
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "study").glob("*/*/*.asrs")}
+    again = here(*words, "--json")
+    assert json.loads(again.stdout) == tree
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "study").glob("*/*/*.asrs")} == before
+    text = here(*words).stdout
+    assert f"block={trial['settings']['block']}" in text
+    assert str(tmp_path / "study") in text
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "Give --over KEY=a,b,c"),
+        (("--over", "search.beem=8,9"), "did you mean search.beam"),
+        (("--over", "search.beam=9..8"), "is an empty range"),
+        ((*OVER, *OVER), "names block twice"),
+        ((*OVER, "--objectives", "speed"), "not 'speed'"),
+        ((*OVER, "--constraint", "wer<0.2"), "NAME<=NUMBER"),
+        ((*OVER, "--audio", "-"), "can be read once"),
+        ((*OVER, "--set", "pace=1"), "pace must be 0.0"),
+        ((*OVER, "--trials", "0"), "whole number from 1"),
+        ((*OVER, "--server", "nowhere", "--constraint", "rtf<=0.1"), "says nothing about another"),
+        ((*OVER, "--server", "nowhere"), "No HyperQueue server can be reached"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    assert sentence in refused("sweep", *words, "--out", tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_word_errors_need_transcripts(bundled_speech: Path, tmp_path: Path) -> None:
+    words = ("sweep", *OVER, "--audio", bundled_speech / "08-kal16-short.flac", "--out", tmp_path / "study")
+    assert "Word errors need --transcripts" in refused(*words)
+
+
+def test_the_report_says_what_is_undecided_and_what_failed() -> None:
+    row = {"rtf": 0.1, "wer": 0.2, "memory_bytes": 2e8, "latency_s": 0.16, "host": "here", "session": "s.asrs"}
+    trials = [
+        {"id": 0, "state": "done", "settings": {"block": 8}, "rtf_ratio": 0.9, "why": None, **row},
+        {"id": 1, "state": "done", "settings": {"block": 16}, "rtf_ratio": 0.8, "why": None, **row},
+        {"id": 2, "state": "failed", "settings": {"block": 12}, "rtf_ratio": None, "why": "It crashed.", **row},
+    ]
+    front = [
+        {"trial": 1, "rtf_ratio": 0.81, "rtf_ratio_ci95": [0.7, 0.9], "touches": [0], "why": None},
+        {"trial": 0, "rtf_ratio": None, "rtf_ratio_ci95": None, "touches": [1], "why": "The repeats were too few."},
+    ]
+    text = verb.as_text({"trials": trials, "front": front, "importance": {"rtf": {"block": 1.0}}, "study": "beams"})
+    assert text.splitlines() == [
+        "3 trials: 2 done, 1 failed",
+        "",
+        "trial          time / reference     WER    memory   latency  settings",
+        "    1       0.810 (0.700…0.900)   20.0%    200 MB    160 ms  block=16",
+        "    0                     0.900   20.0%    200 MB    160 ms  block=8",
+        "The interval of trial 1 touches that of 0: their order is undecided.",
+        "The interval of trial 0 touches that of 1: their order is undecided.",
+        "Trial 0 is not confirmed: The repeats were too few.",
+        "",
+        "trial 2: failed. It crashed.",
+        "What decides about rtf: block 100%",
+        "",
+        "study: beams",
+    ]

@@ -1,0 +1,381 @@
+"""A sweep against a program whose times and errors are known: its front, what goes wrong, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fake_asrscope
+import pytest
+
+from pipelines.config import Config, ConfigError
+from pipelines.experiments.sweep import folder as folders
+from pipelines.experiments.sweep import space
+from pipelines.experiments.sweep.cluster import Cluster
+from pipelines.experiments.sweep.folder import Sweep
+from pipelines.experiments.sweep.front import Point, dominates, front, possible
+from pipelines.experiments.sweep.home import Home
+from pipelines.experiments.sweep.judge import Confirmed
+from pipelines.experiments.sweep.study import Study, plan_grid
+from pipelines.run.playlist import Item
+from profiler.errors import BadInput, Cancelled
+from profiler.process import children
+from tests.waiting import wait_until
+
+pytest.importorskip("optuna", reason="the extra sweep is not installed")
+
+GRID = ("search.beam=8,9,10,11,12,13", "block=8,16")
+
+
+def made(place: Path, *over: str, **behaviour: object) -> Sweep:
+    """A sweep that runs the fake program, which reads `behaviour`."""
+    place.mkdir(exist_ok=True)
+    (place / "behaviour.json").write_text(json.dumps(behaviour))
+    sound = place / "u.wav"
+    sound.write_bytes(b"sound")
+    return Sweep(
+        reference=Config(),
+        axes=space.parse_axes(over or GRID),
+        objectives=("rtf", "wer"),
+        constraints=(),
+        items=(Item("u", sound, "yes"),),
+        program=(sys.executable, str(Path(fake_asrscope.__file__).resolve())),
+        words=("--config", str(place / "reference.toml")),
+        repeat=5,
+    )
+
+
+def swept(place: Path, sweep: Sweep, trials: int = 24, cancelled: bool = False) -> Study:
+    with folders.opened(place / "study", sweep) as storage:
+        study = Study(place / "study", sweep, storage)
+        study.run(Home(), plan_grid(study, trials), lambda stage, fraction=None: None, lambda: cancelled)
+        return study
+
+
+def started(log: Path) -> int:
+    """How many commands the fake program has begun."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def true_front(sweep: Sweep) -> set[tuple[float, ...]]:
+    """Settings on the front by the law itself."""
+    points = {}
+    for chosen in space.grid(sweep.axes):
+        made_of = {key: float(value) for key, value in chosen.items()}
+        points[tuple(made_of.values())] = (fake_asrscope.seconds(made_of), fake_asrscope.errors(made_of))
+    return {key for key, values in points.items() if not any(dominates(o, values) for o in points.values())}
+
+
+def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) -> None:
+    sweep = made(tmp_path)
+    study = swept(tmp_path, sweep)
+    trials = {one.number: one for one in study.trials()}
+    assert len(trials) == 12
+    assert {one.state for one in trials.values()} == {"done"}
+    on_front = [trials[point.trial] for point in study.front()]
+    assert {tuple(float(v) for v in one.chosen.values()) for one in on_front} == true_front(sweep)
+    assert true_front(sweep) == {(beam, 16.0) for beam in (8.0, 9.0, 10.0, 11.0)}
+    for one in on_front:
+        confirmed = study.confirmations[one.number]
+        assert isinstance(confirmed, Confirmed)
+        known = fake_asrscope.seconds({k: float(v) for k, v in one.chosen.items()})
+        assert confirmed.ratio == pytest.approx(known)
+        assert one.figures is not None
+        assert one.figures.rtf_ratio == pytest.approx(known)
+    assert set(study.importance()) == {"rtf", "wer"}
+    assert study.importance()["wer"]["search.beam"] > 0.9
+
+
+def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> None:
+    sweep = made(tmp_path, "search.beam=8..13", "block=8..16")
+    study = swept(tmp_path, sweep, trials=9)
+    chosen = [tuple(one.chosen.values()) for one in study.trials()]
+    assert len(chosen) == len(set(chosen)) == 9
+    assert all(8 <= beam <= 13 and block in range(8, 17) for beam, block in chosen)
+
+
+def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_path: Path) -> None:
+    sweep = made(tmp_path, "search.beam=8,9", drift=["0-1 after", *(f"1-{n} before" for n in (1, 2, 3))])
+    study = swept(tmp_path, sweep)
+    first, second = study.trials()
+    assert (first.state, second.state) == ("done", "rejected")
+    assert first.figures is not None
+    assert Path(first.figures.session).parent.name == "0-2"
+    assert str(second.why).startswith("The reference took 0.67 times as long after the trial as before on ")
+    assert [point.trial for point in study.front()] == [0]
+
+
+def test_a_killed_trial_is_repeated_and_in_the_end_failed(tmp_path: Path) -> None:
+    study = swept(tmp_path, made(tmp_path, "search.beam=8,9", kill=["0-1", "1-1", "1-2", "1-3"]))
+    assert [one.state for one in study.trials()] == ["done", "failed"]
+    assert study.trials()[1].why == "The program of the trial was ended before it had a result."
+
+
+def test_a_reference_that_recognises_other_words_fails_the_trial(tmp_path: Path) -> None:
+    study = swept(tmp_path, made(tmp_path, "search.beam=8,9", words={"1-1 before": "no", "1-1 after": "no"}))
+    assert [one.state for one in study.trials()] == ["done", "failed"]
+    assert "recognised other words" in str(study.trials()[1].why)
+
+
+def test_a_constraint_keeps_trials_off_the_front(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    sweep = replace(made(tmp_path, "search.beam=8,10,12"), constraints=(space.parse_constraint("wer<=0.15"),))
+    study = swept(tmp_path, sweep)
+    assert [one.why for one in study.trials()] == ["wer is 0.3, over 0.15.", None, None]
+    assert [point.trial for point in study.front()] == [1, 2]
+    assert 0 not in study.confirmations
+
+
+def test_settings_that_cannot_act_fail_without_a_run(tmp_path: Path) -> None:
+    study = swept(tmp_path, made(tmp_path, "frames.rule=multi-frame,conditional"))
+    assert study.trials()[0].why == "frames.rule=multi-frame acts only with model = dnn (acoustic model)."
+    assert study.trials()[0].state == "failed"
+    assert not list((tmp_path / "study" / "trials").glob("0-*"))
+
+
+def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -> None:
+    sweep = made(tmp_path, "search.beam=8,9", full="x.asrs: No space left on device.")
+    with pytest.raises(BadInput, match=r"the disk is full .* the same command goes on"):
+        swept(tmp_path, sweep)
+    study = swept(tmp_path, made(tmp_path, "search.beam=8,9"))
+    assert [one.state for one in study.trials()] == ["done", "done"]
+
+
+def test_cancelling_ends_the_trial_that_runs(tmp_path: Path) -> None:
+    with pytest.raises(Cancelled):
+        swept(tmp_path, made(tmp_path, "search.beam=8,9", busy=30), cancelled=True)
+    study = swept(tmp_path, made(tmp_path, "search.beam=8,9"))
+    assert [one.state for one in study.trials()] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"axes": space.parse_axes(["search.beam=8,9"])}, "another --over"),
+        ({"objectives": ("rtf",)}, "another --objectives"),
+        ({"repeat": 2}, "another --repeat"),
+        ({"reference": Config(block=8)}, r"another reference \(block is 16 there\)"),
+    ],
+)
+def test_another_study_is_refused(tmp_path: Path, change: dict, sentence: str) -> None:
+    from dataclasses import replace
+
+    sweep = made(tmp_path)
+    with folders.opened(tmp_path / "study", sweep):
+        pass
+    with (
+        pytest.raises(BadInput, match=f"holds a study with {sentence}"),
+        folders.opened(tmp_path / "study", replace(sweep, **change)),
+    ):
+        pass
+
+
+def test_other_audio_another_version_another_process_and_other_folders_are_refused(tmp_path: Path) -> None:
+    sweep, study = made(tmp_path), tmp_path / "study"
+    with folders.opened(study, sweep), pytest.raises(BadInput, match="another process"), folders.opened(study, sweep):
+        pass
+    (tmp_path / "u.wav").write_bytes(b"other sound")
+    with pytest.raises(BadInput, match=r"other audio \(u differs\)"), folders.opened(study, sweep):
+        pass
+    made(tmp_path)
+    about = json.loads((study / folders.ABOUT).read_text())
+    (study / folders.ABOUT).write_text(json.dumps(about | {"version": "0.0.1 abc"}))
+    with pytest.raises(BadInput, match=r"another version of asrscope \(0.0.1\)"), folders.opened(study, sweep):
+        pass
+    (study / folders.ABOUT).write_text("{")
+    with pytest.raises(BadInput, match="is damaged"), folders.opened(study, sweep):
+        pass
+    with pytest.raises(BadInput, match="is no study"), folders.opened(tmp_path, sweep):
+        pass
+
+
+CHILD = """
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from test_sweep import made, swept
+place = Path(sys.argv[1])
+swept(place, made(place, busy=0.02))
+"""
+
+
+def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_twice(tmp_path: Path) -> None:
+    place = tmp_path / "sweep"
+    environment = children.environment()
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(children.ROOT)])
+    log, killed, results = place / "started.txt", 0, dict[Path, int]()
+    for n in range(20):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, str(place)], env=environment)
+        begun = started(log)
+        while child.poll() is None:
+            if started(log) >= begun + 1 + n % 6:  # within a trial, between two, or while the front is confirmed
+                time.sleep(0.02 * (n % 7))
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+                killed += 1
+            time.sleep(0.002)
+        for file in (place / "study").glob("*/*/result.json"):
+            results.setdefault(file, file.stat().st_mtime_ns)
+    assert killed >= 10
+    study = swept(place, made(place))
+    trials = study.trials()
+    assert [one.state for one in trials] == ["done"] * 12
+    chosen = {tuple(one.chosen.values()) for one in trials}
+    assert chosen == {tuple(each.values()) for each in space.grid(study.sweep.axes)}
+    assert all(file.stat().st_mtime_ns == written for file, written in results.items())
+    assert len(list((place / "study" / "trials").glob("*/result.json"))) == 12
+    on_front = {tuple(map(float, trials[point.trial].chosen.values())) for point in study.front()}
+    assert on_front == true_front(study.sweep)
+
+
+def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+    sweep = made(tmp_path, "search.beam=8,9")
+    swept(tmp_path, sweep, trials=2)
+    journal = tmp_path / "study" / folders.JOURNAL
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 4, "work')
+    os.symlink(journal, f"{journal}.lock")
+    shutil.rmtree(tmp_path / "study" / "confirmed")
+    study = swept(tmp_path, sweep, trials=2)
+    assert [one.state for one in study.trials()] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("search.beem=8,9", "did you mean search.beam"),
+        ("search.beam", "must be KEY=a,b,c or KEY=lo..hi"),
+        ("search.beam=12..8", "is an empty range"),
+        ("search.beam=8", "at least two"),
+        ("search.beam=8,much", "--over|search.beam must be"),
+        ("pace=0,1", "does not change how speech is decoded"),
+        ("model=a..b", "has no range"),
+    ],
+)
+def test_bad_settings_to_vary(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        space.parse_over(text)
+
+
+def test_what_is_swept_as_the_command_line_says_it() -> None:
+    axes = space.parse_axes(["search.beam=8..10.5", "block=8..10", "model=ptm,continuous"])
+    assert axes[0] == space.Range("search.beam", 8.0, 10.5, whole=False)
+    assert axes[1] == space.Range("block", 8.0, 10.0, whole=True)
+    assert axes[2] == space.Choice("model", ("ptm", "continuous"))
+    assert space.size(axes) == float("inf")
+    assert space.size(axes[1:]) == 6
+    assert len(space.grid(axes[1:])) == 6
+    assert space.parse_constraint(" wer <= 0.2") == space.Constraint("wer", 0.2)
+    for text in ("wer<0.2", "speed<=1", "wer<=low", "wer<=nan"):
+        with pytest.raises(BadInput, match="NAME<=NUMBER"):
+            space.parse_constraint(text)
+    with pytest.raises(BadInput, match="not 'speed'"):
+        space.parse_objectives("rtf,speed")
+    with pytest.raises(BadInput, match="twice"):
+        space.parse_objectives("rtf,rtf")
+
+
+def test_a_front_and_what_may_be_on_it() -> None:
+    points = [Point(n, v, (0.05, 0.0)) for n, v in enumerate([(1.0, 0.2), (0.5, 0.4), (1.04, 0.2), (1.2, 0.2)])]
+    assert [point.trial for point in front(points)] == [1, 0]
+    assert [point.trial for point in possible(points)] == [0, 1, 2]  # 1.2 is beyond the margins of both
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a HyperQueue server in this process, with two workers."""
+    hyperqueue = pytest.importorskip("hyperqueue.cluster", reason="HyperQueue has no wheel for this system")
+    folder = tmp_path / "hq"
+    with hyperqueue.LocalCluster(str(folder)) as cluster:
+        for _ in range(2):
+            cluster.start_worker(hyperqueue.WorkerConfig(cores=1))
+        yield folder
+
+
+def swept_by(server: Path, place: Path, sweep: Sweep, cancelled: bool = False) -> Study:
+    with folders.opened(place / "study", sweep) as storage:
+        study = Study(place / "study", sweep, storage)
+        study.run(Cluster(server, 2), plan_grid(study, 24), lambda stage, fraction: None, lambda: cancelled)
+        return study
+
+
+def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server: Path, tmp_path: Path) -> None:
+    sweep = made(tmp_path / "sweep", "search.beam=8,9,12", "block=8,16", kill=["2-1", "4-1"])
+    study = swept_by(server, tmp_path / "sweep", sweep)
+    trials = study.trials()
+    assert [one.state for one in trials] == ["done"] * 6
+    assert [Path(one.figures.session).parent.name for one in trials if one.figures] == [
+        "0-1", "1-1", "2-2", "3-1", "4-2", "5-1"
+    ]  # fmt: skip
+    on_front = {tuple(map(float, trials[point.trial].chosen.values())) for point in study.front()}
+    assert on_front == true_front(sweep)
+    assert all(isinstance(outcome, Confirmed) for outcome in study.confirmations.values())
+
+
+def test_a_stopped_sweep_finds_its_trials_again_on_the_server(server: Path, tmp_path: Path) -> None:
+    place = tmp_path / "sweep"
+    sweep = made(place, "search.beam=8,9", busy=0.5)
+    with pytest.raises(Cancelled):
+        swept_by(server, place, sweep, cancelled=True)
+    study = swept_by(server, place, sweep)
+    assert [one.state for one in study.trials()] == ["done"] * 2
+    names = (place / "started.txt").read_text().splitlines()
+    assert len(names) == len(set(names))  # no command was begun twice
+    assert {name.split()[0] for name in names} == {"0-1", "1-1"}
+
+
+SERVER = """
+import sys, time
+from hyperqueue.cluster import LocalCluster, WorkerConfig
+with LocalCluster(sys.argv[1]) as cluster:
+    for _ in range(2):
+        cluster.start_worker(WorkerConfig(cores=1))
+    time.sleep(600)
+"""
+
+
+def test_a_server_and_workers_that_are_killed_in_trials_are_replaced_by_others(tmp_path: Path) -> None:
+    pytest.importorskip("hyperqueue", reason="HyperQueue has no wheel for this system")
+    place, folder = tmp_path / "sweep", tmp_path / "hq"
+    sweep = made(place, "search.beam=8,9,10", busy=0.3)
+
+    def serve() -> subprocess.Popen[bytes]:
+        child = subprocess.Popen([sys.executable, "-c", SERVER, str(folder)])
+        wait_until(lambda: (folder / "hq-current" / "access.json").exists() or child.poll() is not None)
+        return child
+
+    first = serve()
+    killer = threading.Thread(target=lambda: (wait_until(lambda: started(place / "started.txt") >= 4), first.kill()))
+    killer.start()
+    with pytest.raises(BadInput, match="does not answer any more; the study is kept"):
+        swept_by(folder, place, sweep)
+    killer.join()
+    first.wait()
+    shutil.rmtree(folder)
+    second = serve()
+    try:
+        study = swept_by(folder, place, sweep)
+    finally:
+        second.kill()
+        second.wait()
+    assert [one.state for one in study.trials()] == ["done"] * 3
+    assert len(list((place / "study" / "trials").glob("*/result.json"))) == 3
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("hyperqueue", reason="HyperQueue has no wheel for this system")
+    with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
+        Cluster(tmp_path, 2)
+    (tmp_path / "hq-current").mkdir()
+    (tmp_path / "hq-current" / "access.json").write_text('{"server_uid": "old"}')
+    with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
+        Cluster(tmp_path, 2)
