@@ -120,7 +120,8 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
     if decoded:
-        found += _distribution(details(session, track, selected.frames))
+        unit = "frame" if tree["steps"] is None else "step"
+        found += _distribution(details(session, track, selected.frames), unit)
     found += _section("Notes", bullets(_notes(session, tree)))
     if words := session_facts.command(session, run):
         found += _section("To record it again", code(shlex.join(words)))
@@ -173,7 +174,7 @@ def _stages(tree: Tree) -> list[str]:
     )
 
 
-def _distribution(known: Tree) -> list[str]:
+def _distribution(known: Tree, unit: str) -> list[str]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
     from app.charts.scale import count, milliseconds
     from pipelines.audio.word_errors import SAME
@@ -181,21 +182,25 @@ def _distribution(known: Tree) -> list[str]:
     found: list[str] = []
     if rows := known["percentiles"]:
         keys = [key for key in rows[0] if key.endswith("_ms")]
-        head = ("stage", "frames", *(key.removesuffix("_ms") + " ms" for key in keys))
-        body = ((row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys)) for row in rows)
-        found += _section("Time per frame", table(head, body, head[1:]))
+        head = ("stage", f"{unit}s", *(key.removesuffix("_ms") + " ms" for key in keys))
+        names = {"whole frame": f"whole {unit}"}
+        body = (
+            (names.get(row["name"], row["name"]), count(row["frames"]), *(milliseconds(row[key]) for key in keys))
+            for row in rows
+        )
+        found += _section(f"Time per {unit}", table(head, body, head[1:]))
     if rows := known["slowest_frames"]["rows"]:
         head = ("at", "ms", "word", "tokens")
         body = (
             (
-                clock(row["at_s"], 2),
+                clock(row["at_s"], 2) if unit == "frame" else str(row["frame"]),
                 milliseconds(row["ms"]),
                 row["word"] or "",
                 count(row["tokens"]),
             )
             for row in rows
         )
-        title = f"Slowest frames, {_of(known['slowest_frames'])}"
+        title = f"Slowest {unit}s, {_of(known['slowest_frames'])}"
         found += _section(title, table(head, body, ("ms", "tokens")))
     if rows := known["slowest_words"]["rows"]:
         head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")

@@ -60,7 +60,9 @@ class Figures:
 
 def counts_steps(session: Session) -> bool:
     """Whether its frames are the steps of a lab, which stand for no audio."""
-    return "lab" in session.meta and not session.utterances
+    from profiler.analysis import utterances
+
+    return utterances.counts_steps(session)
 
 
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory
+from app.model.figures import counts_steps
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
     first, last = frames or (0, int(track.n_frames))
     last = min(last, int(track.n_frames))
     parts = breakdown(session, track=track) if frames is None else breakdown(session, first, last, track)
+    of_steps = counts_steps(session)
     waits = latency.of_session(session, track, last)
     counted = counting.by_stage(session) if frames is None else {}
     within = [u for u in session.utterances if frames is None or (u.first_frame < last and u.end_frame > first)]
@@ -70,11 +72,12 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "session": str(session.path),
         "state": session.state,
         "problem": session.meta.get("problem"),
-        "audio_s": parts.audio_s,
+        "steps": last - first if of_steps else None,
+        "audio_s": 0.0 if of_steps else parts.audio_s,
         "wall_s": parts.wall_ns / 1e9,
         "setup_s": parts.setup_ns / 1e9,
         "idle_s": parts.idle_ns / 1e9,
-        "rtf": parts.rtf,
+        "rtf": None if of_steps else parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
         "selection": _selection(selected),
         "memory": memory.memory(session) if frames is None else None,

@@ -33,9 +33,12 @@ class CategoryRow(NamedTuple):
 
 def headline(tree: Tree) -> list[str]:
     """Time and word errors of the whole; those of each configuration, where there are several, are indented."""
+    what = f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {rtf_text(tree['rtf'])}"
+    if steps := tree.get("steps"):
+        per_step = f"{1e3 * tree['wall_s'] / steps:.3g} ms per step"
+        what = f"{counted(steps, 'step', 'steps')} in {tree['wall_s']:.2f} s: {per_step}"
     lines = [
-        f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {rtf_text(tree['rtf'])}"
-        f" (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
+        f"{what} (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
     ]
     lines = [*selection(tree), *lines, *problem(tree)]
     if tree["wer"] is not None:

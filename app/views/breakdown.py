@@ -14,7 +14,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.scale import milliseconds, percent
-from app.model.figures import counts_steps, rtf_text
+from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
@@ -136,9 +136,10 @@ class BreakdownView(StageView):
         if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
         over = self._over(model)
-        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
-        if counts_steps(snapshot.session):
-            units = self.tr("ms per step of the lab"), self.tr("ms per step")
+        units = (
+            self.by_unit(self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")),
+            self.by_unit(self.tr("ms per frame"), self.tr("ms per step")),
+        )
         self.set_note(*(f"{unit} · {over}" for unit in units), over)
 
     def show_stages(self) -> None:
@@ -203,7 +204,10 @@ class BreakdownView(StageView):
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.ms))
-        text = self.tr("A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
+        text = self.by_unit(
+            self.tr("A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."),
+            self.tr("A step of the lab takes {0} ms; {2} is the largest part ({3})."),
+        ).format(
             milliseconds(model.wall_ms),
             rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
@@ -218,9 +222,9 @@ class BreakdownView(StageView):
             self.tr(text)
             for text in (
                 "part",
-                "ms per 10 ms frame",
+                self.by_unit("ms per 10 ms frame", "ms per step"),
                 "share",
-                "baseline, ms per frame",
+                self.by_unit("baseline, ms per frame", "baseline, ms per step"),
                 "ratio to baseline",
                 "verdict",
                 "grade",

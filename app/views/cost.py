@@ -103,7 +103,11 @@ class CostView(ChartView[CostModel]):
     def show_texts(self, model: CostModel) -> None:
         """Show note and remark."""
         faint = model.block_frames > 1
-        self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
+        self.legend.set_remark(
+            self.by_unit(self.tr("faint line: p95 of the frames"), self.tr("faint line: p95 of the steps"))
+            if faint
+            else ""
+        )
         self.set_note(*self._notes(model))
 
     def summary(self) -> str:
@@ -113,6 +117,14 @@ class CostView(ChartView[CostModel]):
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.shares))
         frame, worst_ms = highest_frame(self.snapshot.track, model.counted)
+        if counts_steps(self.snapshot.session):
+            text = self.tr(
+                "{0} cost per step is {1} ms on average; most of it is {2} ({3}); "
+                "the highest step, number {4}, takes {5} ms."
+            )
+            shares = CATEGORY_TITLES[CATEGORIES[largest]], percent(float(model.shares[largest]))
+            extent = model.counted.extent
+            return text.format(extent, milliseconds(model.mean_total_ms), *shares, frame, milliseconds(worst_ms))
         return self.tr(
             "{0} cost per frame is {1} ms on average (RTF {2}); "
             "most of it is {3} ({4}); the highest frame takes {5} ms at {6}; {7}."
@@ -168,10 +180,11 @@ class CostView(ChartView[CostModel]):
             for i, name in reversed(list(enumerate(CATEGORIES)))
             if mean[i] > 0
         ]
-        lines.append(Line(self.tr("sum, ms per frame"), milliseconds(total), strong=True))
+        unit = self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step"))
+        lines.append(Line(unit, milliseconds(total), strong=True))
         if model.block_frames > 1:
             worst = milliseconds(float(model.worst_ms[column]))
-            lines.append(Line(self.tr("highest frame here"), worst))
+            lines.append(Line(self.by_unit(self.tr("highest frame here"), self.tr("highest step here")), worst))
         return lines
 
     def _notes(self, model: CostModel) -> list[str]:

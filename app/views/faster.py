@@ -276,7 +276,7 @@ class FasterView(StageView):
         headers = [
             self.tr(text)
             for text in (
-                *("stage", "change", "ms per frame", "share", "headroom"),
+                *("stage", "change", self.by_unit("ms per frame", "ms per step"), "share", "headroom"),
                 *("could give", "lowest RTF", "why"),
             )
         ]

@@ -24,6 +24,8 @@ class Histogram(StillPlot):
         super().__init__()
         self._shown: Statistics | None = None
         self._other: Statistics | None = None
+        self.of_steps = False
+        """Whether what is counted are the steps of a lab."""
         self.setMinimumHeight(120)
 
     def show_statistics(self, shown: Statistics | None, other: Statistics | None = None) -> None:
@@ -68,9 +70,10 @@ class Histogram(StillPlot):
             self._lines(shown, area, x_of, {"p50": self.tr("A p50 ")}, "text")
             self._lines(other, area, x_of, {"p50": self.tr("B p50 ")}, "accent")
         title = QRectF(area.left(), self.height() - LINE, area.width(), LINE)
-        self.text(self.tr("ms of a frame") if other is None else self.tr("ms of a frame; A filled, B as a line"), title)
+        unit = self.tr("ms of a step") if self.of_steps else self.tr("ms of a frame")
+        self.text(unit if other is None else self.tr("ms of a frame; A filled, B as a line"), title)
         self.text(
-            self.tr("frames"),
+            self.tr("steps") if self.of_steps else self.tr("frames"),
             QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
             Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
         )

@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPen
 from app.charts.raster import blended
 from app.charts.scale import milliseconds, percent
 from app.charts.still import LINE, StillPlot, small_metrics
+from app.model.figures import counts_steps
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting
@@ -43,6 +44,8 @@ class Icicle(StillPlot):
         super().__init__()
         self._blocks: tuple[Block, ...] = ()
         self._choice: str | None = None
+        self.of_steps = False
+        """Whether the time is that of an average step of a lab."""
         self.setMinimumHeight(int(LEVELS * (LINE + 2) + LINE + 4))
 
     def show_blocks(self, blocks: tuple[Block, ...], choice: str | None) -> None:
@@ -70,6 +73,8 @@ class Icicle(StillPlot):
         if block.level == PART:
             name = self.tr("{0} of {1}").format(name, block.stage)
         text = self.tr("{0}: {1} ms per frame, {2} of the wall time")
+        if self.of_steps:
+            text = self.tr("{0}: {1} ms per step, {2} of the wall time")
         known = text.format(name, milliseconds(block.ms), percent(block.share))
         short = f"{name}: {milliseconds(block.ms)} ms, {percent(block.share)}"
         below = [one for one in self._blocks if one.level == block.level + 1 and _within(one, block)]
@@ -169,7 +174,8 @@ class IcicleView(StageView):
         """Draw the stages counted last."""
         if self.snapshot is None or self.count.found is None:
             return
-        self._blocks = icicle_model(self.count.found)
+        self._blocks = icicle_model(self.count.found, self.by_unit("whole frame", "whole step"))
+        self.plot.of_steps = counts_steps(self.snapshot.session)
         self.plot.show_blocks(self._blocks, self.axis.stage)
 
     def clear(self) -> None:
@@ -192,7 +198,8 @@ class IcicleView(StageView):
 
     def table(self) -> Table:
         """Return one row per block, each before those that it consists of."""
-        headers = ["group", "stage", "part", "ms per frame", "share of the wall time", "verdict"]
+        unit = self.by_unit("ms per frame", "ms per step")
+        headers = ["group", "stage", "part", unit, "share of the wall time", "verdict"]
         rows: list[list[object]] = []
         for one in self._blocks:
             group = self.tr(one.name) if one.level in (WHOLE, GROUP) else one.group

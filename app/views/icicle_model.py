@@ -47,10 +47,11 @@ class Block:
     verdict: str = ""
 
 
-def icicle_model(costs: Breakdown) -> tuple[Block, ...]:
+def icicle_model(costs: Breakdown, title: str = "whole frame") -> tuple[Block, ...]:
     """The blocks of a breakdown, each above those that it consists of; empty without any time.
 
-    Groups and stages are in the order of the pipeline; what no stage covers is a stage of the overhead.
+    Groups and stages are in the order of the pipeline; what no stage covers is a stage of the overhead. `title`: of the
+    block above all.
     """
     if costs.wall_ns <= 0:
         return ()
@@ -61,7 +62,7 @@ def icicle_model(costs: Breakdown) -> tuple[Block, ...]:
         return Block(level, first_ns / wall, ns / wall, ns / frames * 1e-6, name, *keys)
 
     def blocks() -> Iterator[Block]:
-        yield block(WHOLE, 0.0, costs.wall_ns, "whole frame")
+        yield block(WHOLE, 0.0, costs.wall_ns, title)
         at = 0.0
         for group in GROUPS:
             rows = [row for row in costs.stages if row.group == group and row.share is not None]

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.charts.scale import count, milliseconds
+from app.model.figures import counts_steps
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
@@ -76,7 +77,7 @@ class StatisticsView(View):
             if list(names) != known:
                 self.stage.clear()
                 for name in names:
-                    self.stage.addItem(self.tr(WHOLE) if name == WHOLE else name, name)
+                    self.stage.addItem(self._shown_name(name), name)
             self.stage.setCurrentIndex(max(0, self.stage.findData(self._drawn or WHOLE)))
         name = str(self.stage.currentData())
         before = self._model
@@ -84,11 +85,12 @@ class StatisticsView(View):
         self._baseline = self._of_baseline(snapshot, name)
         if not _same_slowest(before, self._model):
             self._at = -1
+        self.plot.of_steps = counts_steps(snapshot.session)
         self.plot.show_statistics(self._model)
         self._show_slowest()
         over = self.tr("selection") if self.scope.frames() else self.tr("start to cursor")
         frames = count(0 if self._model is None else self._model.frames)
-        text = self.tr("{0} frames · {1}").format(frames, over)
+        text = self.by_unit(self.tr("{0} frames · {1}"), self.tr("{0} steps · {1}")).format(frames, over)
         ratios = self._ratios()
         self.set_note(f"{text} · {ratios}" if ratios else text, ratios or over)
 
@@ -155,17 +157,24 @@ class StatisticsView(View):
             return
         at = max(self._at, 0)
         frame, ms = int(model.slowest[at]), float(model.slowest_ms[at])
-        text = self.tr("slowest frame") if at == 0 else self.tr("{0}. slowest frame").format(at + 1)
-        parts = [
-            f"{text}: {milliseconds(ms)} ms",
-            self.tr("at {0}").format(clock(frame * FRAME_S, 2)),
-        ]
+        text = self.by_unit(self.tr("slowest frame"), self.tr("slowest step"))
+        if at:
+            text = self.by_unit(self.tr("{0}. slowest frame"), self.tr("{0}. slowest step")).format(at + 1)
+        parts = [f"{text}: {milliseconds(ms)} ms", self._place(frame)]
         if word := word_at(snapshot.session, frame):
             parts.append(f"“{word}”")
         tokens = snapshot.track.work_rows.get("search tokens")
         if tokens is not None:
             parts.append(self.tr("{0} tokens").format(count(float(tokens[frame : frame + 1][0]))))
         self.about.set_full(" · ".join(parts))
+
+    def _shown_name(self, name: str) -> str:
+        """A stage, or what whole frames are called."""
+        return self.by_unit(self.tr(WHOLE), self.tr("whole step")) if name == WHOLE else name
+
+    def _place(self, frame: int) -> str:
+        """Where a frame is, or which step it is: steps stand for no time of audio."""
+        return self.by_unit(self.tr("at {0}").format(clock(frame * FRAME_S, 2)), self.tr("at step {0}").format(frame))
 
     # -- in words and figures --------------------------------------------------------------------
 
@@ -177,12 +186,15 @@ class StatisticsView(View):
         quantiles = ", ".join(
             f"{title} {milliseconds(value)} ms" for title, value in zip(QUANTILES, model.quantiles, strict=True)
         )
-        text = self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
-            model.name,
+        text = self.by_unit(
+            self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms {4}."),
+            self.tr("{0}: mean {1} ms per step, {2}, highest {3} ms {4}."),
+        ).format(
+            self._shown_name(model.name),
             milliseconds(model.mean),
             quantiles,
             milliseconds(model.highest),
-            clock(int(model.slowest[0]) * FRAME_S, 2),
+            self._place(int(model.slowest[0])),
         )
         ratios = self._ratios()
         return f"{text} {ratios}." if ratios else text
@@ -190,7 +202,8 @@ class StatisticsView(View):
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""
         headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
-        headers += ["highest ms", "frames", "highest at", "at frame", "mean / baseline", "p99 / baseline"]
+        headers += ["highest ms", self.by_unit("frames", "steps"), "highest at", self.by_unit("at frame", "at step")]
+        headers += ["mean / baseline", "p99 / baseline"]
         headers = [self.tr(text) for text in headers]
         snapshot = self.snapshot
         rows: list[list[object]] = []
@@ -200,13 +213,13 @@ class StatisticsView(View):
             if one is not None:
                 frame = int(one.slowest[0])
                 figures = (one.mean, *one.quantiles, one.highest)
-                at = clock(frame * FRAME_S, 2)
+                at = None if counts_steps(snapshot.session) else clock(frame * FRAME_S, 2)
                 baseline = self._of_baseline(snapshot, name)
                 ratios: list[object] = [None, None]
                 if baseline is not None:
                     pairs = (one.mean, baseline.mean), (one.quantiles[-1], baseline.quantiles[-1])
                     ratios = [ratio_text(*pair) for pair in pairs]
-                rows.append([name, *map(milliseconds, figures), one.frames, at, frame, *ratios])
+                rows.append([self._shown_name(name), *map(milliseconds, figures), one.frames, at, frame, *ratios])
         return headers, rows
 
 

@@ -204,6 +204,13 @@ class View(QFrame):
         self.settle()
         self.menu().popup(event.globalPos())
 
+    def by_unit(self, of_frames: str, of_steps: str) -> str:
+        """The text about frames, or the one about steps where the session's frames are steps of a lab."""
+        from app.model.figures import counts_steps
+
+        shown = self.snapshot
+        return of_steps if shown is not None and counts_steps(shown.session) else of_frames
+
     # -- for subclasses --------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:

@@ -45,15 +45,19 @@ class WorkView(LanesView):
     def show_texts(self, model: LanesModel) -> None:
         """Show the headings' figures and the note."""
         self.headings.set_model(model)
-        note = self.tr("per 10 ms frame · band: min–max, line: mean")
-        blocks = self.tr("{0} of {1} frames").format(note, model.block_frames)
+        note = self.by_unit(
+            self.tr("per 10 ms frame · band: min–max, line: mean"), self.tr("per step · band: min–max, line: mean")
+        )
+        blocks = self.by_unit(self.tr("{0} of {1} frames"), self.tr("{0} of {1} steps")).format(
+            note, model.block_frames
+        )
         text, of = self.tr("{0} · figures: {1}"), model.counted.short
         notes = [blocks] * (model.block_frames > 1) + [note]
         self.set_note(*(text.format(part, of) for part in notes), note, note.partition(" · ")[0])
 
     def readout_head(self) -> str:
-        """Values are of a frame."""
-        return self.tr("per frame")
+        """Values are of a frame, or of a step."""
+        return self.by_unit(self.tr("per frame"), self.tr("per step"))
 
     def summary(self) -> str:
         """Return one sentence with the mean of every quantity."""
@@ -61,5 +65,5 @@ class WorkView(LanesView):
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
         parts = [f"{self.tr(TITLES[c.name])} {self.average(c)}" for c in model.curves]
-        text = self.tr("{0} the means per frame are: {1}.")
+        text = self.by_unit(self.tr("{0} the means per frame are: {1}."), self.tr("{0} the means per step are: {1}."))
         return text.format(model.counted.extent, ", ".join(parts))

@@ -21,7 +21,7 @@ from profiler.analysis.parts import COMPUTE_PARTS, MEMORY_PARTS, Parts, together
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import Kind
 from profiler.analysis.track import CostTrack
-from profiler.analysis.utterances import audio_seconds, real_time_factor
+from profiler.analysis.utterances import audio_seconds, counts_steps, real_time_factor
 from profiler.analysis.verdict import Evidence, judge
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
@@ -256,7 +256,7 @@ def _row(
         model.add(cost, part, roof_table, shares or by_law(cost, part, roof_table))
     known, timed = model.known, model.known and bool(roof_table)
     found = model.parts(total) if timed else None
-    verdict = judge(model.evidence(stage, total, found, bool(roof_table)))
+    verdict = judge(model.evidence(stage, total, found, bool(roof_table), of_steps=counts_steps(session)))
 
     def if_available(value: float, available: bool) -> float | None:
         return value if available else None
@@ -402,7 +402,7 @@ class _Model:
             ends[OTHER_PROGRAMS] = total.other
         return Parts(*({name: ends[name] for name in PARTS} for ends in found))
 
-    def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool) -> Evidence:
+    def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool) -> Evidence:
         """Return the evidence for the verdict on a stage. `parts`: None without a law or roofs."""
         counts = _counts(stage, total) if self.scattered else {}
         # The count that says most about how often the stage touched its data.
@@ -423,4 +423,5 @@ class _Model:
             roofs=roofs,
             unknown=self.unknown,
             launches=self.launches,
+            frame="step" if of_steps else "frame",
         )

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from profiler.analysis.recorded import Utterance
+from profiler.analysis.recorded import Recorded, Utterance
 from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 from profiler.session.model import Utterances
+
+
+def counts_steps(session: Recorded) -> bool:
+    """Whether the frames of a session are the steps of a lab, which stand for no audio."""
+    return "lab" in session.meta and not session.utterances
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:

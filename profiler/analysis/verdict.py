@@ -33,7 +33,7 @@ class Evidence:
     `least_ns`: what arithmetic and calls take at least. `missing`: roofs that were not measured. `replayed`: whether
     all time was measured by hot replay; `device`: or is that of work on one. `unknown`: arithmetic without a roof.
     `launches`: kernels given to a device. `unit`, `units`: what the stage counts its work in. `reason`: why it has no
-    law.
+    law. `frame`: what a frame is called: a step where frames stand for no audio.
     """
 
     time_ns: float
@@ -51,6 +51,7 @@ class Evidence:
     roofs: bool = True
     unknown: bool = False
     launches: float = 0.0
+    frame: str = "frame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _lacking(e: Evidence) -> str:
 
 
 def _call(e: Evidence) -> str:
-    return "frame" if e.frames <= e.calls else "block"
+    return e.frame if e.frames <= e.calls else "block"
 
 
 def _scaled(value: float, steps: tuple[str, ...], factor: float) -> str:

@@ -124,6 +124,7 @@ FACTS: Final[dict[str, Any]] = {
     "audio": list[Name],
     "acoustic_models": list[Name],
     "notes": list[Note],
+    "problem": Note,
     "machine": dict[str, Any],
     "devices": dict[Name, dict[Label, Name]],
     "device_events": Events,

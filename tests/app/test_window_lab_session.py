@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import here
 from lab_worker import NAME, PLANTED
 from PySide6.QtWidgets import QApplication
 
@@ -14,6 +16,7 @@ from pipelines import labs
 from pipelines.labs import record
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.app.text_geometry import texts as texts_of
 
 STEPS = 120
 STEP_NS = 20_000_000
@@ -66,3 +69,36 @@ def test_preset_and_device_during_a_lab_are_those_of_the_next_run(
     w.open_session(finished)
     assert not w.top.preset.text().startswith("next: ")
     assert w.top.device.full != ""
+
+
+def test_figures_of_steps_are_not_called_those_of_frames(window: Callable[..., MainWindow], lab_session: Path) -> None:
+    w = window()
+    w.open_session(lab_session)
+    for view_id in ("cost", "work", "breakdown", "statistics", "icicle", "faster"):
+        w.desk.docks.go_to(view_id)
+        QApplication.processEvents()
+        view = w.desk.views[view_id]
+        view.settle()
+        texts = [view.note, view.summary(), *view.table()[0]]
+        assert not [text for text in texts if re.search(r"frames?\b", text)], view_id
+        assert view_id in ("work", "faster") or any("step" in text for text in texts), view_id
+    statistics = w.desk.views["statistics"]
+    assert statistics.note.startswith(f"{STEPS} steps")
+    assert statistics.summary().startswith("whole step: mean 20.0 ms per step, ")
+    assert "slowest step: 20.0 ms · at step " in statistics.about.full
+    assert {"steps", "ms of a step"} <= {text.text for text in texts_of(statistics.plot)}
+    second = w.axis.visible[1] / 2
+    cost = w.desk.views["cost"]
+    assert [line.name for line in cost.readout(cost.model(), second)][-1] == "sum, ms per step"
+    assert "cost per step is 20.0 ms on average; most of it is " in cost.summary()
+    assert [row[0] for row in statistics.table()[1]] == ["whole step", "training"]
+
+
+def test_the_report_is_of_steps(lab_session: Path) -> None:
+    shown = here("show", lab_session).stdout
+    assert f"{STEPS} steps in {STEPS * STEP_NS / 1e9:.2f} s: 20 ms per step (set-up" in shown
+    assert "RTF" not in shown
+    page = here("report", lab_session).stdout
+    assert "## Time per step" in page
+    assert f"## Slowest steps, 10 of {STEPS}" in page
+    assert "| whole frame |" not in page
