@@ -14,6 +14,7 @@ from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs
 from pipelines.search.graph.context import _kernels as _context
+from pipelines.search.graph.lookahead import _compose, _intervals, _ngram, compose
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
@@ -24,6 +25,7 @@ from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
 from profiler.arrays import Array
 from tests.kernel_exercises import SIZES, Walls, runs
+from tests.pipelines import lookahead_files
 
 
 def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph:
@@ -220,6 +222,19 @@ def back_pointers(walls: Walls) -> None:
 # -- graphs as they are made -----------------------------------------------------------------------
 
 
+@runs(_arcs, "_integer", "symbols")
+def symbol_tables(walls: Walls) -> None:
+    """Symbols with names of some lengths, whole and cut short."""
+    for n in SIZES:
+        table = lookahead_files.symbols(["é" * number for number in range(n)])[33:]
+        data = np.frombuffer(table, np.uint8)
+        numbers, places = walls.empty(n, np.int64), walls.empty(n, np.int64)
+        assert _arcs.symbols(walls(data), 0, numbers, places) == len(data)
+        assert numbers.tolist() == list(range(n))
+        for length in range(0, len(data), 7):
+            assert _arcs.symbols(walls(data[:length]), 0, numbers, places) == -1
+
+
 @runs(_arcs, "sort_by_source", "count", "reach")
 def arcs(walls: Walls) -> None:
     """Arcs of no state, of one, and of some; files of them, whole and cut short."""
@@ -264,6 +279,98 @@ def contexts(walls: Walls) -> None:
         )
         _context.fill_arcs(walls(keys), walls(table), given, held, phones - 1, made)
         assert made.first[-1] == room
+
+
+@runs(_ngram, "_bit", "grow", "degrees", "finals", "_child", "fill_arcs")
+def ngram_models(walls: Walls) -> None:
+    """N-gram models as they are, and with bits and words that say something else."""
+    for seed in range(40):
+        contexts, backoff, ends = lookahead_files.random_contexts(seed, order=2 + seed % 3)
+        rng = np.random.default_rng(seed)
+        arrays = [array.copy() for array in lookahead_files.ngram_arrays(contexts, backoff, ends)]
+        for array in arrays[:5] if seed > 4 else ():
+            view = array.view(np.uint8)
+            view[rng.integers(0, len(view))] ^= rng.integers(1, 256)
+        tree_bits, future_bits, final_bits, context_words, future_words, back, final_weights, weights = map(
+            walls, arrays
+        )
+        n, m = len(contexts), len(future_words)
+        tree = _ngram.Tree(*(walls.empty(length, np.int32) for length in (n, n, n + 1)))
+        first, final = walls.empty(n + 1, np.int64), walls.empty(n, np.float32)
+        outcomes = [
+            _ngram.grow(tree_bits, context_words, tree),
+            _ngram.degrees(future_bits, first, m),
+            _ngram.finals(final_bits, final_weights, final),
+        ]
+        if any(outcomes):
+            continue
+        of_root = walls.empty(5, np.int32)
+        of_root[:] = -1
+        children = slice(1, tree.first[1])
+        small = (context_words[children] >= 0) & (context_words[children] < 5)
+        of_root[context_words[children][small]] = np.arange(n)[children][small]
+        model = _ngram.Model(context_words, future_words, back, weights)
+        room = (walls.empty(m + n - 1, kind) for kind in (np.int32, np.float32, np.int32))
+        outcomes.append(_ngram.fill_arcs(model, tree, first, of_root, *room))
+        assert seed > 4 or not any(outcomes)
+
+
+@runs(_intervals, "intervals")
+def look_ahead_data(walls: Walls) -> None:
+    """Interval sets of states, whole and cut short."""
+    for n in (1, 2, 7):
+        words = [word for state in range(n) for word in (state, 0, *range(1, 2 * state + 1), 7)]
+        data, most = np.array(words, np.int32), (len(words) - 3 * n) // 2
+        for length in range(len(words) + 1):
+            room = walls.empty(n + 1, np.int64), walls.empty(most, np.int32), walls.empty(most, np.int32)
+            outcome = _intervals.intervals(walls(data[:length]), 99, *room)
+            assert outcome == (length if length == len(words) else -1)
+
+
+@runs(
+    _compose,
+    *("add_up", "set_bits", "_from", "_sum", "_reaches", "ahead", "_slot", "enter_all", "_state", "_put", "_step"),
+    *("expand", "to_final", "_has_epsilons", "renumber", "pack"),
+)
+def composition(walls: Walls) -> None:
+    """Composition in arrays that grow by one, with states that lead nowhere."""
+    for seed in range(12):
+        n = 2 + seed % 7
+        hcl = lookahead_files.random_hcl(seed, n)
+        g = lookahead_files.random_g(seed, n)
+        reach = _compose.Reach(*map(walls, compose._reach(hcl, lookahead_files.look_ahead(hcl))))
+        reach.bits[:] = 0
+        _compose.set_bits(reach)
+        model, alike = compose._model(g)
+        sums, words, first = walls(model.shares), walls(model.words), walls(g.first)
+        _compose.add_up(sums, words, first)
+        model = _compose.Model(
+            _compose.Graph(*map(walls, model.graph)), words, walls(model.shares), sums, model.largest, walls(model.rank)
+        )
+        given = _compose.Graph(*map(walls, (hcl.first, hcl.ilabel, hcl.olabel, hcl.weight, hcl.target, hcl.final)))
+        counts, table = walls(np.array([0, 1, 0])), walls(np.full(2, -1), np.int32)
+        states = _compose.States(*(walls(np.zeros(1), kind) for kind in compose._STATES))
+        arcs = _compose.Arcs(*(walls(np.zeros(1), kind) for kind in compose._ARCS))
+        states.hcl[0], states.g[0] = hcl.start, g.start
+        _compose.enter_all(table, states, 1)
+        while (why := _compose.expand(given, reach, model, states, table, arcs, counts, alike, 3)) != _compose.DONE:
+            if why == _compose.ARCS:
+                arcs = _compose.Arcs(*(walls(np.append(column, 0), column.dtype) for column in arcs))
+            elif why == _compose.STATES:
+                states = _compose.States(*(walls(np.append(column, 0), column.dtype) for column in states))
+            elif why == _compose.TABLE:
+                table = walls(np.full(2 * len(table), -1), np.int32)
+                _compose.enter_all(table, states, int(counts[1]))
+        n, m = int(counts[1]), int(counts[2])
+        states = _compose.States(*(walls(column[: n + (name == "first")]) for name, column in states._asdict().items()))
+        arcs = _compose.Arcs(*(walls(column[:m]) for column in arcs))
+        kept, number = walls(np.isfinite(states.final)), walls.empty(n, np.int32)
+        into, source, stack = walls(np.zeros(n + 1), np.int64), walls.empty(m, np.int32), walls.empty(n, np.int32)
+        _compose.to_final(states.first, arcs.target, kept, into, source, stack)
+        _, n_kept, m_kept = _compose.renumber(kept, states.first, arcs, number)
+        records = walls(np.zeros((n_kept + 1, 4)), np.int32), walls(np.zeros((m_kept, 4)), np.int32)
+        _compose.pack(kept, number, states, arcs, *records, *(record.view(np.float32) for record in records))
+        assert records[0][-1, 0] == m_kept
 
 
 # -- faults that are planted -----------------------------------------------------------------------

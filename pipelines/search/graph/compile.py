@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -24,6 +25,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import hclg
 from pipelines.search.graph.build import compile_graph
+from pipelines.search.graph.lookahead import folder
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
@@ -49,11 +51,18 @@ def load_or_build(
 ) -> Graph:
     """The graph for these settings, from the cache or compiled now, or the one that lies in a Kaldi model's folder.
 
+    One whose parts lie there (HCLr.fst and Gr.fst) is composed in this process, which looks at `cancelled` meanwhile.
     BadInput in one sentence; Cancelled.
     """
     if model.kaldi is not None and (path := hclg.file_of(config, model)) is not None:
         progress("reading the graph", None)
-        return hclg.load(path, model, model.kaldi)
+        if path.name != folder.HCL:
+            return hclg.load(path, model, model.kaldi)
+        make = partial(
+            folder.make, path=path, model=model, kaldi=model.kaldi, silent=hclg.is_no_word, progress=progress,
+            cancelled=cancelled,
+        )  # fmt: skip
+        return _obtain(folder.cached_as(path, model, model.kaldi), make, progress, cancelled)[1]
     recipe = recipe_of(config, model)
     path, graph = obtain(recipe, progress, cancelled)
     if graph.n_senones != model.n_senones:
@@ -69,7 +78,14 @@ def obtain(
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[Path, Graph]:
     """The graph of `recipe` and its place; it is compiled if need be, and kept where there is a cache."""
-    path = store.path_of(recipe)
+    make = partial(_run_child, recipe, progress=progress, cancelled=cancelled)
+    return _obtain(store.path_of(recipe), make, progress, cancelled)
+
+
+def _obtain(
+    path: Path, make: Callable[[Path], None], progress: Progress, cancelled: Callable[[], bool]
+) -> tuple[Path, Graph]:
+    """The graph that the cache keeps as `path`; `make` writes it elsewhere if it is not there."""
     if (graph := _cached(path, progress)) is not None:
         return path, graph
 
@@ -89,7 +105,7 @@ def obtain(
         graph = _cached(path, progress)
         if graph is None:
             made = place / path.name
-            _run_child(recipe, made, progress, cancelled)
+            make(made)
             try:
                 cache.clear(path)
                 made.replace(path)

@@ -17,6 +17,8 @@ from pipelines.models.kaldi.model import GRAPHS, graph_file
 from pipelines.models.sphinx import AcousticModel
 from pipelines.models.sphinx.model import Kaldi
 from pipelines.search.graph import openfst
+from pipelines.search.graph.lookahead import folder
+from pipelines.search.graph.lookahead.folder import words_file
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.sources import FILLER, MARKS
 from pipelines.search.graph.topology import Topology, epsilon_first
@@ -34,16 +36,21 @@ OWN = ("grammar", "language_model", "dictionary")
 
 
 def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
-    """The graph in the folder of a Kaldi model; None where one is to be compiled, GraphError if that cannot be."""
+    """The graph in the folder of a Kaldi model, or HCLr.fst with Gr.fst next to it; None where one is to be compiled.
+
+    GraphError if that cannot be.
+    """
     own = any(getattr(config, name) for name in OWN)
-    path = None if own else graph_file(model.directory)
+    path = None if own else graph_file(model.directory) or folder.file_of(model.directory)
     lacking = [name for name in contexts.FILES if not (model.directory / name).exists()]
     if path is None and lacking:
-        there = (
-            f"has to have another graph than its {GRAPHS[0]}" if graph_file(model.directory) else f"has no {GRAPHS[0]}"
+        state = (
+            f"has to have another graph than its {there.name}"
+            if (there := graph_file(model.directory) or folder.file_of(model.directory))
+            else f"has no {GRAPHS[0]}"
         )
         raise GraphError(
-            f"{model.directory} {there}, and no {lacking[0]} to compile one from; utils/mkgraph.sh of Kaldi makes "
+            f"{model.directory} {state}, and no {lacking[0]} to compile one from; utils/mkgraph.sh of Kaldi makes "
             f"{GRAPHS[0]} and words.txt, which belong into the folder or its folder graph."
         )
     return path
@@ -51,7 +58,7 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
 
 def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
     """The graph `path` of `model`; GraphError or ModelError in one sentence."""
-    words = symbols.read(_words_file(path))
+    words = symbols.read(words_file(path))
     fst = _read(path)
     if not fst.n_states or not fst.n_arcs:
         raise GraphError(f"{path} has no arcs.")
@@ -62,7 +69,7 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
         )
     if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < len(words):
         raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {len(words) - 1:,}.")
-    silent = np.array([_is_no_word(word) for word in words])
+    silent = np.array([is_no_word(word) for word in words])
     fst.olabel[silent[fst.olabel]] = 0
     try:
         return from_topology(
@@ -77,13 +84,6 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
         raise GraphError(f"{path}: {error}") from None
 
 
-def _words_file(graph: Path) -> Path:
-    """`words.txt` next to the graph, or in the folder above it."""
-    beside = graph.with_name("words.txt")
-    above = graph.parent.with_name("words.txt")
-    return above if not beside.exists() and above.exists() else beside
-
-
 def _read(path: Path) -> Fst:
     try:
         open_input(path, "a search graph", LARGEST).close()
@@ -92,7 +92,8 @@ def _read(path: Path) -> Fst:
         raise GraphError(one_line(str(error), 400)) from None
 
 
-def _is_no_word(word: str) -> bool:
+def is_no_word(word: str) -> bool:
+    """Whether a hypothesis leaves a word of Kaldi's tables out."""
     return not word or word.lower() in NO_WORDS or FILLER.fullmatch(word) is not None
 
 

@@ -11,9 +11,10 @@ import struct
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pipelines.search.graph import _arcs
 from profiler.arrays import (
@@ -37,8 +38,14 @@ _LONGEST_HEADER = 128
 _VERSION = 2
 _MUTABLE_EXPANDED = 0x3  # the two static property bits of a vector FST; the rest "unknown"
 
-_ALIGNED, _ALIGNED_VERSION, _ALIGNMENT = 0x4, 1, 16
-"""Flag, version and bytes of const files whose parts are aligned."""
+_INPUT_SYMBOLS, _OUTPUT_SYMBOLS, _ALIGNED = 0x1, 0x2, 0x4
+_FLAGS = _INPUT_SYMBOLS | _OUTPUT_SYMBOLS | _ALIGNED
+_ALIGNED_VERSION, _ALIGNMENT = 1, 16
+"""Version and bytes of const files whose parts are aligned."""
+_SYMBOLS_MAGIC = 2125658996
+_SYMBOLS, _COUNTS = struct.Struct("<ii"), struct.Struct("<qq")
+_LEAST_SYMBOL = 12
+"""Bytes of a symbol without its name: length and number."""
 _CONST_STATE = np.dtype([("final", "<f4"), ("first", "<u4"), ("arcs", "<u4"), ("in", "<u4"), ("out", "<u4")])
 """Of const files; the last two count epsilons."""
 _CONST_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("target", "<i4")])
@@ -159,28 +166,110 @@ def write(fst: Fst, path: str | os.PathLike[str]) -> None:
         out.write(body.data)
 
 
+class Symbols(NamedTuple):
+    """A symbol table: `numbers` int64 [n]; the names lie in `text` from `first` to `last`, int64 [n] each."""
+
+    numbers: I64
+    text: bytes
+    first: I64
+    last: I64
+
+    def names(self) -> list[str]:
+        """Their names, in the order of `numbers`."""
+        places = zip(self.first.tolist(), self.last.tolist(), strict=True)
+        return [self.text[first:last].decode("utf-8", "replace") for first, last in places]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What stands before the states of an OpenFst file (fst.cc): kind, version, start, counts, symbol tables.
+
+    `body`: where the states begin, from the file's begin on; `symbols`: the output symbols (the input symbols if it has
+    no others), None where it has none.
+    """
+
+    path: str
+    size: int
+    kind: str
+    version: int
+    aligned: bool
+    start: int
+    n_states: int
+    n_arcs: int
+    body: int
+    symbols: Symbols | None
+
+    def array(self, kind: DTypeLike, count: int, at: int) -> Array:
+        """`count` values at a place of the file; ValueError where it ends before them."""
+        if count < 0 or at + count * np.dtype(kind).itemsize > self.size:
+            raise ValueError(f"{self.path} is cut short")
+        return np.fromfile(self.path, kind, count, offset=at)
+
+
 def read(path: str | os.PathLike[str]) -> Fst:
     """Reads an OpenFst file of kind vector or const, whoever wrote it; ValueError (one sentence) if it is none."""
+    found = header(path)
+    if found.kind not in ("vector", "const"):
+        raise ValueError(f"{path} is not a vector or const FST of standard arcs, but {found.kind!r}")
+    fst, end = states_of(found)
+    if end != found.size:
+        raise ValueError(f"{path} is cut short, or longer than its {found.n_states:,} states and {found.n_arcs:,} arcs")
+    return fst
+
+
+def header(path: str | os.PathLike[str], at: int = 0) -> Header:
+    """The header that begins at `at`; ValueError (one sentence) if there is none of standard arcs."""
     size = os.path.getsize(path)
     with Path(path).open("rb") as handle:
+        handle.seek(at)
         data = handle.read(_LONGEST_HEADER).ljust(_LONGEST_HEADER, b"\0")
     if struct.unpack_from("<i", data)[0] != MAGIC:
         raise ValueError(f"{path} is not an OpenFst file")
-    kind, at = _text(data, 4)
-    arcs, at = _text(data, at)
-    if kind not in ("vector", "const") or arcs != "standard":
-        raise ValueError(f"{path} is not a vector or const FST of standard arcs, but {kind!r} of {arcs!r}")
-    (version,) = struct.unpack_from("<i", data, at)
-    flags, _, start, n_states, n_arcs = _HEADER.unpack_from(data, at + 4)
-    at += 4 + _HEADER.size
+    kind, place = _text(data, 4)
+    arcs, place = _text(data, place)
+    if not kind or arcs != "standard":
+        raise ValueError(f"{path} is not an FST of standard arcs, but {kind!r} of {arcs!r}")
+    (version,) = struct.unpack_from("<i", data, place)
+    flags, _, start, n_states, n_arcs = _HEADER.unpack_from(data, place + 4)
+    body, tables = at + place + 4 + _HEADER.size, list[Symbols]()
+    for flag in (_INPUT_SYMBOLS, _OUTPUT_SYMBOLS):
+        if flags & flag:
+            tables.append(_symbols(path, body))
+            body += len(tables[-1].text)
     aligned = bool(flags & _ALIGNED) or (kind == "const" and version == _ALIGNED_VERSION)
-    if flags & ~_ALIGNED or (aligned and kind == "vector"):
-        raise ValueError(f"{path} carries symbol tables; fstsymbols --clear_isymbols --clear_osymbols removes them")
-    if not 0 <= n_states <= size or n_states >= LABELS:
+    if flags & ~_FLAGS or (aligned and kind == "vector"):
+        raise ValueError(f"{path} has a header with unknown flags ({flags})")
+    if not 0 <= n_states <= size or n_states >= LABELS or not 0 <= n_arcs < LABELS:
         raise ValueError(f"{path} is cut short")
-    if kind == "vector":
-        return _read_vector(path, at, start, n_states, size)
-    return _read_const(path, at, (start, n_states, n_arcs), size, _ALIGNMENT if aligned else 1)
+    return Header(
+        str(path), size, kind, version, aligned, start, n_states, n_arcs, body, tables[-1] if tables else None
+    )
+
+
+def _symbols(path: str | os.PathLike[str], at: int) -> Symbols:
+    """The symbol table at a place of a file; ValueError if it is none.
+
+    (symbol-table.cc: a magic number, a name, the next free number, n; then length, name and number of each symbol.)
+    """
+    with Path(path).open("rb") as file:
+        file.seek(at)
+        text = file.read()
+    wrong = ValueError(f"{path} is cut short in its symbol table")
+    if len(text) < _SYMBOLS.size or _SYMBOLS.unpack_from(text)[0] != _SYMBOLS_MAGIC:
+        raise wrong
+    start = _SYMBOLS.size + _SYMBOLS.unpack_from(text)[1]
+    if not _SYMBOLS.size <= start <= len(text) - _COUNTS.size:
+        raise wrong
+    _, n = _COUNTS.unpack_from(text, start)
+    start += _COUNTS.size
+    if not 0 <= n <= (len(text) - start) // _LEAST_SYMBOL:
+        raise wrong
+    numbers, places = np.empty(n, np.int64), np.empty(n, np.int64)
+    end = _arcs.symbols(np.frombuffer(text, np.uint8), start, numbers, places)
+    if end < 0:
+        raise wrong
+    ends = np.append(places[1:], end + 4)[:n] - _LEAST_SYMBOL
+    return Symbols(numbers, text[:end], places, ends)
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
@@ -191,35 +280,40 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     return data[at + 4 : at + 4 + length].decode("latin-1"), at + 4 + length
 
 
-def _read_vector(path: str | os.PathLike[str], at: int, start: int, n_states: int, size: int) -> Fst:
-    body = np.fromfile(path, dtype="<i4", offset=at)
+def states_of(head: Header) -> tuple[Fst, int]:
+    """States and arcs of a vector or const FST, and where in the file they end; else ValueError."""
+    return _read_vector(head) if head.kind == "vector" else _read_const(head)
+
+
+def _read_vector(head: Header) -> tuple[Fst, int]:
+    path, n_states = head.path, head.n_states
+    body = np.fromfile(path, dtype="<i4", offset=head.body)
     first = np.zeros(n_states + 1, dtype=np.int64)
-    if 3 * n_states > len(body) or (size - at) % 4 or _arcs.count(body, first) != len(body):
+    if 3 * n_states > len(body) or (head.size - head.body) % 4 or _arcs.count(body, first) != len(body):
         raise ValueError(f"{path} is cut short")
     states, arcs = _places(first)
     if body[states + 2].any():  # the upper halves of the numbers of arcs
         raise ValueError(f"{path} has a state of more arcs than it is long")
     final = body[states].view(np.float32)
     ilabel, olabel, weight, target = (body[arcs + i] for i in range(4))
-    return Fst(int(start), final, first, ilabel, olabel, weight.view(np.float32), target)
+    return Fst(head.start, final, first, ilabel, olabel, weight.view(np.float32), target), head.size
 
 
-def _read_const(path: str | os.PathLike[str], at: int, header: tuple[int, int, int], size: int, alignment: int) -> Fst:
-    """States one after another, then arcs (fst/const-fst.h); both may begin at a multiple of `alignment`."""
-    start, n_states, n_arcs = header
-    at += -at % alignment
-    of_arcs = at + n_states * _CONST_STATE.itemsize
+def _read_const(head: Header) -> tuple[Fst, int]:
+    """States one after another, then arcs (fst/const-fst.h); both may begin at a multiple of the alignment."""
+    alignment = _ALIGNMENT if head.aligned else 1
+    at = head.body + -head.body % alignment
+    of_arcs = at + head.n_states * _CONST_STATE.itemsize
     of_arcs += -of_arcs % alignment
-    if not 0 <= n_arcs < LABELS or of_arcs + n_arcs * _CONST_ARC.itemsize != size:
-        raise ValueError(f"{path} is cut short, or longer than its {n_states:,} states and {n_arcs:,} arcs")
-    states = np.fromfile(path, _CONST_STATE, n_states, offset=at)
-    arcs = np.fromfile(path, _CONST_ARC, n_arcs, offset=of_arcs)
-    first = np.zeros(n_states + 1, dtype=np.int64)
+    states = head.array(_CONST_STATE, head.n_states, at)
+    arcs = head.array(_CONST_ARC, head.n_arcs, of_arcs)
+    first = np.zeros(head.n_states + 1, dtype=np.int64)
     np.cumsum(states["arcs"], out=first[1:])
-    if first[-1] != n_arcs or (states["first"] != first[:-1])[states["arcs"] > 0].any():
-        raise ValueError(f"{path}: the arcs of its states do not follow each other")
+    if first[-1] != head.n_arcs or (states["first"] != first[:-1])[states["arcs"] > 0].any():
+        raise ValueError(f"{head.path}: the arcs of its states do not follow each other")
     columns = [np.ascontiguousarray(arcs[name]) for name in ("ilabel", "olabel", "weight", "target")]
-    return Fst(int(start), np.ascontiguousarray(states["final"]), first, *columns)
+    fst = Fst(head.start, np.ascontiguousarray(states["final"]), first, *columns)
+    return fst, of_arcs + arcs.nbytes
 
 
 def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:

@@ -1,0 +1,305 @@
+"""HCLr.fst and Gr.fst composed: against a plain product of the two, OpenFst and Kaldi's decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import kaldi_writer as writer
+import kaldifst
+import lookahead_files as made
+import numpy as np
+import pytest
+from kaldi_graphs import hclg
+from search_graphs import smooth_scores
+from test_kaldi_graph import kaldis_path, search
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models import kaldi
+from pipelines.models.kaldi import transitions
+from pipelines.models.kaldi.binary import Reader
+from pipelines.search.graph import compile as graphs
+from pipelines.search.graph import openfst
+from pipelines.search.graph.lookahead import compose as composition
+from pipelines.search.graph.lookahead import files
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.wfst import Graph, GraphError
+from profiler.errors import Cancelled
+from tests.graph_fst import fst_of
+
+WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
+
+
+def assert_equal(some: Fst, other: Fst) -> None:
+    assert some.start == other.start
+    for name in ("final", "first", "ilabel", "olabel", "weight", "target"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(other, name))
+
+
+def arcs_of(composed: composition.Composed) -> Fst:
+    n, none = len(composed.final), np.zeros(1, np.int32)
+    return fst_of(
+        Graph(
+            composed.start,
+            composed.n_epsilon_states,
+            9,
+            composed.states,
+            composed.arcs,
+            composed.final,
+            ("",) * 99,
+            np.zeros(100, np.int32),
+            none,
+            np.empty(0, np.uint8),
+            np.zeros(9, np.uint8),
+            np.zeros(9, np.uint8),
+            np.zeros(1, bool),
+            {"states": n},
+        )
+    )
+
+
+def assert_same_paths(mine: Fst, expected: Fst) -> None:
+    found, wanted = made.language(mine), made.language(expected)
+    assert found.keys() == wanted.keys()
+    for pair, weight in wanted.items():
+        assert found[pair] == pytest.approx(weight, abs=1e-4), pair
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path: Path, seed: int) -> None:
+    model = made.random_contexts(seed, order=2 + seed % 3)
+    (tmp_path / "G.fst").write_bytes(made.ngram(*model, names=["<eps>", *"abcd"] if seed % 2 else ()))
+    found, names = files.g(tmp_path / "G.fst")
+    assert_equal(found, made.fst_of_contexts(*model))
+    assert names == (["<eps>", "a", "b", "c", "d"] if seed % 2 else [])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_other_kinds_of_language_model_are_read(tmp_path: Path, seed: int) -> None:
+    g = made.random_g(seed)
+    openfst.write(g, tmp_path / "vector.fst")
+    (tmp_path / "const.fst").write_bytes(made.const(g, ["<eps>", "é"]))
+    for name, names in (("vector.fst", []), ("const.fst", ["<eps>", "é"])):
+        found, own = files.g(tmp_path / name)
+        assert_equal(found, g)
+        assert own == names
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_look_ahead_data_are_read(tmp_path: Path, seed: int) -> None:
+    hcl = made.random_hcl(seed)
+    (tmp_path / "HCLr.fst").write_bytes(made.lookahead(hcl, ["<eps>", "a"], mapped=seed % 2 > 0))
+    found, ahead, names = files.hcl(tmp_path / "HCLr.fst")
+    assert_equal(found, hcl)
+    assert names == ["<eps>", "a"]
+    expected = made.first_labels(hcl)
+    for state in range(hcl.n_states):
+        arcs = slice(ahead.first[state], ahead.first[state + 1])
+        sets = [set(range(*pair)) for pair in zip(ahead.begin[arcs], ahead.end[arcs], strict=True)]
+        labels = set().union(*sets) - {int(hcl.olabel.max()) + 1}
+        assert labels == expected[state] - {made.NO_LABEL}
+        assert ahead.final[state] == (made.NO_LABEL in expected[state])
+
+
+def test_symbols_in_a_file_are_skipped(tmp_path: Path) -> None:
+    hcl = made.random_hcl(3)
+    (tmp_path / "const.fst").write_bytes(made.const(hcl, ["<eps>", "word"]))
+    assert_equal(openfst.read(tmp_path / "const.fst"), hcl)
+
+
+# -- composition -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_paths_are_those_of_both(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Room of one, so that each array grows; and a share of one.
+    monkeypatch.setattr(composition, "FIRST_ROOM", 1 << seed % 3)
+    monkeypatch.setattr(composition, "SHARE", 1 + seed % 5)
+    monkeypatch.setattr(composition, "COLUMNS", (0, 1, 64)[seed % 3])
+    hcl, words = made.random_hcl(seed), 5
+    g = made.random_g(seed, words=words) if seed % 2 else made.fst_of_contexts(*made.random_contexts(seed, words))
+    expected = made.product(hcl, g)
+    try:
+        composed = composition.compose(hcl, made.look_ahead(hcl), g)
+    except GraphError:
+        assert not made.language(expected)
+        return
+    assert_same_paths(arcs_of(composed), expected)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_paths_are_openfsts(seed: int) -> None:
+    hcl, g = made.random_hcl(seed), made.fst_of_contexts(*made.random_contexts(seed))
+    a, b = to_kaldifst(hcl), to_kaldifst(g)
+    kaldifst.arcsort(a, "olabel")
+    expected = from_kaldifst(kaldifst.compose(a, b, connect=True))
+    if not expected.n_states:
+        pytest.skip("these two have no path in common")
+    composed = composition.compose(hcl, made.look_ahead(hcl), g)
+    assert_same_paths(arcs_of(composed), expected)
+
+
+def test_a_word_is_taken_as_soon_as_no_other_is_ahead() -> None:
+    # Two words that differ in their third sound; the model knows the first alone.
+    rows = [(0, 1, 0, 0.0, 1), (1, 2, 0, 0.0, 2), (2, 3, 1, 0.0, 3), (2, 4, 2, 0.0, 3)]
+    hcl = from_arcs(4, 0, np.array([np.inf, np.inf, np.inf, 0.0]), *(np.array(c) for c in zip(*rows, strict=True)))
+    g = from_arcs(2, 0, np.array([np.inf, 0.0]), [0], [1], [1], [0.5], [1])
+    found = arcs_of(composition.compose(hcl, made.look_ahead(hcl), g))
+    assert (found.n_states, found.n_arcs) == (4, 3)
+    assert sorted(zip(found.ilabel, found.olabel, found.weight, strict=True)) == [(1, 1, 0.5), (2, 0, 0), (3, 0, 0)]
+
+
+def test_weights_are_taken_where_others_are_ruled_out() -> None:
+    # Words 1 and 2 begin alike, 3 does not: after the first sound the sum of their probabilities is known.
+    rows = [(0, 1, 0, 0.0, 1), (0, 2, 3, 0.0, 2), (1, 3, 1, 0.0, 2), (1, 4, 2, 0.0, 2)]
+    hcl = from_arcs(3, 0, np.array([np.inf, np.inf, 0.0]), *(np.array(c) for c in zip(*rows, strict=True)))
+    cost = -np.log([0.2, 0.3, 0.5])
+    g = from_arcs(2, 0, np.array([np.inf, 0.0]), [0, 0, 0], [1, 2, 3], [1, 2, 3], cost, [1, 1, 1])
+    found = arcs_of(composition.compose(hcl, made.look_ahead(hcl), g))
+    weights = dict(zip(found.ilabel.tolist(), found.weight.tolist(), strict=True))
+    assert weights == pytest.approx({1: -np.log(0.5), 2: -np.log(0.5), 3: -np.log(0.4), 4: -np.log(0.6)}, abs=1e-6)
+
+
+def test_what_leads_nowhere_is_left_out() -> None:
+    hcl = from_arcs(3, 0, np.array([np.inf, 0.0, np.inf]), [0, 0], [1, 2], [1, 2], [0.0, 0.0], [1, 2])
+    g = from_arcs(1, 0, np.array([0.0]), [0, 0], [1, 2], [1, 2], [0.0, 0.0], [0, 0])
+    found = arcs_of(composition.compose(hcl, made.look_ahead(hcl), g))
+    assert found.ilabel.tolist() == [1]
+
+
+def test_composition_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composition, "SHARE", 1)
+    hcl, seen = made.random_hcl(1), list[int]()
+    with pytest.raises(Cancelled):
+        composition.compose(hcl, made.look_ahead(hcl), made.random_g(1), seen.append, lambda: len(seen) > 1)
+    assert len(seen) == 2
+
+
+# -- folders ---------------------------------------------------------------------------------------
+
+
+def parts(directory: Path, words: Mapping[str, tuple[int, ...]], seed: int) -> tuple[Fst, Fst, int]:
+    """HCL of `words` with a disambiguation symbol, a model of them, and the symbol's transition-id."""
+    model = transitions.read(Reader.of(directory / "final.mdl"))
+    hcl = hclg(model, words, 1)
+    symbol = model.n_transitions + 1
+    hcl.ilabel[np.flatnonzero((hcl.ilabel == 0) & (hcl.olabel == 0))[:1]] = symbol
+    return hcl, made.fst_of_contexts(*made.random_contexts(seed, 1 + len(words))), symbol
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    directory = writer.write_model(tmp_path / "model")
+    (directory / "tree").unlink()
+    hcl, _, symbol = parts(directory, WORDS, 1)
+    content = made.ngram(*made.random_contexts(1, 1 + len(WORDS)), names=["<eps>", *WORDS])
+    made.write_folder(directory / "graph", hcl, content, [symbol])
+    return directory
+
+
+def load(folder: Path) -> Graph:
+    return graphs.load_or_build(GraphConfig(), kaldi.load(folder))
+
+
+def test_a_folder_is_composed_once(folder: Path) -> None:
+    steps = list[str]()
+    graph = graphs.load_or_build(GraphConfig(), kaldi.load(folder), lambda stage, fraction: steps.append(stage))
+    assert graph.words == tuple(WORDS)
+    assert graph.notes == (
+        f"graph composed of HCLr.fst and Gr.fst: {graph.n_states:,} states, {len(graph.arcs):,} arcs",
+    )
+    assert any(step.startswith("reading HCLr.fst") for step in steps)
+    steps.clear()
+    again = graphs.load_or_build(GraphConfig(), kaldi.load(folder), lambda stage, fraction: steps.append(stage))
+    assert steps == ["reading the graph"]
+    np.testing.assert_array_equal(again.arcs, graph.arcs)
+
+
+def test_another_content_is_another_graph(folder: Path) -> None:
+    graph = load(folder)
+    (folder / "graph/Gr.fst").write_bytes(made.ngram(*made.random_contexts(2, 5), names=["<eps>", *WORDS]))
+    assert len(load(folder).arcs) != len(graph.arcs)
+
+
+@pytest.mark.parametrize("place", ["graph", ""])
+@pytest.mark.parametrize("table", ["graph/words.txt", "words.txt", ""])
+def test_words_are_found(folder: Path, place: str, table: str) -> None:
+    if not place:
+        for file in list((folder / "graph").iterdir()):
+            file.rename(folder / file.name)
+    if table and (place or "/" not in table):
+        (folder / table).write_text("<eps> 0\n!SIL 1\nzwei 2\ndrei 3\nvier 4\n")
+        graph = load(folder)
+        assert graph.words == ("!SIL", "zwei", "drei", "vier")
+        assert set(graph.arcs["olabel"].tolist()) == {0, 2, 3, 4}
+    else:
+        assert load(folder).words == tuple(WORDS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kaldis_decoder_finds_the_same_path(tmp_path: Path, seed: int) -> None:
+    directory = writer.write_model(tmp_path / "model")
+    (directory / "tree").unlink()
+    hcl, g, symbol = parts(directory, WORDS, seed)
+    content = made.ngram(*made.random_contexts(seed, 1 + len(WORDS)), names=["<eps>", *WORDS])
+    made.write_folder(directory / "graph", hcl, content, [symbol])
+    model = kaldi.load(directory)
+    assert model.kaldi is not None
+    graph = graphs.load_or_build(GraphConfig(), model)
+    # Kaldi's own way: OpenFst's composition, symbols taken out afterwards.
+    a, b = to_kaldifst(hcl), to_kaldifst(g)
+    kaldifst.arcsort(a, "olabel")
+    whole = from_kaldifst(kaldifst.compose(a, b, connect=True))
+    whole.ilabel[whole.ilabel == symbol] = 0
+    openfst.write(whole, tmp_path / "HCLG.fst")
+    scores = smooth_scores(seed, 90, model.n_senones, 4.0)
+    scores -= scores.max(1, keepdims=True)
+    words, cost = search(graph, scores, 80.0)
+    expected, kaldis = kaldis_path(tmp_path / "HCLG.fst", scores, model.kaldi.pdfs, 80.0)
+    assert cost == pytest.approx(kaldis, abs=1e-3)
+    assert words == [graph.words[w - 1] for w in expected]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda f: (f / "Gr.fst").unlink(), "has no HCLG.fst, and no tree"),
+        (lambda f: (f / "disambig_tid.int").write_text("1 x"), "more than whole numbers"),
+        (lambda f: (f / "disambig_tid.int").unlink(), "which disambig_tid.int does not name"),
+        (lambda f: (f / "words.txt").write_text("<eps> 0\n"), "has word 4, and the last one is 0"),
+        (lambda f: openfst.write(made.random_hcl(1), f / "HCLr.fst"), "kind vector, and not olabel_lookahead"),
+        (lambda f: (f / "Gr.fst").write_bytes((f / "HCLr.fst").read_bytes()), "ngram, const and vector are read"),
+        (lambda f: openfst.write(made.random_hcl(1, 1, words=2), f / "Gr.fst"), "and there is no words.txt"),
+    ],
+)
+def test_what_does_not_fit_is_named(folder: Path, damage, sentence: str) -> None:
+    damage(folder / "graph")
+    with pytest.raises(GraphError, match=sentence):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["HCLr.fst", "Gr.fst"])
+def test_damaged_files_are_sound_or_refused(folder: Path, name: str) -> None:
+    path = folder / "graph" / name
+    model, data, rng, outcomes = kaldi.load(folder), path.read_bytes(), np.random.default_rng(5), list[str]()
+    for turn in range(300):
+        broken = bytearray(data)
+        if turn % 3 == 0:
+            del broken[rng.integers(0, len(data)) :]
+        for at in rng.integers(0, rng.choice([200, len(data)]), rng.integers(1, 4)):
+            if at < len(broken):
+                broken[at] ^= rng.integers(1, 256)
+        path.write_bytes(broken)
+        try:
+            graphs.load_or_build(GraphConfig(), model)
+            sentence = ""
+        except GraphError as error:
+            sentence = str(error)
+        outcomes.append(sentence)
+        # A cut graph is no graph.
+        assert turn % 3 or sentence
+        assert "\n" not in sentence
+    assert not all(outcomes)
