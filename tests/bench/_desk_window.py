@@ -29,6 +29,10 @@ SETTLE_S: Final = 5.0
 READY_S: Final = 120.0
 CYCLES: Final = 50
 SIZE: Final = (1600, 1000)
+SHOWN_S: Final = 0.2
+"""Until the docks know which of them are in sight."""
+IN_SIGHT: Final = ("cost", "timeline", "words")
+"""Charts that the default layout shows."""
 STEPS: Final = 300
 MB: Final = 1e6
 
@@ -125,36 +129,37 @@ def window_shown() -> Any:
     return window
 
 
-def show_all(window: Any) -> None:
-    """The desk with every chart over time in sight, none as a tab behind another."""
+def show_default(window: Any) -> None:
+    """The desk in the layout that a new user has, with cost, timeline and words in sight; RuntimeError otherwise."""
     window.show_desk()
-    docks = window.desk.docks
-    # Next to one that has its place alone: next to one of several tabs it would stay a tab.
-    docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Vertical)
+    serve(SHOWN_S)
+    seen = window.desk.docks.in_front()
+    if missing := [name for name in IN_SIGHT if name not in seen]:
+        raise RuntimeError(f"the default layout does not show {', '.join(missing)}, only {', '.join(seen)}")
 
 
 def charts(window: Any) -> list[QWidget]:
-    """The widgets of the charts over time."""
+    """The widgets of the charts over time that are in sight."""
     return [view.plot.viewport() for view in chart_views(window)]
 
 
 def chart_views(window: Any) -> list[Any]:
-    """The views over time."""
+    """The views over time that are in sight: one behind another is not painted."""
     from app.views.chart import ChartView
 
-    return [view for view in window.desk.views.values() if isinstance(view, ChartView)]
+    return [view for view in window.desk.views.values() if isinstance(view, ChartView) and not view.asleep]
 
 
 # -- the parts ---------------------------------------------------------------------------------------
 
 
 def live(seconds: str) -> dict[str, Any]:
-    """The demo with every chart in sight."""
+    """The demo in the default layout."""
     from app.gui import freeze_objects
     from pipelines.config import presets
 
     window = window_shown()
-    show_all(window)
+    show_default(window)
     window.runs.demo("demo" if "demo" in presets.names() else None)
     freeze_objects()  # as the application does at its start
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
@@ -258,7 +263,7 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     from app.gui import freeze_objects
 
     window = window_shown()
-    show_all(window)
+    show_default(window)
     freeze_objects()  # as the application does at its start
     app = qt()
     serve(0.5)
