@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
+LEAST_SHARE = 0.004
+"""Of the range in view: a narrower place, some pixels wide, is zoomed in to."""
+
 AROUND_S = 1.0
 """Seconds shown on both sides of a place that was not in view, at least; AROUND times its length, if that is more."""
 AROUND = 4.0
@@ -121,7 +124,10 @@ class Jumps(QObject):
         first, last = stop.first * FRAME_S, stop.last * FRAME_S
         self._playhead.playing = False
         self._playhead.seek(stop.last)
-        self._axis.reveal(first, last, max(AROUND, AROUND_S / (last - first)))
+        begin, end = self._axis.visible
+        if not begin <= first < last <= end or last - first < LEAST_SHARE * (end - begin):
+            around = max(AROUND * (last - first), AROUND_S)
+            self._axis.set_visible(first - around, last + around)
         self._axis.select(first, last)
         self.arrived.emit(f"{stop.text} · {clock(first, 2)}")
 

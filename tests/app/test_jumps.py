@@ -41,7 +41,7 @@ def test_keys_go_through_the_stretches_slower_than_real_time(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
     made = Paced(tmp_path / "paced.asrs")
-    for frames, ms in ((100, 1), (20, 12), (30, 15), (50, 10), (10, 40), (90, 9)):
+    for frames, ms in ((100, 1), (20, 12), (30, 15), (50, 10), (10, 40), (2690, 9)):
         made.ms = ms
         made.write(frames)
     made.close()
@@ -52,8 +52,11 @@ def test_keys_go_through_the_stretches_slower_than_real_time(
     second = (200, 210), "real-time violation 2 of 2: 10 frames at RTF 4.00 · 0:02.00"
     # A finished session is opened at its end: from there on, the first one.
     for stretch, text in (first, second, first):
+        axis.fit()
         qtbot.keyClick(w, Qt.Key.Key_V)
         assert (axis.selected_frames, cursor(), w.status.message.full) == (stretch, stretch[1], text)
+        # Of 29 s, half a second can be seen; a tenth is zoomed in to.
+        assert axis.visible == pytest.approx((0.0, 29.0) if stretch == first[0] else (1.0, 3.1))
     for stretch, text in (second, first):
         qtbot.keyClick(w, Qt.Key.Key_V, SHIFT)
         assert (axis.selected_frames, w.status.message.full) == (stretch, text)

@@ -9,9 +9,9 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
   window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
   of the window, all threads, per second.
 - start: from the start of the process to the first painting of the window, to its bars, and to the charts.
-- million: a session of a million spans is opened in a running window (until the charts in sight are painted; the median of
-  three, each in a process of its own), then panned and zoomed; a step lasts from the gesture until each of them is
-  painted.
+- million: a session of a million spans is opened in a running window (until the charts in sight are painted; the
+  median of three, each in a process of its own), then panned and zoomed; a step lasts from the gesture until each of
+  them is painted.
 - hour: an hour at block 1, opened: resident memory.
 - cycles: sessions opened and closed, windows made and closed; objects, threads and files that each leaves behind.
 """
