@@ -77,6 +77,17 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ),
         ),
     ] = "all"
+    context: Annotated[
+        Literal["looped", "again"],
+        setting(
+            "Context of a block",
+            "Of a net of Kaldi (nnet3). looped: each layer keeps what the next block needs of it. again: each block "
+            "computes its whole context again, as in decoding by chunks, and its i-vector is its own.",
+            layer="Neural net",
+            live=True,
+            when=NET,
+        ),
+    ] = "looped"
     dtype: Annotated[
         Literal["fp32", "bf16", "int8"],
         setting(

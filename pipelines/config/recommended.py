@@ -3,7 +3,7 @@
 Vosk's `conf/model.conf` and Kaldi's `decode.conf` are lists of `--name=value`; what Vosk's does not name has Kaldi's
 defaults. An older Vosk folder has none, and gets what Vosk takes for it. A folder with Kaldi's file
 `frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
-insertion penalty, so that it is 0 with such options.
+insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from profiler.plain import one_line
 FOLDER: Final = "model_directory"
 VOSK: Final = ("conf/model.conf", "model.conf")
 FILES: Final = (*VOSK, "conf/decode.conf", "decode.conf", "conf/decode.config")
-MODELS: Final = ("am/final.mdl", "final.mdl")
+MODELS: Final = ("final.mdl", "am/final.mdl")
+NET_MARK: Final = b"<Nnet3>"
+HEAD: Final = 8 << 20
+"""Bytes of a model's file in which its net begins, after the transition model."""
+LARGEST_MODEL: Final = 200 << 20
 CHAIN: Final = "frame_subsampling_factor"
 SETTINGS: Final = {
     "beam": "search.beam",
@@ -76,10 +80,20 @@ def read(folder: str) -> Recommended:
         options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
     elif os.path.exists(os.path.join(folder, OLD_VOSK_MARK)):
         options |= DECODER | OLD_VOSK
-    return _recommended(options, source or CHAIN)
+    return _recommended(options, source or CHAIN, {"model": "dnn"} if _is_net(folder) else {})
 
 
-def _recommended(options: Mapping[str, str], source: str) -> Recommended:
+def _is_net(folder: str) -> bool:
+    path = next(path for name in MODELS if os.path.exists(path := os.path.join(folder, name)))
+    try:
+        with inputs.open_input(path, "a file of an acoustic model", LARGEST_MODEL) as file:
+            return NET_MARK in file.read(HEAD)
+    except (inputs.InputError, OSError):
+        return False
+
+
+def _recommended(options: Mapping[str, str], source: str, its: Mapping[str, Value]) -> Recommended:
+    """What the `options` in `source` say, and what the model itself asks for (`its`)."""
     settings: dict[str, Value] = {}
     notes: list[str] = []
     subsampling = 1
@@ -104,7 +118,7 @@ def _recommended(options: Mapping[str, str], source: str) -> Recommended:
         settings[PENALTY] = 0.0
     if unused:
         notes.append(f"{source}: left out are {one_line(', '.join(f'--{name}' for name in unused), 300)}")
-    return Recommended(settings, subsampling, tuple(notes))
+    return Recommended({**its, **settings}, subsampling, tuple(notes))
 
 
 def _parsed(text: str, source: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pipelines.frontend.kaldi import KaldiMfcc
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import continuous, kaldi, single_stream, sphinx
 from pipelines.models.derived import Progress
+from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import AcousticModel
 
 if TYPE_CHECKING:
@@ -26,9 +27,17 @@ def open_model(
     """The model for `model`, `model_directory` and `gmm.components` of a pipelines.config.Config.
 
     A directory with a continuous model is taken as it is, except that several streams are made one if the
-    settings say so. Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
+    settings say so; one with a net needs `model` to be dnn.
+    Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
     """
     base = read_model(Path(config.model_directory or sphinx.default_directory()))
+    if base.kaldi is not None and base.kaldi.net is not None:
+        if config.model != "dnn":
+            raise ModelError(
+                f"{config.model_directory} is a neural net (nnet3): model=dnn scores with it, model={config.model} is "
+                "for mixtures."
+            )
+        return base
     if config.model == "continuous":
         return continuous.untied(base, config.gmm.components, progress, cancelled)
     if config.model == "single-stream":

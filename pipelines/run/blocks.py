@@ -77,8 +77,9 @@ class Blocks:
         """Take frames begin … begin + count of an utterance through scorer and search; `first`: the run's number of it.
 
         `padded`: its features f32 [frames, dim] with the scorer's context around them. `scores_ahead`: the device is
-        given the block that follows before this one is searched. Returns the scores f32 [count, senones], or where the
-        two took turns those of each frame, f32 [senones]; None where there are no longer those of all frames.
+        given the block that follows before this one is searched. Returns the scores f32 [rows, senones], one row for
+        each `subsampling` frames, or where the two took turns those of each row, f32 [senones]; None where there are no
+        longer those of all frames.
         """
         beyond = sum(recogniser.scorer.context)
         block = padded[begin : begin + count + beyond]
@@ -90,11 +91,11 @@ class Blocks:
         after = begin + count
         left = len(padded) - beyond - after
         if scores_ahead and left > 0:
-            ahead = min(recogniser.config.block, left) + beyond
+            ahead = min(recogniser.block, left) + beyond
             recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
         # Coming back from scoring, and going to code that scoring has pushed out of the caches.
         lane.put(self._between, max(lane.last_end_ns, self.begun_ns), self._clock(), first, count)
-        recogniser.search.advance(scores, first, lane)
+        recogniser.search.advance(scores, first, lane, count)
         return scores
 
     def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> list[F32] | None:
@@ -102,9 +103,10 @@ class Blocks:
         scorer, search = recogniser.scorer, recogniser.search
         clock, between = self._clock, self._between
         rows: list[F32] = []
-        beyond = sum(scorer.context)
-        for at in range(0, len(block) - beyond, MAX_FRAMES):
-            part = block[at : at + MAX_FRAMES + beyond]
+        beyond, each = sum(scorer.context), scorer.subsampling
+        most = MAX_FRAMES // each * each
+        for at in range(0, len(block) - beyond, most):
+            part = block[at : at + most + beyond]
             n = len(part) - beyond
             tally = self._tally if n >= TALLIED_FROM else None
             steps = tally or self._lane
@@ -113,16 +115,16 @@ class Blocks:
             start = clock()
             self.begun_ns = self.begun_ns if at else start
             state = scorer.prepare(part, first + at, steps)
-            for t in range(n):
-                frame = first + at + t
-                steps.put(between, max(steps.last_end_ns, start), clock(), frame, 1)
-                active = search.active_senones(steps)
-                steps.put(between, steps.last_end_ns, clock(), frame, 1)
-                row = scorer.frame(state, t, active)
-                steps.put(between, steps.last_end_ns, clock(), frame, 1)
-                search.advance(row[None], frame, steps)
+            for t in range(0, n, each):
+                frame, covered = first + at + t, min(each, n - t)
+                steps.put(between, max(steps.last_end_ns, start), clock(), frame, covered)
+                active = search.active_senones(steps, covered)
+                steps.put(between, steps.last_end_ns, clock(), frame, covered)
+                row = scorer.frame(state, t // each, active)
+                steps.put(between, steps.last_end_ns, clock(), frame, covered)
+                search.advance(row[None], frame, steps, covered)
                 rows.append(row)
             if tally is not None:
                 assert isinstance(self._lane, Lane)
                 tally.pour(self._lane, start, first + at, n)
-        return rows if len(block) - beyond <= MAX_FRAMES else None
+        return rows if len(block) - beyond <= most else None

@@ -220,7 +220,7 @@ class Decoder:
                 padded = with_context(begun.features, context)
                 self.features = begun.features, padded
             begin = self._frame - first
-            count = min(recogniser.config.block, n_frames - begin)
+            count = min(recogniser.block, n_frames - begin)
             scores = self._blocks.decode(recogniser, padded, begin, count, self._frame, scores_ahead)
             done = begin + count == n_frames
             last = done or self._stopping

@@ -53,6 +53,12 @@ class Recogniser:
         self.search.configure(config.search)
 
     @property
+    def block(self) -> int:
+        """Frames of a block: the setting, or the next multiple of the frames that a row of scores stands for."""
+        each = self.scorer.subsampling
+        return -(-self.config.block // each) * each
+
+    @property
     def scores_ahead(self) -> bool:
         """Whether `score_ahead` does anything."""
         return isinstance(self.scorer, DeviceScorer)
@@ -118,7 +124,7 @@ def build(
         with step("setup.graph", "finding the search graph"):
             graph = graphs.load_or_build(config.graph, model, progress, cancelled)
         with step("setup.compile", "compiling the kernels"):
-            search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
+            search: Viterbi | DeviceViterbi = Viterbi(graph, config.search, model.subsampling)
             if config.search.device in devices:
                 search = DeviceViterbi(graph, config.search, devices[config.search.device])
             search.warm_up()

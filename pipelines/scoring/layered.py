@@ -46,6 +46,7 @@ class LazyBlock:
     """A block between `prepare` and its last `frame`."""
 
     first_frame: int
+    frames: int
     scored: Array
     lane: Lane | NullLane
 
@@ -103,6 +104,8 @@ class LayeredScorer(ABC):
 
     context: tuple[int, int] = (0, 0)
     """Frames before and after those of a block that must come with it."""
+    subsampling: int = 1
+    """Frames for each row of scores; a block begins with a frame of the utterance that is a multiple of it."""
 
     def __init__(
         self,
@@ -205,25 +208,35 @@ class LayeredScorer(ABC):
         return made if owner is part else None
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
-        """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call."""
-        beyond = sum(self.context)
+        """Scores f32 [rows, senones] of `block` f32 [frames and context, dim]; valid until the next call."""
+        beyond, most = sum(self.context), self.most_frames
         n = max(0, len(block) - beyond)
         # Before the checks: what calling a stage costs is charged to it.
-        self._meter.begin(first_frame, min(n, MAX_FRAMES), lane)
+        self._meter.begin(first_frame, min(n, most), lane)
         self._noting = False
         block = self._checked(block)
-        if n > len(self._scores):
-            self._scores = np.zeros((n, self.n_senones), np.float32)
-        scores = self._scores[:n]
-        for at in range(0, n, MAX_FRAMES):
-            part = scores[at : at + MAX_FRAMES]
+        rows = self.rows(n)
+        if rows > len(self._scores):
+            self._scores = np.zeros((rows, self.n_senones), np.float32)
+        scores = self._scores[:rows]
+        for at in range(0, n, most):
+            count = min(most, n - at)
             if at:
-                self._meter.begin(first_frame + at, len(part), lane)
-            self._latest = _Latest(block[at : at + len(part) + beyond])
-            self._part_of(self._input(self._latest.block), part)
-        if n > MAX_FRAMES:
+                self._meter.begin(first_frame + at, count, lane)
+            self._latest = _Latest(block[at : at + count + beyond])
+            self._part_of(self._input(self._latest.block), scores[self.rows(at) : self.rows(at + count)])
+        if n > most:
             self._latest = None
         return scores
+
+    @property
+    def most_frames(self) -> int:
+        """Frames that are scored in one call of a kernel, whole rows."""
+        return MAX_FRAMES // self.subsampling * self.subsampling
+
+    def rows(self, frames: int) -> int:
+        """Rows of scores of a block of `frames` frames."""
+        return -(-frames // self.subsampling)
 
     @property
     def replayable(self) -> bool:
@@ -245,7 +258,7 @@ class LayeredScorer(ABC):
         assert latest is not None, "only where `replayable` says so"
         wanted = latest.wanted
         if wanted is not None:
-            wanted = [(t, senones) for t, senones in wanted if t < frames]
+            wanted = [(t, senones) for t, senones in wanted if t < self.rows(frames)]
         block = latest.block[: frames + sum(self.context)]
         self._latest = replace(latest, block=block, wanted=wanted)
 
@@ -268,7 +281,7 @@ class LayeredScorer(ABC):
             for t, senones in latest.wanted:
                 # A copy, as hot as the search has just left it.
                 active = senones.astype(np.int64)
-                meter.begin(first_frame + t, 1, lane)
+                meter.begin(first_frame + t * self.subsampling, self.subsampling, lane)
                 rule.frame(t, active, self._spare, meter)
             return True
         if latest.where is not None:
@@ -287,7 +300,7 @@ class LayeredScorer(ABC):
         return np.ascontiguousarray(block, np.float32)
 
     def _input(self, block: Array) -> Array:
-        """Return the input of the layers below, a row for each frame of a block that came with its context."""
+        """Return the input of the layers below, for each row of scores one, of a block that came with its context."""
         return block
 
     def _part_of(self, block: Array, scores: Array) -> None:
@@ -331,24 +344,25 @@ class LayeredScorer(ABC):
         n = len(block) - sum(self.context)
         self._meter.begin(first_frame, n, lane)
         block = self._checked(block)
-        if n > MAX_FRAMES:
-            raise ValueError(f"{n} frames at once, expected at most {MAX_FRAMES}")
+        if n > self.most_frames:
+            raise ValueError(f"{n} frames at once, expected at most {self.most_frames}")
         self._latest = _Latest(block, wanted=[] if self._noting else None)
         self._noting = False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
         self._on_demand.begin(block, self._meter, ahead=self._rule is None)
-        return LazyBlock(first_frame, scored, lane)
+        return LazyBlock(first_frame, n, scored, lane)
 
     def frame(self, state: Array | LazyBlock, t: int, active: Array | None) -> Array:
-        """Scores f32 [senones] of frame t of the prepared block; only the `wanted` ones are right."""
+        """Scores f32 [senones] of row t of the prepared block; only the `wanted` ones are right."""
         if not isinstance(state, LazyBlock):
             row: Array = state[t]
             return row
         if not 0 <= t < len(state.scored):
             raise ArrayError(f"frame {t} of a block of {len(state.scored)}")
         meter, scores, known = self._meter, self._scores, self._last.known
-        meter.begin(state.first_frame + t, 1, state.lane)
+        at = t * self.subsampling
+        meter.begin(state.first_frame + at, min(self.subsampling, state.frames - at), state.lane)
         if active is None:
             active = self._all
         row = scores[t]
@@ -376,7 +390,7 @@ class LayeredScorer(ABC):
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
-        costs = self._below.costs(max(1, self._block // self._skip))
+        costs = self._below.costs(max(1, self.rows(self._block) // self._skip))
         if self._rule is not None:
             costs |= self._rule.costs(self._block)
             costs[COPY_STAGE] = laws.copied_frames(self.n_senones, self._block)

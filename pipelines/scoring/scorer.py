@@ -19,6 +19,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.meter import Meter
@@ -63,6 +64,8 @@ class Scorer(Protocol):
 
     context: tuple[int, int]
     """Frames before and after those of a block that must come with it (`layered.with_context`)."""
+    subsampling: int
+    """Frames for each row of scores; blocks begin with a multiple of it."""
 
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that any of its configurations records."""
@@ -83,7 +86,7 @@ class Scorer(Protocol):
         """Take over live settings from the next block on; what is not `prepared` is made first."""
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Scores:
-        """Scores f32 [frames, senones] of `block` f32 [frames and context, dim]; valid until the next call.
+        """Scores f32 [rows, senones] of `block` f32 [frames and context, dim]; valid until the next call.
 
         `first_frame` is run-global; spans go to `lane`.
         """
@@ -92,7 +95,7 @@ class Scorer(Protocol):
         """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""
 
     def frame(self, state: Any, t: int, active: Array | None) -> Scores:
-        """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
+        """Scores f32 [senones] of row t of the block, rows in order; only the `wanted` ones are right.
 
         None wants all. Valid until the next block.
         """
@@ -203,10 +206,12 @@ def build_scorer(
 
     `work`: the device of `config.device`, where that is not the processor.
     """
-    if work is not None:
+    if work is not None and not own_net(model):
         keep = config.search.device == config.device
         spare = partial(build_scorer, config, model, progress, cancelled)
         return DeviceScorer(config, model, work, spare, keep)
+    if own_net(model):
+        return Nnet3Scorer(config, model, progress, cancelled)
     if config.model == "dnn":
         return DnnScorer(config, model, progress, cancelled)
     return GmmScorer(config, model, progress, cancelled)

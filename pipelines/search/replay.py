@@ -73,6 +73,7 @@ class SearchReplay:
             return {}
         lane.take()
         self._put_back()
+        latest = self.viterbi._latest
         if isinstance(scores, np.ndarray):
             self.viterbi.advance(scores, first_frame, lane)
         else:
@@ -83,6 +84,7 @@ class SearchReplay:
                 block = part[None] if part.ndim == 1 else part
                 self.viterbi.advance(block, frame, lane)
                 frame += len(block)
+        self.viterbi._latest = latest
         spans = np.frombuffer(lane.take(), SPAN)
         names = {number: name for name, number in self.viterbi._stage.items()}
         return {

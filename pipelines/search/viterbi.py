@@ -49,8 +49,9 @@ class Viterbi:
     word sequences in `nbest` and the words' posterior probabilities in `confidences`.
     """
 
-    def __init__(self, graph: Graph, config: Search) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, config: Search, subsampling: int = 1) -> None:
+        """`subsampling`: frames of the audio for each frame of scores."""
+        self.graph, self._each = graph, subsampling
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
@@ -147,8 +148,13 @@ class Viterbi:
         self._space.start(self._config.lattice, self._config.lattice_beam)
         self._latest = (first_frame, 0)
 
-    def advance(self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE) -> None:
+    def advance(
+        self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE, audio_frames: int | None = None
+    ) -> None:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
+
+        `first_frame` and `audio_frames` count frames of the audio: where these begin in the run, and how many they
+        stand for, if the last one stands for fewer than the others.
 
         Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after another;
         what the call takes around them belongs to emit. `tokens` counts those expanded per frame, `arcs` those whose
@@ -159,7 +165,10 @@ class Viterbi:
         follows that of search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
-        self._latest = (first_frame, len(scores))
+        each = self._each
+        if audio_frames is None:
+            audio_frames = len(scores) * each
+        self._latest = (first_frame, audio_frames)
         done, end = 0, len(scores)
         stuck = False
         while done < end and not self._lost:
@@ -167,7 +176,7 @@ class Viterbi:
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
             done, status = self._space.advance(
                 scores,
-                (done, stop, first_frame),
+                (done, stop, first_frame, audio_frames, each),
                 self._scale,
                 PATIENCE_NS,
                 (lane.lend(), self._steps, called_ns),
@@ -176,7 +185,7 @@ class Viterbi:
             lane.settle(called_ns)
             # Should there be another call, making room for it belongs to that call.
             if not HAS_CLOCK:
-                self._record(lane, began, first_frame + begin, done - begin)
+                self._record(lane, began, first_frame + begin * each, min(done * each, audio_frames) - begin * each)
             if status == layout.NEED_HISTORY:
                 if stuck and done == begin:
                     self._space.widen()
@@ -186,8 +195,11 @@ class Viterbi:
                 self._lost = True
             stuck = status == layout.NEED_HISTORY and done == begin
 
-    def active_senones(self, lane: Lane | NullLane = _NO_LANE) -> I64:
-        """Senones that the next frame will look up, ascending; stages search.prune, search.rank and search.active."""
+    def active_senones(self, lane: Lane | NullLane = _NO_LANE, audio_frames: int = 1) -> I64:
+        """Senones that the next frame will look up, ascending; stages search.prune, search.rank and search.active.
+
+        `audio_frames`: frames of the audio that it stands for.
+        """
         called_ns = now_ns()
         space, pruned_ns = self._space, called_ns
         pending = space.books.decoder_state[layout.PENDING] and not self._lost
@@ -201,11 +213,11 @@ class Viterbi:
         if pending:
             work = space.books.work.tolist()
             ranking = pruned_ns - work[layout.RANKING_NS]
-            lane.put(self._stage["search.prune"], called_ns, ranking, frame, 1, *work[_PRUNED])
+            lane.put(self._stage["search.prune"], called_ns, ranking, frame, audio_frames, *work[_PRUNED])
             if work[layout.RANKED]:
                 ranked = work[layout.RANKED]
-                lane.put(self._stage["search.rank"], ranking, pruned_ns, frame, 1, ranked)
-        lane.put(self._stage["search.active"], pruned_ns, end_ns, frame, 1, arcs, len(result))
+                lane.put(self._stage["search.rank"], ranking, pruned_ns, frame, audio_frames, ranked)
+        lane.put(self._stage["search.active"], pruned_ns, end_ns, frame, audio_frames, arcs, len(result))
         return result
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
@@ -291,8 +303,10 @@ class Viterbi:
         if final and space.numbers.n_ranks and np.isfinite(total[best]):
             ends = (tokens.new_hist if pending else tokens.hist)[:n]
             self._alternatives(history, entry, ends, total - total[best])
-        first = self._first_frame
-        return [(word, first + start, frames) for word, start, frames in words]
+        first, each = self._first_frame, self._each
+        end = sum(self._latest)
+        times = [(word, first + start * each, frames * each) for word, start, frames in words]
+        return [(word, start, max(min(frames, end - start), 1)) for word, start, frames in times]
 
     def _alternatives(self, history: I32, entry: int, ends: I32, above: F32) -> None:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""

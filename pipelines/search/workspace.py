@@ -183,7 +183,7 @@ class Workspace:
     def advance(
         self,
         scores: F32,
-        frames: tuple[int, int, int],
+        frames: tuple[int, int, int, int, int],
         scale: float,
         patience_ns: int,
         recording: calls.Recording,
@@ -198,7 +198,7 @@ class Workspace:
         made: calls.Advanced = calls.advance(self._table, scores, frames, scale, patience_ns, recording)
         if made[1] == layout.MISFIT:
             self._as_read(scores)
-            begin, end, _ = frames
+            begin, end, *_ = frames
             raise ArrayError(f"there are no frames {begin} to {end} in {len(scores)}")
         if made[1] == layout.ENDLESS:
             _not_endless(made[1])

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from kaldi_writer import f32, i32, integers, matrix, token, transition_model, vector
+
+from tests.pipelines.kaldi_writer import f32, i32, integers, matrix, token, transition_model, vector
 
 Descriptor = Any
 """The name of a node, or a tuple: ("Append", …), ("Sum", a, b), ("Scale", x, d), ("Offset", d, t), ("Round", d, m),
@@ -237,11 +238,15 @@ FUNCTIONS: dict[str, Compute] = {
 
 
 def tdnnf(seed: int = 1, pdfs: int = 8, input_dim: int = 5, ivector_dim: int = 4) -> NetWriter:
-    """A chain net of factored layers, as Kaldi's recipes build it, with a branch for training."""
+    """A chain net of factored layers, as Kaldi's recipes build it, with a branch for training.
+
+    `ivector_dim`: 0 for a net without i-vectors.
+    """
     w = NetWriter(np.random.default_rng(seed))
-    w.input("ivector", ivector_dim)
     x = w.input("input", input_dim)
-    around = ("Append", ("Offset", x, -1), x, ("Offset", x, 1), ("ReplaceIndex", "ivector", 0))
+    around: Descriptor = ("Append", ("Offset", x, -1), x, ("Offset", x, 1))
+    if ivector_dim:
+        around = (*around, ("ReplaceIndex", w.input("ivector", ivector_dim), 0))
     x = w.affine("lda", around, w.width(around), "FixedAffine")
     x = w.affine("tdnn1.affine", x, 12)
     x = w.nothing("tdnn1.dropout", w.batch_norm("tdnn1.batchnorm", w.function("tdnn1.relu", x, "RectifiedLinear")))

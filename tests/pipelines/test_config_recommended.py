@@ -179,3 +179,12 @@ def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk: Path) -> No
         "assert not {'numba', 'torch', 'numpy'} & set(sys.modules)"
     )
     subprocess.run(children.python("-c", code), check=True, timeout=60)
+
+
+def test_a_net_scores_by_itself(vosk: Path) -> None:
+    assert "model" not in recommended.read(str(vosk)).settings
+    (vosk / "am/final.mdl").write_bytes(b"\0B<TransitionModel> </TransitionModel> <Nnet3> ")
+    assert recommended.read(str(vosk)).settings == RECOMMENDED | {"model": "dnn"}
+    chosen = settings.with_folder(Config(), str(vosk), Config())
+    assert chosen.model == "dnn"
+    assert settings.with_folder(chosen, "", Config()).model == Config().model

@@ -198,17 +198,6 @@ def test_a_speaker_independent_model_is_taken_where_fmllr_is_left_out(folder: Pa
     assert sum("fMLLR" in note for note in model.notes) == 1
 
 
-def test_nets_are_named_and_not_read(folder: Path, tmp_path: Path) -> None:
-    net = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.token("<Nnet3>")
-    (folder / "final.mdl").write_bytes(net)
-    assert "neural net of Kaldi (<Nnet3>), which is not read" in (refused(folder) or "")
-    vosk = tmp_path / "vosk"
-    (vosk / "am").mkdir(parents=True)
-    (vosk / "am/final.mdl").write_bytes(net)
-    assert kaldi.lies_in(vosk)
-    assert "Vosk" in (refused(vosk) or "")
-
-
 def test_a_transform_that_does_not_fit_is_refused(folder: Path) -> None:
     (folder / "final.mat").write_bytes(writer.transform(np.ones((39, 90), np.float32)))
     assert "its transform takes 90 values, and 13 MFCCs make 91" in (refused(folder) or "")

@@ -228,7 +228,7 @@ def test_frames_that_are_not_there_are_refused(begin, end):
     lent = NullLane().lend(), (0, 0, 0, 0, 0), 0
     before = [column.copy() for column in decoder._space.books]
     with pytest.raises(ArrayError, match=f"no frames {begin} to {end} in 3"):
-        decoder._space.advance(scores, (begin, end, 0), 0.1, 10**9, lent)
+        decoder._space.advance(scores, (begin, end, 0, end, 1), 0.1, 10**9, lent)
     for column, was in zip(decoder._space.books, before, strict=True):
         np.testing.assert_array_equal(column, was)
 

@@ -1,8 +1,8 @@
-"""A folder with a Kaldi GMM put together and checked: `final.mdl`, features, `tree`, `phones.txt`.
+"""A folder with a Kaldi model put together and checked: `final.mdl`, features, `tree`, `phones.txt`.
 
-Each pdf is a senone with Gaussians of its own. Mixtures of fewer Gaussians than the largest are filled up with some
-of weight 0. Where a speaker-independent `final.alimdl` lies next to `final.mdl`, that is scored: fMLLR, for which the
-other was trained, is not computed.
+GMM: each pdf is a senone with Gaussians of its own. Mixtures of fewer Gaussians than the largest are filled up with
+some of weight 0. Where a speaker-independent `final.alimdl` lies next to `final.mdl`, that is scored: fMLLR, for which
+the other was trained, is not computed. Net (nnet3): each pdf is an output; Vosk keeps its file in `am`.
 """
 
 from __future__ import annotations
@@ -13,41 +13,48 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.config import recommended
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import contexts, gmm, symbols, transitions, tree
+from pipelines.models.kaldi import contexts, gmm, nnet3, symbols, transitions, tree
 from pipelines.models.kaldi import features as feature_files
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.kaldi.gmm import Mixture
 from pipelines.models.kaldi.transitions import TransitionModel
 from pipelines.models.kaldi.tree import NONE, Tree
+from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import AcousticModel, ModelDefinition
 from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.model import Kaldi
 from profiler.arrays import F32, I32
+from profiler.plain import one_line
 
 FINAL = "final.mdl"
 SPEAKER_INDEPENDENT = "final.alimdl"
 GRAPHS = ("HCLG.fst", "graph/HCLG.fst")
+LOOKAHEAD = ("HCLr.fst", "Gr.fst")
 MOST_VALUES = 1 << 28
 """Of means, mixtures filled up: a gigabyte."""
-NNET3 = ("<Nnet3>", "<Nnet>")
+MODELS = (FINAL, f"am/{FINAL}")
+OLDER_NET = "<Nnet>"
 
 
 def lies_in(directory: Path) -> bool:
-    """Whether `directory` holds a Kaldi model: GMM, or one of the kinds that are not read yet."""
-    return any((directory / name).exists() for name in (FINAL, f"am/{FINAL}"))
+    """Whether `directory` holds a Kaldi model."""
+    return any((directory / name).exists() for name in MODELS)
 
 
 def load(directory: Path) -> AcousticModel:
     """Read a folder and check that its files agree; ModelError or FeatureParameterError says what does not."""
-    if not (directory / FINAL).exists():
-        raise ModelError(f"{directory} is a folder of Vosk, whose nets (nnet3) are not read; a Kaldi GMM has {FINAL}")
     independent = (directory / SPEAKER_INDEPENDENT).exists()
-    path = directory / (SPEAKER_INDEPENDENT if independent else FINAL)
+    own = next(directory / name for name in MODELS if (directory / name).exists())
+    path = directory / SPEAKER_INDEPENDENT if independent else own
     reader = Reader.of(path)
     model = transitions.read(reader)
-    if reader.peek() in NNET3:
-        raise ModelError(f"{path} is a neural net of Kaldi ({reader.peek()}), which is not read; a GMM is")
+    kind = reader.peek()
+    if kind == OLDER_NET:
+        raise ModelError(f"{path} is a neural net of Kaldi's nnet2 ({kind}), which is not read; one of nnet3 is")
+    if kind == nnet3.MARK:
+        return _net(directory, path, model, nnet3.read(reader))
     mixtures = gmm.read(reader)
     if model.n_pdfs > len(mixtures):
         raise ModelError(f"{path}: its transitions name {model.n_pdfs} pdfs, it has {len(mixtures)}")
@@ -57,13 +64,9 @@ def load(directory: Path) -> AcousticModel:
     decisions = _tree(directory, len(mixtures))
     names = _phones(directory, model)
     gaussians = sum(len(mixture.weights) for mixture in mixtures)
-    graph = "graph HCLG.fst"
-    if graph_file(directory) is None:
-        compiled = contexts.can_be_read(directory)
-        graph = f"no HCLG.fst{', a graph is compiled from the tree' if compiled else ' and no tree with phones.txt'}"
     notes = [
         f"Kaldi GMM {path.name}: {len(model.phones)} phones, {len(mixtures):,} pdfs, {gaussians:,} "
-        f"Gaussians of {dimension} dimensions; {made.parameters.rate:,} Hz, {made.text}; {graph}",
+        f"Gaussians of {dimension} dimensions; {made.parameters.rate:,} Hz, {made.text}; {_graph(directory)}",
         *made.notes,
     ]
     if independent or any(directory.glob("trans.*")):
@@ -83,13 +86,79 @@ def load(directory: Path) -> AcousticModel:
         transitions=np.empty((0, 3, 4), np.float32),
         senone_codebook=np.arange(len(mixtures), dtype=np.int32),
         feat_params={},
-        checksum=_checksum(directory, path),
+        checksum=_checksum(directory, path, feature_files.FILES),
         widths=(dimension,),
         transform=made.transform,
         origin=f"Kaldi GMM {directory.name}",
         notes=tuple(f"{directory.name}: {note}" for note in notes),
         kaldi=Kaldi(made.parameters, model.pdf),
     )
+
+
+def _net(directory: Path, path: Path, model: TransitionModel, net: Net) -> AcousticModel:
+    """The model of a net, whose frames are cepstra and the i-vector after them."""
+    if model.n_pdfs > net.pdfs:
+        raise ModelError(f"{path}: its transitions name {model.n_pdfs} pdfs, it has {net.pdfs}")
+    made, says = feature_files.of_net(directory), recommended.read(str(directory))
+    if made.parameters.num_ceps != net.input_dim:
+        raise ModelError(
+            f"{directory}: the net takes {net.input_dim} values of a frame, mfcc.conf makes {made.parameters.num_ceps}"
+        )
+    there = 0 if made.ivectors is None else made.ivectors.dimension
+    if net.ivector_dim and there != net.ivector_dim:
+        raise ModelError(
+            f"{directory}: the net takes i-vectors of {net.ivector_dim} values, "
+            + (f"the folder's extractor makes {there}" if there else "and the folder has no extractor (ivector)")
+        )
+    decisions = _tree(directory, net.pdfs)
+    before, after = net.context
+    text = f"{made.parameters.rate:,} Hz, {made.parameters.num_ceps} MFCCs"
+    text += f" and i-vectors of {net.ivector_dim}" if net.ivector_dim else ", no i-vectors"
+    notes = [
+        f"Kaldi net (nnet3) {path.name}: {len(model.phones)} phones, {net.pdfs:,} pdfs, {net.parameters:,} parameters; "
+        f"{text}; context −{before} … +{after} frames, one output for {says.subsampling}; {_graph(directory)}",
+        *(note for note in made.notes if net.ivector_dim or not note.startswith("i-vectors")),
+        *says.notes,
+    ]
+    if net.left_out:
+        notes.append(f"left out for training alone: {one_line(', '.join(net.left_out), 200)}")
+    if net.has_priors:
+        notes.append("scores are divided by the priors of the pdfs")
+    stand_ins = _stand_ins(decisions, model)
+    none = np.empty((0, 1, 0, net.width), np.float32)
+    return AcousticModel(
+        directory=directory,
+        kind="nnet3",
+        mdef=_definition(model, _phones(directory, model), net.pdfs, decisions, stand_ins),
+        means=none,
+        variances=none,
+        weights=np.empty((1, 0, net.pdfs), np.float32),
+        transitions=np.empty((0, 3, 4), np.float32),
+        senone_codebook=np.empty(0, np.int32),
+        feat_params={},
+        checksum=_checksum(directory, path, feature_files.NET_FILES),
+        widths=(net.width,),
+        origin=f"Kaldi net {directory.name}",
+        notes=tuple(f"{directory.name}: {note}" for note in notes),
+        kaldi=Kaldi(
+            made.parameters,
+            model.pdf,
+            made.ivectors if net.ivector_dim else None,
+            made.cmvn,
+            net,
+            says.subsampling,
+        ),
+    )
+
+
+def _graph(directory: Path) -> str:
+    """Which graph there is, for a note."""
+    if graph_file(directory) is not None:
+        return "graph HCLG.fst"
+    if any(all((directory / place / name).exists() for name in LOOKAHEAD) for place in ("", "graph")):
+        return f"graph of {' and '.join(LOOKAHEAD)}"
+    compiled = contexts.can_be_read(directory)
+    return f"no HCLG.fst{', a graph is compiled from the tree' if compiled else ' and no tree with phones.txt'}"
 
 
 def graph_file(directory: Path) -> Path | None:
@@ -178,9 +247,10 @@ def _definition(
     )
 
 
-def _checksum(directory: Path, path: Path) -> str:
+def _checksum(directory: Path, path: Path, features: Sequence[str]) -> str:
+    """Of the model and of `features`, the files that decide those."""
     digest = hashlib.sha256()
-    others = (*feature_files.FILES, "tree")
+    others = (*features, "tree")
     for file in (path, *(directory / name for name in others if (directory / name).exists())):
         data = read_file(file)
         digest.update(f"{file.name} {len(data)}\n".encode())

@@ -21,6 +21,7 @@ from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
 from pipelines.models.errors import ModelError
+from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
@@ -38,13 +39,16 @@ NO_DENSITY = 1 / (2 * math.pi)
 class Kaldi:
     """Of a Kaldi model: its `features`, and int32 [transition-ids + 1], the pdf of each, which its graph names.
 
-    Of a net also what extracts `ivectors`, and online `cmvn` of its input, if it has them.
+    Of a net also what extracts `ivectors`, and online `cmvn` of its input, if it has them; the `net` itself, and of how
+    many frames it scores one (`subsampling`).
     """
 
     features: KaldiFeatures
     pdfs: I32
     ivectors: IvectorModel | None = None
     cmvn: OnlineCmvn | None = None
+    net: Net | None = None
+    subsampling: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +111,11 @@ class AcousticModel:
     def n_densities(self) -> int:
         """Gaussians per codebook and stream."""
         return int(self.means.shape[2])
+
+    @property
+    def subsampling(self) -> int:
+        """Frames for each row of scores: more than one for many nets of Kaldi."""
+        return 1 if self.kaldi is None else self.kaldi.subsampling
 
     @property
     def n_senones(self) -> int:

@@ -69,6 +69,7 @@ class DeviceScorer:
 
     lazy = False
     notes: tuple[str, ...] = ()
+    subsampling = 1
 
     def __init__(
         self,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeGuard
 
-from pipelines.models.nets import Card
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import FrameScorer, SomeSenones
 from profiler.arrays import Array
@@ -17,7 +16,6 @@ class Arithmetic(FrameScorer, Protocol):
     `score` and `begin_some` take frames as `splice` gives them; `costs` include those of `splice`.
     """
 
-    card: Card
     n_senones: int
     context: tuple[int, int]
     """Frames that `splice` wants before and after those of a block."""
@@ -29,12 +27,19 @@ class Arithmetic(FrameScorer, Protocol):
     notes: tuple[str, ...]
     """Sentences on what was read differently from the file."""
 
+    def reset(self) -> None:
+        """An utterance begins."""
+
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each frame of `padded` f32 [left + n + right, features] with its context; valid until the next call."""
 
 
 class Choosing(Arithmetic, SomeSenones, Protocol):
-    """One that computes chosen senones, and several heads, after the hidden layers of a block (`begin_some`)."""
+    """One that computes chosen senones after the hidden layers of a block (`begin_some`)."""
+
+
+class WithHeads(Choosing, Protocol):
+    """One that also computes several heads after the hidden layers of a block."""
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
@@ -44,5 +49,10 @@ class Choosing(Arithmetic, SomeSenones, Protocol):
 
 
 def can_choose(arithmetic: Arithmetic) -> TypeGuard[Choosing]:
-    """Whether it computes chosen senones, and several heads, after the hidden layers."""
+    """Whether it computes chosen senones after the hidden layers."""
     return hasattr(arithmetic, "begin_some")
+
+
+def has_heads(arithmetic: Arithmetic) -> TypeGuard[WithHeads]:
+    """Whether it computes several heads after the hidden layers."""
+    return hasattr(arithmetic, "score_by_heads")

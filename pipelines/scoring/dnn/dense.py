@@ -61,6 +61,9 @@ class Splicer:
             ACTIVE_STAGE: ("senones", "rows"),
         }
 
+    def reset(self) -> None:
+        """An utterance begins; nothing is kept of another."""
+
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each frame of a block with its context, f32 [n, inputs + 1]; valid until the next call.
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
+from pipelines.config.dnn import Dnn
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
 from pipelines.models.onnx.graph import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.dnn.arithmetic import Arithmetic, can_choose
+from pipelines.scoring.dnn.arithmetic import Arithmetic, can_choose, has_heads
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
@@ -51,11 +52,11 @@ NET, REFUSED = "net", "refused"
 
 
 @dataclass(frozen=True, eq=False)
-class _Ready:
-    """An arithmetic, and the net (read and made smaller) that it was made of, under its key."""
+class Ready:
+    """An arithmetic, and the net (read and made smaller) that it was made of, under its key; None: the model's own."""
 
     arithmetic: Arithmetic
-    net: Net | OnnxModel
+    net: Net | OnnxModel | None
     origin: Hashable
 
 
@@ -100,10 +101,11 @@ class DnnScorer(LayeredScorer):
         """Compile what the rules call; what computes the net was tried when it was made."""
         beyond = sum(self.context)
         spliced = self._net.splice(np.zeros((3 + beyond, self._features), np.float32), Meter())
-        self._net.score(spliced, self._scores[:3], Meter())
+        scores = self._scores[: len(spliced)]
+        self._net.score(spliced, scores, Meter())
         for layer in self._layers.values():
             if can_choose(self._net):
-                layer.score(spliced, self._scores[:3], Meter())
+                layer.score(spliced, scores, Meter())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -133,6 +135,7 @@ class DnnScorer(LayeredScorer):
     def reset(self) -> None:
         """An utterance begins."""
         super().reset()
+        self._net.reset()
         self._since = UNSEEN
 
     def configure(self, config: Config, prepared: Prepared | None = None) -> None:
@@ -141,17 +144,23 @@ class DnnScorer(LayeredScorer):
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
 
-    def _ready(self) -> _Ready | None:
+    def _ready(self) -> Ready | None:
         ready = self._part(NET, self)
-        return ready if isinstance(ready, _Ready) else None
+        return ready if isinstance(ready, Ready) else None
 
     def _parts(self, config: Config) -> list[Part]:
         found = super()._parts(config)
         if sentence := self._refusal(config):
             # Said where a live change is made ready, so that a run goes on as before.
             found.append((REFUSED, (self, sentence), partial(_refuse, sentence)))
-        found.append((NET, (self, _key(config)), partial(self._make, config)))
+        found.append((NET, (self, self._key(config)), partial(self._make, config)))
         return found
+
+    def _key(self, config: Config) -> Hashable:
+        """Return the settings that decide the arithmetic, as a key."""
+        chosen = config.dnn
+        product = chosen.product if chosen.dtype == "fp32" else None
+        return dnn.origin(config.dnn), chosen.dtype, product, config.threads
 
     def _refusal(self, config: Config) -> str:
         """Reason why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
@@ -160,8 +169,10 @@ class DnnScorer(LayeredScorer):
                 check_graph(config)
             except ModelError as error:
                 return str(error)
+        if config.dnn.context != Dnn().context:
+            return f"dnn.context={config.dnn.context} is for nets of Kaldi (nnet3); others keep nothing between blocks."
         ready = self._ready()
-        if ready is not None and ready.origin == dnn.origin(config.dnn):
+        if ready is not None and ready.net is not None and ready.origin == dnn.origin(config.dnn):
             return self._too_few_heads(config, ready.net.card.heads)
         return ""
 
@@ -173,10 +184,10 @@ class DnnScorer(LayeredScorer):
             f"frames.rule=multi-frame with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
 
-    def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> _Ready:
+    def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> Ready:
         """Make and try the arithmetic for `config`; changes nothing here."""
         held, origin = self._ready(), dnn.origin(config.dnn)
-        if held is not None and held.origin == origin:
+        if held is not None and held.net is not None and held.origin == origin:
             net = held.net
         else:
             progress("reading the net", None)
@@ -190,8 +201,8 @@ class DnnScorer(LayeredScorer):
         for count in sorted({1, min(config.block, MAX_FRAMES)}):
             if cancelled():
                 raise Cancelled
-            _try(arithmetic, net.card.dimension, count)
-        return _Ready(arithmetic, net, origin)
+            try_out(arithmetic, net.card.dimension, count)
+        return Ready(arithmetic, net, origin)
 
     @property
     def _remembers(self) -> bool:
@@ -203,7 +214,7 @@ class DnnScorer(LayeredScorer):
             return
         net = self._net
         assert self._rule is not None
-        assert can_choose(net), "the settings refuse heads of one that cannot"
+        assert has_heads(net), "the settings refuse heads of one that cannot"
         chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
         since = np.empty(len(block), np.int64)
         for t in range(len(block)):
@@ -224,26 +235,20 @@ def _is_graph(config: Config) -> bool:
     return str(config.dnn.net).endswith(".onnx")
 
 
-def _key(config: Config) -> Hashable:
-    """Return the settings that decide the arithmetic, as a key."""
-    chosen = config.dnn
-    product = chosen.product if chosen.dtype == "fp32" else None
-    return dnn.origin(config.dnn), chosen.dtype, product, config.threads
-
-
 def _refuse(sentence: str, *_: object) -> NoReturn:
     raise ModelError(sentence)
 
 
-def _try(arithmetic: Arithmetic, features: int, count: int) -> None:
+def try_out(arithmetic: Arithmetic, features: int, count: int) -> None:
     """Score silence by every method, so that libraries and kernels are ready for `count` frames at once."""
     meter = Meter()
     silence = np.zeros((count + sum(arithmetic.context), features), np.float32)
-    scores = np.empty((count, arithmetic.n_senones), np.float32)
     spliced = arithmetic.splice(silence, meter)
+    scores = np.empty((len(spliced), arithmetic.n_senones), np.float32)
     arithmetic.score(spliced, scores, meter)
     if can_choose(arithmetic):
         arithmetic.begin_some(spliced, meter)
-        arithmetic.score_some(0, count, np.arange(min(4, arithmetic.n_senones)), scores, meter)
+        arithmetic.score_some(0, len(spliced), np.arange(min(4, arithmetic.n_senones)), scores, meter)
+    if has_heads(arithmetic):
         first = np.zeros(count, np.int64)
         arithmetic.score_by_heads(first, first, scores, meter)

@@ -91,8 +91,17 @@ class DeviceViterbi:
         self._latest = (first_frame, 0)
         self._search.begin()
 
-    def advance(self, scores: Array | Tensor, first_frame: int, lane: Lane | NullLane | None = None) -> None:
-        """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device."""
+    def advance(
+        self,
+        scores: Array | Tensor,
+        first_frame: int,
+        lane: Lane | NullLane | None = None,
+        audio_frames: int | None = None,
+    ) -> None:
+        """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device.
+
+        `audio_frames`: frames of the audio that they stand for, as many.
+        """
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(
                 f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
@@ -102,7 +111,7 @@ class DeviceViterbi:
         if len(scores) and not self.lost:
             self._search.advance(scores[:, None], [len(scores)], first_frame, lane or NullLane())
 
-    def active_senones(self, lane: Lane | NullLane | None = None) -> I64:
+    def active_senones(self, lane: Lane | NullLane | None = None, audio_frames: int = 1) -> I64:
         """Senones that the next frame will look up, ascending."""
         begin = self._work.now()
         found, arcs = self._one.active_senones()

@@ -105,7 +105,7 @@ def begin(table: I64) -> int:  # pragma: no cover - compiled
 def advance(
     table: I64,
     scores: F32,
-    frames: tuple[int, int, int],
+    frames: tuple[int, int, int, int, int],
     scale: float,
     patience_ns: int,
     recording: Recording,
@@ -116,14 +116,15 @@ def advance(
     taken up again from where it can be) and when no token survives. Records a span each of epsilon,
     prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
     call was made; that of emit, with the call itself, is left open until it has returned. `frames`: begin, end,
-    and the run-global number of frame 0 of `scores`. MISFIT, and nothing is touched, where `scores` have no such frames
-    or senones: in Python a look at that takes microseconds.
+    the run-global number of frame 0 of `scores`, and how many frames of the audio all of them and one of them stand
+    for. MISFIT, and nothing is touched, where `scores` have no such frames or senones: in Python a look at that takes
+    microseconds.
     """
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
     _, decoder_state, floats, work, before, _ = arrays.books
     row = arrays.labels.row
-    first, end, first_frame = frames
+    first, end, first_frame, audio_frames, each = frames
     if scores.shape[1] != len(row) - 1 or not 0 <= first <= end <= scores.shape[0]:
         return first, MISFIT
     minus = np.float32(-scale)
@@ -164,7 +165,8 @@ def advance(
             break
     if HAS_CLOCK:
         took = epsilon_ns, prune_ns, lattice_ns
-        _record(recording, first_frame + first, t - first, work, took, numbers.n_ranks > 0)
+        begun = first * each
+        _record(recording, first_frame + begun, min(t * each, audio_frames) - begun, work, took, numbers.n_ranks > 0)
     return t, status
 
 

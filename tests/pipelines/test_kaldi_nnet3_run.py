@@ -1,0 +1,173 @@
+"""A folder with a net of nnet3 that scores every third frame: opened, decoded, and recorded over all its frames."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import kaldi_writer as writer
+import nnet3_nets
+import numpy as np
+import pytest
+from kaldi_graphs import put_graph
+
+from pipelines.config import Config, assign, assign_with_folder
+from pipelines.models import kaldi, opening
+from pipelines.models.errors import ModelError
+from pipelines.run.session_run import Outcome
+from pipelines.scoring import build_scorer
+from profiler.session.reader import Session
+from tests.pipelines import whole_runs
+from tests.pipelines.refusing import refused
+
+FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
+SCALE = 1.0
+"""Of the scores of a net that was not trained: with it some words are heard and some are not."""
+
+
+def write(folder: Path, place: str = "am", **sizes: int) -> Path:
+    """A folder as Vosk has it, with its graph."""
+    (folder / place).mkdir(parents=True)
+    (folder / "conf").mkdir()
+    w = nnet3_nets.tdnnf(**{"input_dim": 13, "ivector_dim": 0, **sizes})
+    (folder / place / "final.mdl").write_bytes(w.file(writer.PHONES, writer.TUPLES))
+    (folder / "conf/mfcc.conf").write_text(writer.MFCC_CONF)
+    (folder / "conf/model.conf").write_text("--frame-subsampling-factor=3\n--acoustic-scale=1.0\n--beam=10\n")
+    (folder / "final.mdl").write_bytes((folder / place / "final.mdl").read_bytes())
+    put_graph(folder, {"ab": (2, 3), "ba": (3, 2), "aba": (2, 3, 2)}, silence=1)
+    (folder / "final.mdl").unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("nnet3") / "model")
+
+
+def config(folder: Path, **changes: Any) -> Config:
+    chosen = {"model_directory": str(folder), "search.acoustic_scale": SCALE, "search.insertion_penalty": -3.0}
+    return assign_with_folder(Config(), {**chosen, **{key.replace("__", "."): v for key, v in changes.items()}})
+
+
+def run(folder: Path, speech: Path, out: Path | None = None, **changes: Any) -> Outcome:
+    return whole_runs.run(config(folder, **changes), [speech / name for name in FILES], out)
+
+
+def words(outcome: Outcome) -> list[str]:
+    return [u.hypothesis for u in outcome.result.utterances]
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path, bundled_speech: Path) -> list[str]:
+    found = words(run(folder, bundled_speech))
+    assert len(" ".join(found).split()) > 5
+    return found
+
+
+def test_the_folder_says_what_it_is(folder: Path) -> None:
+    model = kaldi.load(folder)
+    assert (model.kind, model.n_senones, model.n_features, model.subsampling) == ("nnet3", 8, 13, 3)
+    first = model.notes[0]
+    for part in (
+        "Kaldi net (nnet3) final.mdl: 3 phones, 8 pdfs, ",
+        "16,000 Hz, 13 MFCCs, no i-vectors",
+        "context −8 … +8 frames, one output for 3; graph HCLG.fst",
+    ):
+        assert part in first
+    assert any("left out for training alone: prefinal-xent.affine" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": 1},
+        {"block": 200},
+        {"dnn__senones": "active"},
+        {"dnn__senones": "active-ahead", "block": 7},
+        {"dnn__context": "again"},
+        {"dnn__product": "blas"},
+        {"threads": 2},
+    ],
+    ids=str,
+)
+def test_the_words_are_the_same_however_they_are_computed(
+    folder: Path, bundled_speech: Path, expected: list[str], changes: dict[str, Any]
+) -> None:
+    assert words(run(folder, bundled_speech, **changes)) == expected
+
+
+def test_integers_and_skipped_rows_decode_too(folder: Path, bundled_speech: Path, expected: list[str]) -> None:
+    assert words(run(folder, bundled_speech, dnn__dtype="int8"))[0]
+    blocks = [words(run(folder, bundled_speech, frames__skip=2, block=block)) for block in (3, 30)]
+    assert blocks[0] == blocks[1]
+
+
+@pytest.mark.parametrize("senones", ["all", "active"])
+def test_a_session_covers_all_frames_and_times_its_words_by_them(
+    folder: Path, bundled_speech: Path, expected: list[str], senones: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "net.asrs"
+    assert words(run(folder, bundled_speech, out, dnn__senones=senones, replay=0.1)) == expected
+    with closing(Session.open(out)) as session:
+        ids = {stage.name: number for number, stage in session.stages.items()}
+        spans = session.spans
+        frames = sum(u.n_frames for u in session.utterances)
+        output = "score.output.affine" if senones == "all" else "score.active outputs"
+        for stage in ("decode.block", "search.emit", "search.epsilon", "score.lda", output):
+            mine = spans[spans["stage"] == ids[stage]]
+            covered = np.zeros(frames + 3, int)
+            for span in mine:
+                covered[span["first_frame"] : span["first_frame"] + span["frames"]] += 1
+            assert (covered[:frames] == 1).all(), stage
+            assert not covered[frames:].any(), stage
+        rows = sum(-(-u.n_frames // 3) for u in session.utterances)
+        if senones == "all":
+            assert int(spans[spans["stage"] == ids[output]]["work0"].sum()) == 8 * rows
+        assert any(stage.name == "replay.score.lda" for stage in session.stages.values())
+        for utterance in session.utterances:
+            ends = [(start, start + length) for _, start, length in utterance.words]
+            assert all(a < b for a, b in ends)
+            assert ends == sorted(ends)
+            assert ends[-1][1] <= utterance.first_frame + utterance.n_frames
+            assert ends[-1][1] > utterance.first_frame + utterance.n_frames // 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": "continuous"}, "model=dnn scores with it, model=continuous is for mixtures"),
+        ({"dnn.net": "small"}, "dnn.net=small is for other nets"),
+        ({"dnn.shrink": "low-rank"}, "dnn.shrink=low-rank is for other nets"),
+        ({"dnn.dtype": "bf16"}, "dnn.dtype=bf16 is for other nets"),
+        ({"dnn.product": "compiled"}, "dnn.product=compiled is for other nets"),
+        ({"frames.rule": "multi-frame", "frames.skip": 2}, "frames.rule=multi-frame is for nets with several"),
+        ({"device": "torch-cpu"}, "it needs device=cpu"),
+    ],
+    ids=str,
+)
+def test_what_its_net_cannot_do_is_refused(folder: Path, changes: dict[str, Any], sentence: str) -> None:
+    chosen = assign(config(folder), changes)
+    with pytest.raises(ModelError, match=sentence):
+        build_scorer(chosen, opening.open_model(chosen))
+
+
+def test_other_nets_have_no_context_to_compute_again() -> None:
+    chosen = assign(Config(), {"model": "dnn", "dnn.context": "again"})
+    with pytest.raises(ModelError, match=r"dnn\.context=again is for nets of Kaldi"):
+        build_scorer(chosen, opening.open_model(chosen))
+
+
+def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "model", ivector_dim=4)
+    assert "takes i-vectors of 4 values, and the folder has no extractor" in (refused(kaldi.load, folder) or "")
+    (folder / "conf/mfcc.conf").write_text("--num-ceps=20\n")
+    assert "takes 13 values of a frame, mfcc.conf makes 20" in (refused(kaldi.load, folder) or "")
+    folder = write(tmp_path / "few", pdfs=7)
+    assert "its transitions name 8 pdfs, it has 7" in (refused(kaldi.load, folder) or "")
+
+
+def test_nnet2_is_named(tmp_path: Path) -> None:
+    data = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.token("<Nnet>")
+    (tmp_path / "final.mdl").write_bytes(data)
+    assert "neural net of Kaldi's nnet2 (<Nnet>), which is not read" in (refused(kaldi.load, tmp_path) or "")
