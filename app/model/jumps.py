@@ -104,9 +104,9 @@ class Jumps(QObject):
             return []
         first, end = utterance.first_frame, self._playhead.n_frames
         spoken, _ = spoken_in(session, end, (first, first + 1), None, end)
-        return [Stop(*frames, self._said(errors)) for one in spoken for frames, errors in wrong_words(one).items()]
+        return [Stop(*frames, self._text_of(errors)) for one in spoken for frames, errors in wrong_words(one).items()]
 
-    def _said(self, errors: Sequence[tuple[str, str, str]]) -> str:
+    def _text_of(self, errors: Sequence[tuple[str, str, str]]) -> str:
         texts: dict[str, str] = {INSERTED: self.tr("“{1}” inserted"), DELETED: self.tr("“{0}” deleted")}
         substituted = self.tr("“{1}” in place of “{0}”")
         said = (texts.get(kind, substituted).format(one_line(above), one_line(below)) for kind, above, below in errors)

@@ -26,8 +26,8 @@ ALTERNATIVES = ("nbest", "confidences")
 
 
 class Selected(NamedTuple):
-    """Frames [first, last) that a report is of (None: all), the stage or group whose rows it has (None: all), and what
-    was asked for.
+    """Frames [first, last) that a report is of (None: all), the stage or group whose rows it has (None: all), and the
+    texts that select them.
     """
 
     frames: tuple[int, int] | None = None

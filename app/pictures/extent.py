@@ -111,7 +111,7 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
 
 
 def selected_of(select: Sequence[str], session: Session, frames: int) -> Selected:
-    """Find what is selected in a session of so many frames: of several stretches or stages the last one.
+    """Find what is selected in a session with this number of frames: of several stretches or stages the last one.
 
     PictureError for what is not there.
     """

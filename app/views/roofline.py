@@ -115,7 +115,7 @@ class RooflineView(StageView):
         return headers, [*rows, *levels]
 
 
-def point_table(found: Sequence[Point], before: Sequence[Point] = (), baseline: str = "") -> Table:
+def point_table(now: Sequence[Point], before: Sequence[Point] = (), baseline: str = "") -> Table:
     """Headers and one row per stage; with `before`, intensity and rate of the `baseline` in two more columns."""
     tr = partial(QCoreApplication.translate, "RooflineView")
     headers = [tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
@@ -127,12 +127,12 @@ def point_table(found: Sequence[Point], before: Sequence[Point] = (), baseline: 
             rate(point.roof),
             f"{100 * point.rate / point.roof:.0f} %",
         ]
-        for point in found
+        for point in now
     ]
     if not before:
         return headers, rows
     known = {point.name: point for point in before}
-    rows += [[name, None, None, None, None] for name in known if name not in {point.name for point in found}]
+    rows += [[name, None, None, None, None] for name in known if name not in {point.name for point in now}]
     for row in rows:
         one = known.get(str(row[0]))
         row += [None, None] if one is None else [f"{one.intensity:.3g}", rate(one.rate)]

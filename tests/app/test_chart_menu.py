@@ -25,7 +25,7 @@ from app.window.command_dialog import CommandDialog
 from app.window.main_window import MainWindow
 
 
-def asked(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
+def menu_of(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
     """The menu that a right click in the middle of a widget opens."""
     middle = at.rect().center()
     QApplication.sendEvent(at, QContextMenuEvent(reason, middle, at.mapToGlobal(middle)))
@@ -60,13 +60,13 @@ def test_every_chart_has_the_menu_of_its_view(window: Callable[..., MainWindow],
         view.export = lambda name=view_id: exported.append(name)
         for plot in view.findChildren(QWidget):
             if isinstance(plot, TimePlot | StillPlot) and plot.isVisible():
-                menu = asked(plot.viewport())
+                menu = menu_of(plot.viewport())
                 assert menu is not None, view_id
                 entries = [entry.text() for entry in menu.actions()]
                 assert entries[:3] == ["Copy picture", "Copy table", "Show as table"]
                 choose(menu, "Export this view…")
         if isinstance(view, TableView):
-            assert "Copy table" in texts(asked(view.rows.viewport())), "rows have a menu of their own"
+            assert "Copy table" in texts(menu_of(view.rows.viewport())), "rows have a menu of their own"
     assert {"cost", "timeline", "words", "work", "roofline", "statistics", "icicle"} <= set(exported)
 
 
@@ -76,22 +76,22 @@ def test_export_opens_the_dialog_for_that_view(window: Callable[..., MainWindow]
     wanted: list[str] = []
     w.actions_["export.cost"].triggered.disconnect()
     w.actions_["export.cost"].triggered.connect(lambda *_: wanted.append("cost"))
-    choose(asked(w.desk.views["cost"].plot.viewport()), "Export this view…")
+    choose(menu_of(w.desk.views["cost"].plot.viewport()), "Export this view…")
     assert wanted == ["cost"]
 
 
 def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample: Path, qtbot: QtBot) -> None:
     with view_on(RooflineView, sample, qtbot, (600, 400)) as (view, _):
         viewport = view.plot.viewport()
-        assert texts(asked(viewport)) == ["Copy picture", "Copy table", "Show as table"]
-        choose(asked(viewport), "Copy picture")
+        assert texts(menu_of(viewport)) == ["Copy picture", "Copy table", "Show as table"]
+        choose(menu_of(viewport), "Copy picture")
         assert QGuiApplication.clipboard().pixmap().size() == view.size()
-        choose(asked(viewport, QContextMenuEvent.Reason.Keyboard), "Copy table")
+        choose(menu_of(viewport, QContextMenuEvent.Reason.Keyboard), "Copy table")
         headers, rows = view.table()
         first, *lines = QGuiApplication.clipboard().text().splitlines()
         assert first.split("\t") == list(headers)
         assert [line.split("\t")[0] for line in lines] == [row[0] for row in rows]
-        choose(asked(viewport), "Show as table")
+        choose(menu_of(viewport), "Show as table")
         assert not view.plot.isVisible()
         choose(view.menu(), "Show the chart")
         assert view.plot.isVisible()
@@ -101,7 +101,7 @@ def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: 
     with view_on(CostView, sample, qtbot) as (view, playhead):
         axis, viewport = playhead.axis, view.plot.viewport()
         whole = axis.visible
-        menu = asked(viewport)
+        menu = menu_of(viewport)
         assert menu is not None
         (zoom,) = (entry for entry in menu.actions() if entry.text() == "Zoom to the selection")
         assert not zoom.isEnabled(), "nothing is selected"
@@ -109,9 +109,9 @@ def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: 
         axis.select(5.0, 8.0)
         click(view.plot, 6.0, RIGHT)
         assert axis.selected == (5.0, 8.0), "the right button selects nothing"
-        choose(asked(viewport), "Zoom to the selection")
+        choose(menu_of(viewport), "Zoom to the selection")
         assert axis.visible == pytest.approx((5.0, 8.0))
-        choose(asked(viewport), "Show everything")
+        choose(menu_of(viewport), "Show everything")
         assert axis.visible == whole
 
 
@@ -123,7 +123,7 @@ def test_charts_in_dialogs_have_their_picture(qtbot: QtBot) -> None:
     dialog.add_widget(plot)
     dialog.show()
     settle()
-    choose(asked(plot.viewport()), "Copy picture")
+    choose(menu_of(plot.viewport()), "Copy picture")
     assert QGuiApplication.clipboard().pixmap().size() == plot.size()
     at = dialog.mapToGlobal(QPoint(2, 2))
     QApplication.sendEvent(dialog, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(2, 2), at))

@@ -15,12 +15,12 @@ from app.model.bookmarks import Bookmark, sidecar, write
 from profiler.session.reader import Session
 
 
-def shown(*words: object) -> dict[str, object]:
+def tree_of(*words: object) -> dict[str, object]:
     return json.loads(here("show", *words, "--json").stdout)
 
 
 def test_a_stretch_has_the_figures_of_its_frames(sample: Path) -> None:
-    tree = shown(sample, "--select", "2..5.5")
+    tree = tree_of(sample, "--select", "2..5.5")
     with open_session(sample) as run:
         of = run.breakdown(200, 550)
         assert tree["wall_s"] == pytest.approx(run.frame_ms[200:550].sum() / 1e3)
@@ -42,17 +42,17 @@ def test_an_utterance_a_bookmark_and_a_stage_are_selected_by_name(sample: Path) 
         write(session, [Bookmark(200, 550, "noise")])
         two = session.utterances[1]
     try:
-        utterance = shown(sample, "--select", two.name)
+        utterance = tree_of(sample, "--select", two.name)
         assert [row["id"] for row in utterance["utterances"]] == [two.name]
         assert utterance["wer_errors"] == two.errors
-        by_note, by_time = shown(sample, "--select", "bookmark:noise"), shown(sample, "--select", "2..5.5")
+        by_note, by_time = tree_of(sample, "--select", "bookmark:noise"), tree_of(sample, "--select", "2..5.5")
         assert by_note | {"selection": None} == by_time | {"selection": None}
-        search = shown(sample, "--select", "search", "--select", "noise")
+        search = tree_of(sample, "--select", "search", "--select", "noise")
         assert search["stages"] == [row for row in by_time["stages"] if row["group"] == "search"]
         assert search["selection"]["stage"] == "search"
-        one = shown(sample, "--select", "score.exp")
+        one = tree_of(sample, "--select", "score.exp")
         assert [row["name"] for row in one["stages"]] == ["score.exp"]
-        assert one["wall_s"] == shown(sample)["wall_s"], "of the whole run"
+        assert one["wall_s"] == tree_of(sample)["wall_s"], "of the whole run"
     finally:
         sidecar(sample).unlink()
 
