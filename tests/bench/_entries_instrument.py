@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from app.model.memory import TITLES
 from tests.bench import _data, attribution, whatif_check
 from tests.bench._measured import Entry, Table, interval, known
 
@@ -232,6 +233,20 @@ def planted(trees: Trees) -> list[Table]:
     ]
 
 
+def memory_use(trees: Trees) -> list[Table]:
+    """`memory_use`: growth over hours of audio, then the planted components."""
+    grown, planted_in = trees
+    rows = []
+    for name, slope in grown["growth_mb"].items():
+        likely, low, high = slope or (None, None, None)
+        rows.append((TITLES.get(name, name), known(likely, ".2f"), "–" if low is None else f"{low:.2f} to {high:.2f}"))
+    named = f"{planted_in['right']} of {planted_in['tries']}"
+    return [
+        Table((f"growth over {grown['hours']:.1f} h", "MB per hour of audio", "95 %"), rows),
+        Table(("planted", "named"), [("10 MB in one component", named)]),
+    ]
+
+
 def validation(trees: Trees) -> list[Table]:
     """`ab_validation`: the counts, then the ratios."""
     (tree,) = trees
@@ -315,6 +330,7 @@ ENTRIES = (
         )
     ),
     Entry("planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 600, _data.human_speech),
+    Entry("memory", (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"), memory_use, 900),
     Entry("whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech),
     Entry(
         "confirm",

@@ -89,7 +89,7 @@ def growth(audio: Sequence[Path], hours: float) -> dict[str, Any]:
     """Growth per hour over so much audio, as lists of MB: likely, low, high."""
     once = recorded(audio)["hours"]
     tree = recorded(audio, max(round(hours / once), 1))
-    slopes = {"all": tree["growth_bytes_per_audio_hour"]}
+    slopes = {"resident": tree["growth_bytes_per_audio_hour"]}
     slopes |= {name: one["growth_bytes_per_audio_hour"] for name, one in tree["components"].items()}
     mb = {
         name: None if slope is None else [round(slope[key] / 1e6, 3) for key in ("likely", "low", "high")]

@@ -18,7 +18,7 @@ import tempfile
 import time
 import timeit
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import ceil, floor, sqrt
@@ -35,6 +35,7 @@ from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
+from pipelines.run.memory import RunMemory
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
@@ -148,14 +149,15 @@ def decode(recogniser: Recogniser, item: Item, out: Path | None) -> Decoded:
     if out is None:
         journal: SessionWriter | NullWriter = NullWriter()
         lane = NullLane()
-        sampling: Any = nullcontext()
     else:
         journal = SessionWriter(out, recorder, {})
         lane = recorder.lane("decode", decode=True)
-        sampling = watching(journal)
     control = Stamping()
     decoder = Decoder(recogniser, recorder, lane, journal, control)
-    with sampling:
+    with ExitStack() as sampling:
+        if isinstance(journal, SessionWriter):
+            memory = RunMemory([recogniser], decoder, recorder, journal, None)
+            sampling.enter_context(watching(journal, more=sampling.enter_context(memory.recorded())))
         time.sleep(SETTLE_SECONDS)
         waited, start = waited_for_processor(), time.process_time_ns()
         (utterance,) = decoder.run([item]).utterances
