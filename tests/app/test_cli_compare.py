@@ -9,17 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import asrscope, here, refused
+from command_line import here, refused
+
+from tests.waiting import wait_for_frames
 
 ROW = {"ratio", "ci95", "verdict"}
 VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
 
 
 @pytest.fixture(scope="module")
-def ab(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
+def ab(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> tuple[dict, Path]:
     """Arm B has a quarter of the tokens to pass, so that it is faster on any machine."""
     out = tmp_path_factory.mktemp("ab") / "ab.asrs"
-    done = asrscope(
+    done = here(
         "ab", "--preset", "gmm-quick", "--a", "search.beam=16", "--b", "search.beam=5",
         "--audio", bundled_speech / "04-kal16-numbers.flac",
         "--transcripts", bundled_speech / "transcripts.tsv",
@@ -188,10 +190,8 @@ def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -
     for line in process.stderr:
         if "in turn" in line:
             break
-    try:
-        process.communicate(timeout=4)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
+    wait_for_frames(out, 800)  # of about 130 each
+    process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     tree = json.loads(stdout)

@@ -30,6 +30,17 @@ def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, shor
     return out
 
 
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is measured in this process; nothing here is about how sure a figure is."""
+    from pipelines.experiments import explain, replays, rerun
+
+    monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
+    monkeypatch.setattr(explain, "ROUNDS", 2)
+    monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(replays, "ELSEWHERE", 1)
+
+
 def answer(*words: str | Path) -> dict:
     done = here(*words, "--json")
     assert done.returncode == 0, done.stderr
@@ -86,6 +97,7 @@ def test_fewer_tokens_are_counted(session: Path) -> None:
     assert after <= 100 < before
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
     # A process of its own: it scores on several threads, which stay as long as the process does.
     done = asrscope("confirm", str(session), STAGE, "--json")
@@ -158,6 +170,7 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     bundled_speech: Path, tmp_path: Path, short_runs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +189,7 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     assert "of the session's audio" in answer("explain", out, "search.emit")["audio"]
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_a_file_that_has_moved_can_be_named(bundled_speech: Path, tmp_path: Path, short_runs: None) -> None:
     (tmp_path / "was.txt").write_text("yes\nno\n")
     out = tmp_path / "g.asrs"
