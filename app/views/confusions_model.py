@@ -58,7 +58,7 @@ def confusions(
     for one in spoken:
         for (first, last), errors in wrong_words(one).items():
             if last <= end and begin <= (first + last) / 2 < until:
-                for _, above, below in errors:
+                for above, below in errors:
                     pairs.setdefault((_compared(above), _compared(below)), []).append((first, last))
     wall = track.wall_row
     found = [

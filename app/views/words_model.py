@@ -188,19 +188,19 @@ def spoken_in(
     return spoken, tuple(left.items())
 
 
-def wrong_words(spoken: Spoken) -> dict[tuple[int, int], list[tuple[str, str, str]]]:
-    """The word errors of an utterance by frames [first, last): kind, reference and hypothesis (empty: no word).
+def wrong_words(spoken: Spoken) -> dict[tuple[int, int], list[tuple[str, str]]]:
+    """The word errors of an utterance by frames [first, last): reference and hypothesis, empty where there is no word.
 
     Words that were deleted one after the other have one place, between their neighbours.
     """
-    found: dict[tuple[int, int], list[tuple[str, str, str]]] = {}
+    found: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for above, below in spoken.columns or ():
         token = below or above
         if token is not None and token.kind != SAME:
             first = round(token.first_s / FRAME_S)
             last = max(first + 1, round(token.last_s / FRAME_S))
             words = "" if above is None else above.text, "" if below is None else below.text
-            found.setdefault((first, last), []).append((token.kind, *words))
+            found.setdefault((first, last), []).append(words)
     return dict(sorted(found.items()))
 
 

@@ -45,7 +45,6 @@ class MainWindow(FirstWindow):
         from app.model.conditions import Conditions
         from app.model.hints import Hints
         from app.model.history import History
-        from app.model.jumps import Jumps
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
         from app.model.processes.device_probe import DeviceProbe
@@ -59,6 +58,7 @@ class MainWindow(FirstWindow):
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
         from app.window.actions.model import ModelFolder
+        from app.window.jumps import Jumps
         from app.window.layouts import LayoutChoice
         from app.window.notices import Notices, RunNotices
 

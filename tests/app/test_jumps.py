@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from views_desk import settle
 from window_recording import BLOCK, Recording
 
-from app.model.jumps import violations
+from app.window.jumps import violations
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors
 

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Playhead
-from pipelines.audio.word_errors import DELETED, INSERTED
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted, one_line
 
@@ -45,6 +43,8 @@ def violations(track: CostTrack) -> list[tuple[int, int, float]]:
 
     The time of a block is spread over its frames, so that neighbouring slow blocks are one stretch.
     """
+    import numpy as np  # not before the window has been painted
+
     wall = track.wall_row[:]
     slow = np.diff(wall > 1e9 * FRAME_S, prepend=False, append=False)
     ends = np.flatnonzero(slow).reshape(-1, 2).tolist()
@@ -84,8 +84,8 @@ class Jumps(QObject):
         if session is None:
             return
         utterances, here = session.utterances.in_time, self._here()
-        count = int(np.searchsorted(utterances.first, self._playhead.n_frames))
-        at = max(int(np.searchsorted(utterances.first[:count], here[0], "right")) - 1, 0)
+        count = int(utterances.first.searchsorted(self._playhead.n_frames))
+        at = max(int(utterances.first[:count].searchsorted(here[0], "right")) - 1, 0)
         # One after the other until one has an error: to align those of an hour takes a while.
         onwards = range(at, count) if direction > 0 else range(min(at, count - 1), -1, -1)
         whole = range(count) if direction > 0 else range(count - 1, -1, -1)
@@ -106,11 +106,13 @@ class Jumps(QObject):
         spoken, _ = spoken_in(session, end, (first, first + 1), None, end)
         return [Stop(*frames, self._text_of(errors)) for one in spoken for frames, errors in wrong_words(one).items()]
 
-    def _text_of(self, errors: Sequence[tuple[str, str, str]]) -> str:
-        texts: dict[str, str] = {INSERTED: self.tr("“{1}” inserted"), DELETED: self.tr("“{0}” deleted")}
-        substituted = self.tr("“{1}” in place of “{0}”")
-        said = (texts.get(kind, substituted).format(one_line(above), one_line(below)) for kind, above, below in errors)
-        return self.tr("word error: {0}").format(", ".join(said))
+    def _text_of(self, errors: Sequence[tuple[str, str]]) -> str:
+        texts = []
+        for reference, hypothesis in errors:
+            text = self.tr("“{1}” in place of “{0}”") if hypothesis else self.tr("“{0}” deleted")
+            text = text if reference else self.tr("“{1}” inserted")
+            texts.append(text.format(one_line(reference), one_line(hypothesis)))
+        return self.tr("word error: {0}").format(", ".join(texts))
 
     def _here(self) -> tuple[int, int]:
         """Where a jump begins: at the place of the last one while the cursor is there, else at the cursor."""
