@@ -33,7 +33,7 @@ Tree = TypeVar("Tree", bound=msgspec.Struct)
 
 Value = bool | int | float | str
 
-Condition = Mapping[str, tuple[Any, ...]]
+Condition = Mapping[str, tuple[Any, ...] | range]
 """Settings by key, each with its allowed values; all must hold."""
 
 
@@ -253,7 +253,8 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     for other, allowed in condition.items():
         if get(config, other) not in allowed:
             title = option_of(type(config), other).title
-            names = [_name(w) for w in allowed]
+            some = (f"{allowed[0]} … {allowed[-1]}",) if isinstance(allowed, range) else allowed
+            names = [_name(w) for w in some]
             either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
             return f"{other} = {either} ({title.lower()})"
     return None

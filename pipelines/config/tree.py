@@ -31,6 +31,7 @@ from pipelines.config.options import (
 )
 from pipelines.config.placement import Placement
 from pipelines.config.search import Search
+from pipelines.config.stream import Stream
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +80,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 16
     audio: Audio = Audio()
+    stream: Stream = Stream()
     model: Annotated[
         Literal["ptm", "continuous", "single-stream", "dnn"],
         setting(
@@ -138,6 +140,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             words={0.0: "off"},
             ge=0.0,
             le=0.1,
+            when={"stream.chunk_ms": (0,)},
         ),
     ] = 0.01
     counters: Annotated[

@@ -9,7 +9,7 @@ with the one that is known at that time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,10 @@ import numpy as np
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor
 from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
-from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, STAGES
+from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
-from profiler.arrays import F32, Array, check
+from profiler.arrays import F32, F64, Array, check
 from profiler.clock import now_ns
 from profiler.costs import NUMPY_CALL
 from profiler.plain import one_line
@@ -46,10 +46,10 @@ class KaldiMfcc:
         `ivectors`: what extracts those behind the features; `cmvn`: of the cepstra, i-vectors are of plain ones.
         """
         self.parameters = parameters
-        self._cmvn = cmvn
+        self.cmvn = cmvn
         self._ivectors = None if ivectors is None else IvectorExtractor(ivectors)
-        self._options = _options(parameters)
-        self._stage_ids: dict[str, int] = {}
+        self.options = _options(parameters)
+        self.stage_ids: dict[str, int] = {}
         width = parameters.spliced
         self._matrix: F32 | None = None
         self._offset: F32 | float = 0.0
@@ -62,6 +62,10 @@ class KaldiMfcc:
         self._width = width if self._matrix is None else self._matrix.shape[1]
         self.dimension = self._width + (0 if ivectors is None else ivectors.dimension)
         self._weights = difference_weights(parameters)
+        self.around = max((len(weights) - 1) // 2 for weights in self._weights)
+        """Frames on either side that differences are taken over."""
+        self.prior: F64 | None = None
+        """f64 [num_ceps]: the mean that the running mean of a stream starts from; a stream that ends leaves its own."""
 
     def n_frames(self, n_samples: int) -> int:
         """How many frames `n_samples` samples yield; any non-empty signal yields one at least."""
@@ -87,14 +91,14 @@ class KaldiMfcc:
             nonlocal start
             end = now_ns()
             if lane is not None and frames:
-                lane.put(self._stage_ids[stage], start, end, first_frame + first, frames, *work)
+                lane.put(self.stage_ids[stage], start, end, first_frame + first, frames, *work)
             start = end
 
         import kaldi_native_fbank
 
         p, n = self.parameters, self.n_frames(len(samples))
         cepstra = np.empty((n, p.num_ceps), np.float32)
-        source = kaldi_native_fbank.OnlineMfcc(self._options)
+        source = kaldi_native_fbank.OnlineMfcc(self.options)
         piece, made = PIECE_FRAMES * p.hop_samples, 0
         lacking = p.window_samples - len(samples) if n and p.snip_edges else 0
         for at in range(0, len(samples), piece):
@@ -117,34 +121,51 @@ class KaldiMfcc:
 
     def _normalise(self, cepstra: F32, result: F32, record: Callable[[str, int, int], None]) -> None:
         """Fill the features of all frames from their cepstra f32 [n, num_ceps]; `record` is called after each piece."""
+        normal = mean_and_scale(cepstra, self.parameters)
+        for first in range(0, len(cepstra), PIECE_FRAMES):
+            last = min(first + PIECE_FRAMES, len(cepstra))
+            result[first:last] = self.normalised(cepstra, normal, first, last)
+            record(NORMALISE, first, last - first)
+
+    def normalised(self, cepstra: F32, normal: tuple[F32, F32], first: int, last: int) -> F32:
+        """Features f32 [last − first, width] from cepstra f32 [n, num_ceps] and `mean_and_scale`, without i-vectors."""
         p, n = self.parameters, len(cepstra)
-        mean, scale = _normal(cepstra, p)
-        around = max((len(weights) - 1) // 2 for weights in self._weights)
-        before, after = max(around, p.left_context), max(around, p.right_context)
-        for first in range(0, n, PIECE_FRAMES):
-            last = min(first + PIECE_FRAMES, n)
-            rows = np.clip(np.arange(first - before, last + after), 0, n - 1)
-            if self._cmvn is None:
-                plain = (cepstra[rows] - mean) * scale
-            else:
-                plain = self._cmvn.apply(cepstra, rows[0], rows[-1] + 1)[rows - rows[0]]
-            count = last - first
-            if p.left_context or p.right_context:
-                parts = [plain[before + at :][:count] for at in range(-p.left_context, p.right_context + 1)]
-            else:
-                parts = [
-                    sum(weight * plain[before + i - len(weights) // 2 :][:count] for i, weight in enumerate(weights))
-                    for weights in self._weights
-                ]
-            frames = np.concatenate(parts, axis=1)
-            result[first:last] = frames if self._matrix is None else frames @ self._matrix + self._offset
-            record(NORMALISE, first, count)
+        before, after = max(self.around, p.left_context), max(self.around, p.right_context)
+        rows = np.clip(np.arange(first - before, last + after), 0, n - 1)
+        if self.cmvn is None:
+            mean, scale = normal
+            plain = (cepstra[rows] - mean) * scale
+        else:
+            plain = self.cmvn.apply(cepstra, rows[0], rows[-1] + 1)[rows - rows[0]]
+        count = last - first
+        if p.left_context or p.right_context:
+            parts = [plain[before + at :][:count] for at in range(-p.left_context, p.right_context + 1)]
+        else:
+            parts = [
+                sum(weight * plain[before + i - len(weights) // 2 :][:count] for i, weight in enumerate(weights))
+                for weights in self._weights
+            ]
+        frames: F32 = np.concatenate(parts, axis=1)
+        return frames if self._matrix is None else frames @ self._matrix + self._offset
+
+    @property
+    def lookahead(self) -> int:
+        """Frames after a frame that its features depend on."""
+        return max(self.around, self.parameters.right_context)
+
+    def start(self, samples: F32) -> KaldiStream:
+        """Begin an utterance of a stream: f32 [n] samples in -1…1; FeatureParameterError for a model with i-vectors."""
+        if self._ivectors is not None:
+            raise FeatureParameterError(
+                "The model has i-vectors, which are extracted from whole utterances: set stream.chunk_ms to 0."
+            )
+        return KaldiStream(self, samples)
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
-        self._stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
+        self.stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
         if self._ivectors is not None:
-            self._stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
+            self.stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
 
     def warm_up(self) -> None:
         """Load the library, and compile the kernels of i-vectors, on a few frames of silence."""
@@ -188,6 +209,49 @@ class KaldiMfcc:
         }
 
 
+class KaldiStream:
+    """One utterance whose samples arrive in chunks, as `mfcc.Utterance`."""
+
+    def __init__(self, front_end: KaldiMfcc, samples: F32) -> None:
+        import kaldi_native_fbank
+
+        p = front_end.parameters
+        self._tables, self._samples = front_end, samples
+        self.n_frames = front_end.n_frames(len(samples))
+        self.features = np.empty((self.n_frames, front_end.dimension), np.float32)
+        self.ready = 0
+        """Frames of `features` that `advance` has completed."""
+        self._cepstra = np.empty((self.n_frames, p.num_ceps), np.float32)
+        self._source = kaldi_native_fbank.OnlineMfcc(front_end.options)
+        self._given = self._made = 0
+
+    def advance(self, n_samples: int) -> Iterator[Piece]:
+        """Compute the `ready` frames that the first `n_samples` samples suffice for, yielding after each piece."""
+        tables, p, source = self._tables, self._tables.parameters, self._source
+        arrived = self._samples[self._given : n_samples]
+        self._given += len(arrived)
+        finished = self._given == len(self._samples)
+        if len(arrived):
+            source.accept_waveform(p.sample_frequency, arrived * np.float32(FULL_SCALE))
+            lacking = p.window_samples - len(self._samples) if finished and p.snip_edges else 0
+            if lacking > 0:
+                source.accept_waveform(p.sample_frequency, np.zeros(lacking, np.float32))
+            if finished:
+                source.input_finished()
+        first, self._made = self._made, min(source.num_frames_ready, self.n_frames)
+        for t in range(first, self._made):
+            self._cepstra[t] = source.get_frame(t)
+        source.pop(self._made - first)
+        yield Piece(MFCC, first, self._made - first)
+        first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
+        if self.ready > first:
+            normal = mean_and_scale(self._cepstra[: self._made], p, tables.prior)
+            self.features[first : self.ready] = tables.normalised(self._cepstra, normal, first, self.ready)
+            if finished:
+                tables.prior = normal[0].astype(np.float64)
+            yield Piece(NORMALISE, first, self.ready - first)
+
+
 def difference_weights(p: KaldiFeatures) -> list[F32]:
     """Of the frames around it in each difference, f32 [2·order·window + 1]: of the values, the first, the second …"""
     ramp = np.arange(-p.delta_window, p.delta_window + 1, dtype=np.float64)
@@ -197,11 +261,16 @@ def difference_weights(p: KaldiFeatures) -> list[F32]:
     return [np.asarray(each, np.float32) for each in weights]
 
 
-def _normal(cepstra: F32, p: KaldiFeatures) -> tuple[F32, F32]:
-    """What is subtracted from each cepstrum and what it is multiplied by then, f32 [num_ceps] each."""
+def mean_and_scale(cepstra: F32, p: KaldiFeatures, prior: F64 | None = None) -> tuple[F32, F32]:
+    """What is subtracted from each cepstrum and what it is multiplied by then, f32 [num_ceps] each.
+
+    `prior` f64 [num_ceps]: counts as PRIOR_FRAMES more frames of the mean.
+    """
     mean, scale = np.zeros(p.num_ceps), np.ones(p.num_ceps)
     if len(cepstra) and p.norm_means:
         mean = cepstra.mean(axis=0, dtype=np.float64)
+        if prior is not None:
+            mean = (mean * len(cepstra) + prior * PRIOR_FRAMES) / (len(cepstra) + PRIOR_FRAMES)
         if p.norm_vars:
             variance = np.square(cepstra - mean).mean(axis=0)
             np.sqrt(1 / np.maximum(variance, VARIANCE_FLOOR), out=scale)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.frontend import _kernels
-from pipelines.frontend.dynamic import layout
+from pipelines.frontend.dynamic import DIFFERENCE, SECOND, VALUE, layout
 from pipelines.frontend.parameters import FEATURE_TYPE, FeatureParameterError, FeatureParameters
 from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
@@ -38,6 +38,8 @@ EXPECTED_MAXIMUM, EXPECTED_MAXIMUM_NORMALISED = 10.0, 5.0
 FULL_SCALE = 32_768.0  # pocketsphinx' features are those of 16-bit integer samples
 PIECE_FRAMES = 512  # frames per piece of `run`: about 5 ms of work
 BLOCK_FRAMES = 64  # frames per call of the FFT: its buffers stay in the L2 cache
+PRIOR_FRAMES = 200
+"""Weight of the mean known before in the running mean of a stream: Kaldi's --global-frames (feat/online-feature)."""
 
 
 class Piece(NamedTuple):
@@ -46,6 +48,16 @@ class Piece(NamedTuple):
     stage: str
     first_frame: int
     frames: int
+
+
+def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int, lane: Lane | NullLane | None) -> None:
+    """Do the work of `pieces` and put each on the lane, if any; `stages`: their numbers by name."""
+    start = now_ns()
+    for piece in pieces:
+        end = now_ns()
+        if lane is not None:
+            lane.put(stages[piece.stage], start, end, first_frame + piece.first_frame, piece.frames)
+        start = end
 
 
 class _Buffers(threading.local):
@@ -82,7 +94,7 @@ class Mfcc:
             parameters = FeatureParameters.from_mapping(parameters)
         p = parameters
         self.parameters = p
-        self._stage_ids: dict[str, int] = {}
+        self.stage_ids: dict[str, int] = {}
         self.layout = layout(p, transform)
         self.dimension = self.layout.outputs
         self.window = np.zeros(p.nfft)
@@ -91,6 +103,9 @@ class Mfcc:
         self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
         self.buffers = _Buffers(p)
+        self.prior: F64 = np.zeros(p.ncep)
+        """f64[ncep]: the mean that the running mean of a stream starts from; a stream that ends leaves its own."""
+        self.prior[: len(p.cmninit)] = p.cmninit[: p.ncep]
         self._check()
 
     def _check(self) -> None:
@@ -128,24 +143,24 @@ class Mfcc:
         """Begin an utterance: f32[n] samples in -1…1 at the target's rate, all of it (the mean needs it)."""
         return Utterance(self, samples)
 
+    @property
+    def lookahead(self) -> int:
+        """Frames after a frame that its features depend on."""
+        reach = {VALUE: 0, DIFFERENCE: 0, SECOND: 1}
+        return max((over + reach[kind] for kind, over, _ in self.layout.columns.tolist() if kind in reach), default=0)
+
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
 
         With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's first frame in the run.
         """
         utterance = self.start(samples)
-        start = now_ns()
-        for piece in utterance.run():
-            end = now_ns()
-            if lane is not None:
-                stage = self._stage_ids[piece.stage]
-                lane.put(stage, start, end, first_frame + piece.first_frame, piece.frames)
-            start = end
+        record(utterance.run(), self.stage_ids, first_frame, lane)
         return utterance.features
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
-        self._stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
+        self.stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
 
     def warm_up(self) -> None:
         """Compile (or load from the cache) the kernels, on a few frames of silence."""
@@ -216,6 +231,9 @@ class Utterance:
         self.features = np.empty((self.n_frames, front_end.dimension), np.float32)
         self._noise = np.zeros((4, p.nfilt))
         self._sums = np.zeros(p.ncep + 1)
+        self._made = 0
+        self.ready = 0
+        """Frames of `features` that `advance` has completed."""
 
     def run(self, piece_frames: int = PIECE_FRAMES) -> Iterator[Piece]:
         """Do the work, yielding after each piece; the result does not depend on `piece_frames`."""
@@ -226,17 +244,41 @@ class Utterance:
             yield Piece(MFCC, first, last - first)
         yield from self.normalise(piece_frames)
 
+    def advance(self, n_samples: int) -> Iterator[Piece]:
+        """Compute the `ready` frames that the first `n_samples` samples suffice for, yielding after each piece.
+
+        For a stream: the mean is that of the frames so far and of PRIOR_FRAMES frames of the `prior`, so the features
+        depend on how the samples are cut into chunks. With the last sample all frames are ready.
+        """
+        tables, p = self._tables, self._tables.parameters
+        finished = n_samples >= len(self._samples)
+        whole = (n_samples - p.window_samples) // p.hop_samples + 1 if n_samples >= p.window_samples else 0
+        first, self._made = self._made, self.n_frames if finished else min(whole, self.n_frames)
+        for block in range(first, self._made, BLOCK_FRAMES):
+            last = min(block + BLOCK_FRAMES, self._made)
+            self.block(block, last)
+            yield Piece(MFCC, block, last - block)
+        first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
+        if self.ready > first:
+            mean, scale = self._normal(self._made, tables.prior)
+            yield from self._normalised(mean, scale, first, self.ready, PIECE_FRAMES)
+            if finished and p.agc == "none":
+                tables.prior = mean.astype(np.float64)
+
     def normalise(self, piece_frames: int) -> Iterator[Piece]:
         """Fill `features` from all cepstra, yielding after each piece."""
-        mean, scale = self._normal()
+        yield from self._normalised(*self._normal(self.n_frames), 0, self.n_frames, piece_frames)
+
+    def _normalised(self, mean: F32, scale: F32, begin: int, end: int, piece_frames: int) -> Iterator[Piece]:
+        """Fill `features` of the frames begin … end − 1, yielding after each piece."""
         tables, n = self._tables, self._tables.parameters.ncep
         made, shape = tables.layout, (self.n_frames, tables.dimension)
         check("cepstra", self.cepstra, np.float32, (self.n_frames, n))
         check("mean", mean, np.float32, (n,))
         check("scale", scale, np.float32, (n,))
         check("features", self.features, np.float32, shape, writable=True)
-        for first in range(0, self.n_frames, piece_frames):
-            last = min(first + piece_frames, self.n_frames)
+        for first in range(begin, end, piece_frames):
+            last = min(first + piece_frames, end)
             _kernels.normalise(self.cepstra, mean, scale, made.columns, made.matrix, first, last, self.features)
             yield Piece(NORMALISE, first, last - first)
 
@@ -290,22 +332,26 @@ class Utterance:
             self._sums,
         )
 
-    def _normal(self) -> tuple[F32, F32]:
+    def _normal(self, frames: int, prior: F64 | None = None) -> tuple[F32, F32]:
         """What is subtracted from each cepstrum, and what it is multiplied by then, f32 [ncep] each.
 
-        As pocketsphinx' `cmn.c` and `agc.c` have it; the gain of c0 is one more number to subtract.
+        As pocketsphinx' `cmn.c` and `agc.c` have it, of the first `frames` frames; the gain of c0 is one more number
+        to subtract. `prior` f64 [ncep]: counts as PRIOR_FRAMES more frames of the mean.
         """
-        p, n = self._tables.parameters, self.cepstra.shape[1]
+        p, cepstra = self._tables.parameters, self.cepstra[:frames]
+        n = cepstra.shape[1]
         mean, scale = np.zeros(n), np.ones(n)
-        if self.n_frames and p.cmn != "none":
+        if frames and p.cmn != "none":
             # Frames without energy, of which pocketsphinx counts none, are all that there is in silence.
-            counted = self._sums[-1] > 0
-            mean = self._sums[:-1] / self._sums[-1] if counted else self.cepstra.mean(axis=0, dtype=np.float64)
+            counted = float(self._sums[-1])
+            mean = self._sums[:-1] / counted if counted else cepstra.mean(axis=0, dtype=np.float64)
+            if prior is not None:
+                mean = (mean * counted + prior * PRIOR_FRAMES) / (counted + PRIOR_FRAMES)
             if p.varnorm:
-                squares = np.square(self.cepstra - mean).sum(axis=0)
-                np.sqrt(self.n_frames / squares, out=scale, where=squares > 0)
-        if self.n_frames and p.agc != "none":
-            mean[0] += self._gain((self.cepstra[:, 0] - mean[0]) * scale[0]) / scale[0]
+                squares = np.square(cepstra - mean).sum(axis=0)
+                np.sqrt(frames / squares, out=scale, where=squares > 0)
+        if frames and p.agc != "none":
+            mean[0] += self._gain((cepstra[:, 0] - mean[0]) * scale[0]) / scale[0]
         return mean.astype(np.float32), scale.astype(np.float32)
 
     def _gain(self, energy: F64) -> float:

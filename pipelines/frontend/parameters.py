@@ -29,7 +29,6 @@ LARGEST = 1e6
 NEUTRAL = frozenset(
     {
         "adcdev",
-        "cmninit",
         "hmm",
         "input_endian",
         "lda",
@@ -104,6 +103,7 @@ class FeatureParameters:
     remove_dc: bool = False
     remove_noise: bool = False
     cmn: str = "batch"
+    cmninit: tuple[float, ...] = (40.0, 3.0, -1.0)  # the mean that a stream starts from; further cepstra: 0
     varnorm: bool = False
     agc: str = "none"
     agcthresh: float = 2.0  # nat above the quietest frame that still count as noise (agc noise)
@@ -245,6 +245,10 @@ def _integer(text: str) -> int:
     return int(value)
 
 
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_finite(part) for part in text.split(","))
+
+
 def _rate(text: str) -> int:
     value = _finite(text)  # pocketsphinx prints 1.600000e+04
     if value != int(value):
@@ -284,6 +288,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "round_filters": _boolean,
     "remove_dc": _boolean,
     "remove_noise": _boolean,
+    "cmninit": _numbers,
     "cmn": _choice(batch="batch", current="batch", live="batch", prior="batch", none="none"),
     "varnorm": _boolean,
     "agc": _choice(none="none", max="max", emax="emax", noise="noise"),

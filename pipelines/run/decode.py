@@ -18,8 +18,10 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
+from pipelines.frontend.mfcc import record
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
+from pipelines.run.endpoint import endpoint
 from pipelines.run.live_changes import LiveChanges, PendingChange
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.null_writer import NullWriter
@@ -27,18 +29,21 @@ from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.request import Decoded, Result
+from pipelines.run.stream import Stream
 from pipelines.scoring import with_context
+from pipelines.search.viterbi import Viterbi
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.files import named
+from profiler.session.facts import STREAM
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 PARTIAL_SHARE = 0.02
 """At most so much of the time goes into partial results: one holds all words so far, hours of them in a long file."""
-TILES = ("decode.utterance", "decode.block")
+TILES = ("decode.utterance", "decode.chunk", "decode.block")
 """Stages that carry how long other programs ran instead."""
 
 OWN_WORK = {
@@ -63,6 +68,8 @@ class _Begun(NamedTuple):
     """What reading and features took."""
     notes: tuple[str, ...]
     """What was done to the sound."""
+    stream: Stream | None
+    """Where the audio arrives in chunks: `features` are filled as it does."""
 
 
 class Decoder:
@@ -100,6 +107,7 @@ class Decoder:
             for name, group in (
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
+                ("decode.chunk", "prepare"),
                 ("decode.block", "decode"),
                 *((name, OVERHEAD) for name in OWN_WORK),
                 ("setup.waveform", "setup"),
@@ -175,7 +183,8 @@ class Decoder:
         sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
-        features = recogniser.frontend.features(sound.samples, first, lane)
+        streams = recogniser.config.stream.chunk_ms > 0
+        features = None if streams else recogniser.frontend.features(sound.samples, first, lane)
         other_ns = self._other_programs_ns(clock(), surely=True)
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
@@ -192,14 +201,49 @@ class Decoder:
             notes,
             msgspec.to_builtins(item.part),
         )
-        lane.put(stage["setup.waveform"], end, clock(), first, 0)
-        return _Begun(utterance, features, sound.duration_s, end - start, tuple(notes))
+        now = clock()
+        lane.put(stage["setup.waveform"], end, now, first, 0)
+        stream = None
+        if features is None:
+            settings = recogniser.config.stream
+            stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
+            features = stream.features
+        return _Begun(utterance, features, sound.duration_s, end - start, tuple(notes), stream)
+
+    def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
+        """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
+        clock, lane, recogniser = self._clock, self._lane, self.recogniser
+        wall_ns = 0
+        while stream.decodable(recogniser.scorer) <= frame:
+            while True:
+                # A comparison waits for the end of the utterance, and its requests are not taken until then.
+                held = self._held or self._control.other is not None
+                due = stream.due(now, 0.0 if held else recogniser.config.pace)
+                idle_ns = 0 if self._stopping else self._pace.wait(now, due, self._frame)
+                if not idle_ns:
+                    break
+                now += idle_ns
+                self.result.idle_ns += idle_ns
+                self._follow_requests()
+            if self._measurements is not None:
+                self._measurements.begin()
+            pieces = stream.take(now)
+            record(pieces, recogniser.frontend.stage_ids, self._frame - frame, lane)
+            frames = max(stream.decodable(recogniser.scorer) - frame, 1)
+            other_ns = self._other_programs_ns(clock(), surely=True)
+            stream.chunks[-1].other_ns += other_ns
+            end = clock()
+            lane.put(self._stage["decode.chunk"], now, end, self._frame, frames, other_ns)
+            wall_ns += end - now
+            now = end
+        return now, wall_ns
 
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         begun = self._begin(item)
-        utterance, wall_ns = begun.number, begun.wall_ns
+        utterance, wall_ns, stream = begun.number, begun.wall_ns, begun.stream
         first, n_frames = self._frame, len(begun.features)
+        segment, final, complete = first, list[Word](), True  # where a stream's segment began, and the words before
         self._epochs = [self._epoch]
         self.configs_met = []
         recogniser.scorer.reset()
@@ -213,26 +257,35 @@ class Decoder:
         scores_ahead = recogniser.scores_ahead
         block_start_ns = clock()
         while True:
+            if stream is not None:
+                block_start_ns, took_ns = self._receive(stream, self._frame - first, block_start_ns)
+                wall_ns += took_ns
             self._follow_requests()
-            # At the first block, and where another net takes over.
-            if context != recogniser.scorer.context:
+            begin = at = self._frame - first
+            count = min(recogniser.block, n_frames - begin)
+            if stream is not None:
+                ready = stream.decodable(recogniser.scorer)
+                at, count = 0, min(count, ready - begin)
+                padded = stream.rows(begin, count, recogniser.scorer.context)
+            elif context != recogniser.scorer.context:
+                # At the first block, and where another net takes over.
                 context = recogniser.scorer.context
                 padded = with_context(begun.features, context)
                 self.features = begun.features, padded
-            begin = self._frame - first
-            count = min(recogniser.block, n_frames - begin)
-            scores = self._blocks.decode(recogniser, padded, begin, count, self._frame, scores_ahead)
+            scores = self._blocks.decode(recogniser, padded, at, count, self._frame, scores_ahead)
             done = begin + count == n_frames
             last = done or self._stopping
             # The search goes on for a partial result; a block that is to be done again comes first.
             chosen = self._measurements is not None and self._measurements.chosen
             wants_partial = not last and not chosen and block_start_ns >= partial_due
+            if stream is not None:
+                wants_partial = not last and begin + count == ready
             words = []
             if last:
-                words = recogniser.search.finish(lane)
+                words = [*final, *recogniser.search.finish(lane)]
             elif wants_partial:
                 partial_ns = clock()
-                words = recogniser.search.partial(lane)
+                words = [*final, *recogniser.search.partial(lane)]
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
             begun_ns = self._blocks.begun_ns
             searched_ns = max(lane.last_end_ns, begun_ns)
@@ -242,7 +295,18 @@ class Decoder:
                 self._journal.utterance_partial(utterance, _text(words), words)
                 took_ns = clock() - partial_ns
                 partial_due = block_start_ns + max(PARTIAL_EVERY_NS, int(took_ns / PARTIAL_SHARE))
-            other_ns = self._other_programs_ns(searched_ns, surely=last)
+            if stream is not None and (last or wants_partial):
+                stream.show(clock(), words)
+                if rule := 0 if last else self._endpoint(self._frame + count - segment):
+                    words = [*final, *recogniser.search.finish(lane)]
+                    stream.show(clock(), words)
+                    stream.end_segment(rule)
+                    final, complete = words, complete and recogniser.search.complete
+                    segment = self._frame + count
+                    recogniser.search.start(segment)
+            other_ns = self._other_programs_ns(searched_ns, surely=last or stream is not None)
+            if stream is not None:
+                stream.chunks[-1].other_ns += other_ns
             # Before the block's end is read: to record it is part of it.
             lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
             now = clock()
@@ -259,7 +323,7 @@ class Decoder:
                 break
             if self._measurements is not None:
                 block_start_ns = self._measurements.between(recogniser, scores, now, self._frame - count, block_ns)
-            if recogniser.config.pace > 0:
+            if recogniser.config.pace > 0 and stream is None:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
                 block_start_ns += idle_ns
                 self.result.idle_ns += idle_ns
@@ -267,7 +331,17 @@ class Decoder:
                     self._measurements.begin()
         self.features = ()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
-        self._end_utterance(item, begun, words, wall_ns, audio_s, done)
+        if stream is not None:
+            stream.end_segment(0)
+            self._journal.meta(f"{STREAM}/{utterance}", stream.as_dict())
+        self._end_utterance(item, begun, words, wall_ns, audio_s, done, complete)
+
+    def _endpoint(self, frames: int) -> int:
+        """The rule that ends a segment of a stream after `frames` frames; 0: none does."""
+        config, search = self.recogniser.config, self.recogniser.search
+        if not (config.stream.endpoint and isinstance(search, Viterbi)) or config.search.lattice:
+            return 0
+        return endpoint(config.stream, search, frames)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
         return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
@@ -282,14 +356,15 @@ class Decoder:
         search.spent(frames, spent_ns)
 
     def _end_utterance(
-        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool
+        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool, before: bool
     ) -> None:
+        """`before`: whether the segments before the last are sentences of the grammar."""
         start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)
         epochs = list(self._epochs)
         errors = reference_words = complete = None
         if done and self.recogniser.config.graph.grammar:
-            complete = search.complete
+            complete = search.complete and before
         # An utterance decoded under more than one configuration says nothing about either.
         count = wer.scored(item.reference, hypothesis) if done and len(epochs) == 1 else None
         if count is not None:

@@ -31,7 +31,10 @@ class Pace:
             self._start = now, frame
             return 0
         start, start_frame = self._start
-        deadline = start + int((frame - start_frame) * FRAME_S / pace * 1e9)
+        return self.wait(now, start + int((frame - start_frame) * FRAME_S / pace * 1e9), frame)
+
+    def wait(self, now: int, deadline: int, frame: int) -> int:
+        """Wait until `deadline`, a stop or a request; how long that was, ns."""
         if deadline <= now:
             return 0
         self._control.sleep_until(deadline)

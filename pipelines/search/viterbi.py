@@ -16,7 +16,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
-from profiler.arrays import F32, I32, I64
+from profiler.arrays import F32, I32, I64, U32
 from profiler.clock import now_ns
 from profiler.recording.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -232,6 +232,18 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
+    @property
+    def silence(self) -> int:
+        """Frames of silence at the end of the path that `partial` returned last."""
+        return self._tracer.silence * self._each
+
+    @property
+    def relative_cost(self) -> float:
+        """How much more the best token in a final state costs than the best token (nat); +inf: none is in one."""
+        states, cost = self._living()
+        total = cost + self.graph.final[states]
+        return float(total.min() - cost.min()) if np.isfinite(total).any() else np.inf
+
     def costs(self, turns: bool = False) -> dict[str, Cost]:
         """Cost laws of the stages; `turns`: whether it takes turns with scoring frame by frame."""
         return costs.laws(
@@ -274,16 +286,24 @@ class Viterbi:
         )
         return words
 
-    def _words(self, final: bool) -> list[Word]:
-        space = self._space
-        tokens, decoder_state = space.arrays.tokens, space.books.decoder_state
+    def _living(self) -> tuple[U32, F32]:
+        """State and cost of each token, uint32 [n], f32 [n]; +inf: it is to be pruned."""
+        tokens, decoder_state = self._space.arrays.tokens, self._space.books.decoder_state
         pending = bool(decoder_state[layout.PENDING])
         n = int(decoder_state[layout.M if pending else layout.N])
         cost = (tokens.new_cost if pending else tokens.cost)[:n]
         if pending:
-            limit = space.books.floats[layout.LIMIT]
+            limit = self._space.books.floats[layout.LIMIT]
             cost = np.where(cost <= limit, cost, np.float32(np.inf))
-        total = cost + self.graph.final[tokens.state[:n]] if final else cost
+        return tokens.state[:n], cost
+
+    def _words(self, final: bool) -> list[Word]:
+        space = self._space
+        tokens, decoder_state = space.arrays.tokens, space.books.decoder_state
+        pending = bool(decoder_state[layout.PENDING])
+        states, cost = self._living()
+        n = len(cost)
+        total = cost + self.graph.final[states] if final else cost
         if final:
             self.complete = bool(n) and bool(np.isfinite(total).any()) and not self._lost
             if not self.complete:

@@ -38,6 +38,8 @@ class WordTracer:
         self._anchor = self._before = _Anchor()
         self.backpointers = 0
         """How many entries of the history the last call followed."""
+        self.silence = 0
+        """Frames of silence (filler phones) at the end of the path of the last call; all of them: no word was said."""
 
     def reset(self, first: int = 0) -> None:
         """A new utterance begins, or the history was renumbered from entry `first` on."""
@@ -65,6 +67,10 @@ class WordTracer:
         begins = np.nonzero((label > 0) & (graph.senone_state[np.maximum(label, 1) - 1] == 0))[0]
         phones = graph.senone_phone[label[begins] - 1].tolist()
         starts = [*frames[begins].tolist(), end_frame]
+        said = len(phones)
+        while said and graph.filler[phones[said - 1]]:
+            said -= 1
+        self.silence = end_frame - starts[said] if said or reached else end_frame
         at_label = np.nonzero(arcs["olabel"])[0]
         emitted = [*anchor.emitted, *(arcs["olabel"][at_label] - 1).tolist()]
         spans = align(graph, phones, emitted)

@@ -83,6 +83,26 @@ class Alternatives(TypedDict, total=False):
     confidences: list[float | None]
 
 
+StreamTime = Annotated[int, Meta(ge=-(1 << 53), lt=1 << 53)]
+"""Nanoseconds since the first sample of an utterance was spoken."""
+StreamWord = tuple[Annotated[str, Meta(max_length=1 << 14)], Count, Count]
+
+
+class Stream(TypedDict):
+    """When an utterance arrived in chunks, and what was shown when: `docs/session-format.md`."""
+
+    chunk_ms: Annotated[int, Meta(ge=1, le=1 << 20)]
+    lookahead_frames: Annotated[int, Meta(ge=0, lt=1 << 16)]
+    waited: bool
+    audio_ns: list[StreamTime]
+    arrived_ns: list[StreamTime]
+    started_ns: list[StreamTime]
+    shown_ns: list[StreamTime]
+    other_ns: list[StreamTime]
+    changes: list[tuple[Count, Count, list[StreamWord]]]
+    segments: list[tuple[Count, Count, Count]]
+
+
 class Events(TypedDict, total=False):
     """Timed events that were recorded on devices, what one cost the host, and what the ends of blocks did."""
 
@@ -138,15 +158,18 @@ FACTS: Final[dict[str, Any]] = {
     "memory": MemoryUse,
     "energy": IdlePower,
 }
-"""The facts by key; those of one utterance are `alternatives/NUMBER`."""
+"""The facts by key."""
 
 ALTERNATIVES: Final = "alternatives"
+STREAM: Final = "stream"
+OF_UTTERANCE: Final = {ALTERNATIVES: Alternatives, STREAM: Stream}
+"""The facts of one utterance, by what comes before `/NUMBER`."""
 
 
 def sound(key: str, value: object) -> bool:
     """Whether `value` is what a recording writes under `key`; null stands for nothing said."""
     head, slash, _ = key.partition("/")
-    kind = Alternatives if slash and head == ALTERNATIVES else FACTS.get(key)
+    kind = OF_UTTERANCE.get(head) if slash else FACTS.get(key)
     if kind is None or value is None:
         return True
     try:

@@ -1,0 +1,287 @@
+"""When each word of a stream was shown, and what it waited for: user-perceived latency and its parts. No Qt.
+
+    shown − end of the word = buffering + queue + compute + other programs + emission
+
+Buffering: from the end of the word, by the final alignment, until the chunk with this end has arrived; half a chunk in
+the mean. Emission: the chunks after that one until the word is shown, so what look-ahead and search wait for; negative
+where the word is shown before its end. Queue: until the decoder takes the chunk. Compute: until its words are shown,
+without the time that other programs had the processor. A word is stable when it is shown for the last time after not
+being there, and final at the endpoint or the end of the utterance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from profiler.frames import FRAME_S
+from profiler.plain import counted
+from profiler.session.facts import STREAM
+
+if TYPE_CHECKING:
+    from profiler.session.facts import Stream, StreamWord
+    from profiler.session.model import Utterance
+    from profiler.session.reader import Session
+
+PARTS: Final = ("buffering", "queue", "compute", "other_programs", "emission")
+"""Parts of the time until a word is shown, in the order in which they pass but for emission, which is in between."""
+
+PART_TITLES: Final = {"other_programs": "other programs"}
+QUANTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0}
+TAKEN_BACK: Final = 64
+"""Words taken back that may come again, of an utterance: the latest."""
+
+
+@dataclass(frozen=True)
+class WordLatency:
+    """A word of a stream; times in seconds, latencies since the end of the word.
+
+    Attributes:
+        word: its text.
+        utterance: name of its utterance.
+        first_frame: of the run.
+        frames: its length.
+        parts: buffering … emission, as PARTS.
+        stable_s: until it was not changed any more.
+        final_s: until it was final.
+        rule: of the endpoint that made it final, 0 the end of the utterance; None of all but the last of a segment.
+        interim_s: from the beginning of this word until the first word of its segment was shown; None of all but the
+            first of a segment.
+    """
+
+    word: str
+    utterance: str
+    first_frame: int
+    frames: int
+    parts: tuple[float, float, float, float, float]
+    stable_s: float
+    final_s: float
+    rule: int | None
+    interim_s: float | None
+
+    @property
+    def shown_s(self) -> float:
+        """User-perceived latency: until it was shown for the first time."""
+        return sum(self.parts)
+
+    @property
+    def end_frame(self) -> int:
+        """Frame after its last one."""
+        return self.first_frame + self.frames
+
+
+@dataclass(frozen=True)
+class StreamLatency:
+    """What one utterance of a stream tells: its words, how many were taken back, and its chunks."""
+
+    words: tuple[WordLatency, ...]
+    shown: int
+    taken_back: int
+    chunks: int
+    late: int
+    """Chunks that were not done when the next one had arrived."""
+    busy_s: float
+    """Time in which chunks were decoded."""
+    other_s: float
+    """The part of it in which other programs had the processor."""
+
+
+@dataclass
+class _Shown:
+    """A word on display: since which chunk, and at first."""
+
+    word: str
+    begin: int
+    end: int
+    first: int
+    since: int
+
+    def is_at(self, other: _Shown) -> bool:
+        """Whether `other` is the same word at the same time."""
+        return self.word == other.word and self.begin < other.end and other.begin < self.end
+
+
+_known: WeakKeyDictionary[Session, dict[int, StreamLatency]] = WeakKeyDictionary()
+
+
+def streams(session: Session) -> Iterator[StreamLatency]:
+    """The finished utterances of a session that arrived in chunks, in order."""
+    known = _known.setdefault(session, {})
+    for utterance in session.utterances:
+        about = session.meta.get(f"{STREAM}/{utterance.id}")
+        if about is None or not utterance.done:
+            continue
+        if utterance.id not in known:
+            known[utterance.id] = of_utterance(utterance, about)
+        yield known[utterance.id]
+
+
+def of_utterance(utterance: Utterance, about: Stream) -> StreamLatency:
+    """The latencies of an utterance from what its session keeps of its stream."""
+    times = about["audio_ns"], about["arrived_ns"], about["started_ns"], about["shown_ns"], about["other_ns"]
+    n = min(map(len, times))
+    audio, arrived, started, shown, other = (np.array(column[:n], np.float64) * 1e-9 for column in times)
+    if not n:
+        return StreamLatency((), 0, 0, 0, 0, 0.0, 0.0)
+    other = np.clip(other, 0.0, shown - started)
+    display, appeared, taken_back = _replayed(about["changes"], n)
+    words = []
+    finals = [(min(chunk, n - 1), count, rule) for chunk, count, rule in about["segments"]]
+    segment, begin = 0, 0
+    for number, ((word, first, frames), seen) in enumerate(zip(utterance.words, display, strict=False)):
+        while segment < len(finals) - 1 and number >= finals[segment][1]:
+            segment, begin = segment + 1, number
+        chunk, count, rule = finals[segment] if finals else (n - 1, len(display), 0)
+        ends = [(frame - utterance.first_frame) * FRAME_S for frame in (first, first + frames)]
+        spoken = np.interp(ends, np.append(0.0, audio), np.append(0.0, arrived))
+        whole = min(int(np.searchsorted(audio, min(ends[1], audio[-1]))), n - 1)
+        at = seen.first
+        parts = (
+            arrived[whole] - spoken[1],
+            started[at] - arrived[at],
+            shown[at] - started[at] - other[at],
+            other[at],
+            arrived[at] - arrived[whole],
+        )
+        interim = None
+        if number == begin:
+            after = finals[segment - 1][0] if segment else -1
+            interim = next((shown[one] for one in appeared if one > after), shown[at]) - spoken[0]
+        words.append(
+            WordLatency(
+                word,
+                utterance.name,
+                first,
+                frames,
+                tuple(map(float, parts)),  # type: ignore[arg-type]
+                float(shown[seen.since] - spoken[1]),
+                float(shown[chunk] - spoken[1]),
+                rule if number == min(count, len(display)) - 1 else None,
+                None if interim is None else float(interim),
+            )
+        )
+    late = int(np.count_nonzero(shown[:-1] > arrived[1:]))
+    total = len(display) + taken_back
+    return StreamLatency(tuple(words), total, taken_back, n, late, float((shown - started).sum()), float(other.sum()))
+
+
+def _replayed(
+    changes: Iterable[tuple[int, int, Sequence[StreamWord]]], chunks: int
+) -> tuple[list[_Shown], list[int], int]:
+    """The words on display at the end, the chunks that showed a new word, and how many words were taken back."""
+    display: list[_Shown] = []
+    gone: list[_Shown] = []
+    appeared = []
+    taken_back = 0
+    for chunk, kept, words in changes:
+        at = min(chunk, chunks - 1)
+        before, display = display[kept:], display[:kept]
+        for word, first, frames in words:
+            new = _Shown(word, first, first + frames, at, at)
+            if same := next((one for one in before if one.is_at(new)), None):
+                before.remove(same)
+                new.first, new.since = same.first, same.since
+            elif again := next((one for one in gone if one.is_at(new)), None):
+                gone.remove(again)
+                new.first = again.first
+            else:
+                appeared.append(at)
+            display.append(new)
+        taken_back += len(before)
+        gone = [*gone, *before][-TAKEN_BACK:]
+    return display, appeared, taken_back
+
+
+def quantiles(seconds: Iterable[float]) -> dict[str, float] | None:
+    """p50, p90 and p99 in seconds; None of nothing."""
+    values = list(seconds)
+    if not values:
+        return None
+    return {name: float(np.percentile(values, share)) for name, share in QUANTILES.items()}
+
+
+def as_dict(session: Session) -> dict[str, object] | None:
+    """The latencies of all words of a session as JSON values; None where nothing arrived in chunks."""
+    found = list(streams(session))
+    if not found:
+        return None
+    words = [word for one in found for word in one.words]
+    means = mean_parts(words)
+    return {
+        "words": len(words),
+        "first_interim": quantiles(word.interim_s for word in words if word.interim_s is not None),
+        "first_shown": quantiles(word.shown_s for word in words),
+        "stable": quantiles(word.stable_s for word in words),
+        "final": quantiles(word.final_s for word in words),
+        "time_to_final": quantiles(word.final_s for word in words if word.rule is not None),
+        "parts_mean": means,
+        "taken_back": sum(one.taken_back for one in found) / max(sum(one.shown for one in found), 1),
+        "attack": attack(means),
+        "sentence": advice(session, found),
+    }
+
+
+def word_dict(word: WordLatency) -> dict[str, object]:
+    """A word with its latencies as JSON values."""
+    return {
+        "word": word.word,
+        "begin_s": word.first_frame * FRAME_S,
+        "end_s": word.end_frame * FRAME_S,
+        "first_shown_s": word.shown_s,
+        "stable_s": word.stable_s,
+        "final_s": word.final_s,
+        **{f"{name}_s": value for name, value in zip(PARTS, word.parts, strict=True)},
+    }
+
+
+def mean_parts(words: Sequence[WordLatency]) -> dict[str, float]:
+    """Mean of each part in seconds, by name; empty without words."""
+    if not words:
+        return {}
+    return dict(zip(PARTS, np.mean([word.parts for word in words], axis=0).tolist(), strict=True))
+
+
+def attack(means: dict[str, float]) -> str | None:
+    """The largest part."""
+    return max(means, key=lambda name: means[name], default=None)
+
+
+def advice(session: Session, every: Sequence[StreamLatency]) -> str:
+    """One sentence: the largest part of the time until a word is shown, and where it comes from."""
+    words = [word for one in every for word in one.words]
+    means = mean_parts(words)
+    part = attack(means)
+    if part is None:
+        return "No word was shown."
+    chunk_ms, after_ms = _of_chunks(session)
+    chunks = sum(one.chunks for one in every)
+    busy, other = sum(one.busy_s for one in every), sum(one.other_s for one in every)
+    each = f"decoding a chunk of {chunk_ms} ms takes {_ms(busy / max(chunks, 1))} ms"
+    share = f"other programs had the processor for {other / busy if busy else 0.0:.0%} of that"
+    late = sum(one.late for one in every)
+    reasons = {
+        "buffering": f"a word waits until its chunk of {chunk_ms} ms is full",
+        "queue": f"{late} of {counted(chunks, 'chunk', 'chunks')} were not done when the next one had arrived; "
+        f"{each}, and {share}",
+        "compute": each,
+        "other_programs": f"{each}, and {share}",
+        "emission": f"the search shows words in later chunks than the one in which they end; the front end looks "
+        f"{after_ms} ms ahead",
+    }
+    total = sum(means.values())
+    name = PART_TITLES.get(part, part)
+    return f"{name.capitalize()} is the largest part, {_ms(means[part])} of {_ms(total)} ms: {reasons[part]}."
+
+
+def _of_chunks(session: Session) -> tuple[int, int]:
+    """Length of a chunk and look-ahead of the front end, ms."""
+    first = next(value for key, value in session.meta.items() if key.startswith(f"{STREAM}/"))
+    return first["chunk_ms"], round(first["lookahead_frames"] * FRAME_S * 1e3)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f}" if abs(seconds) >= 0.01 else f"{1e3 * seconds:.1f}"

@@ -1,0 +1,114 @@
+"""An utterance that arrives in chunks on the clock: which frames can be decoded, and what was shown when.
+
+Open loop: a chunk arrives when its last sample has been spoken, whether or not the one before is done; if the decoder
+takes it later, it has queued. Every utterance starts the clock again. At pace 0 nobody waits: the clock jumps to the
+arrival of the next chunk, so the times are those of a run at real time whose chunks take as long as they took here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from pipelines.config import Stream as Settings
+from pipelines.frontend.mfcc import Piece
+from pipelines.models.opening import FrontEnd
+from pipelines.scoring import Scorer
+from profiler.arrays import F32
+
+Word = tuple[str, int, int]
+
+
+@dataclass
+class Chunk:
+    """One chunk: how much audio has arrived with it, and when it arrived, began to be decoded and had its words shown.
+
+    Times are ns since the first sample was spoken; `other_ns`: how long other programs had the processor meanwhile.
+    """
+
+    audio_ns: int
+    arrived_ns: int
+    started_ns: int
+    shown_ns: int
+    other_ns: int = 0
+
+
+class Stream:
+    """The chunks of one utterance, the features that they suffice for, and the words shown after each."""
+
+    def __init__(self, frontend: FrontEnd, samples: F32, rate: int, settings: Settings, now: int) -> None:
+        """`samples` f32 [n] at `rate` Hz; `now`: when the first is spoken, on the clock of the run."""
+        self._frontend, self._utterance = frontend, frontend.start(samples)
+        self._n_samples, self._rate = len(samples), rate
+        self._per_chunk = max(1, rate * settings.chunk_ms // 1000)
+        self._chunk_ms = settings.chunk_ms
+        self._origin, self._taken, self._arrival = now, 0, 0.0
+        self._waited = False
+        self._shown: list[Word] = []
+        self.chunks: list[Chunk] = []
+        self._changes: list[tuple[int, int, list[Word]]] = []
+        self._segments: list[tuple[int, int, int]] = []
+
+    @property
+    def features(self) -> F32:
+        """Features of all frames f32 [n_frames, dimension], as far as they are ready."""
+        return self._utterance.features
+
+    def due(self, now: int, pace: float) -> int:
+        """When the next chunk arrives, on the clock of the run: at pace 0 `now` at the latest."""
+        samples = min(self._per_chunk, self._n_samples - self._taken)
+        self._arrival = (self.chunks[-1].arrived_ns if self.chunks else 0) + samples / self._rate / (pace or 1.0) * 1e9
+        due = self._origin + round(self._arrival)
+        if not pace and due > now:
+            self._origin -= due - now
+            return now
+        self._waited = self._waited or pace > 0
+        return due
+
+    def take(self, now: int) -> Iterator[Piece]:
+        """Take in the next chunk: the work of the front end, which yields after each piece."""
+        self._taken = min(self._taken + self._per_chunk, self._n_samples)
+        at = now - self._origin
+        self.chunks.append(Chunk(round(self._taken / self._rate * 1e9), round(self._arrival), at, at))
+        return self._utterance.advance(self._taken)
+
+    def decodable(self, scorer: Scorer) -> int:
+        """Frames that can be decoded: whole rows of scores, with the context of the net after them."""
+        ready, each = self._utterance.ready, scorer.subsampling
+        return ready if ready == self._utterance.n_frames else max(ready - scorer.context[1], 0) // each * each
+
+    def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
+        """Features of frames begin … begin + count with the context around them; the outermost frame is repeated."""
+        before, after = context
+        rows = np.arange(begin - before, begin + count + after)
+        found: F32 = self.features[rows.clip(0, self._utterance.n_frames - 1)]
+        return found
+
+    def show(self, now: int, words: Sequence[Word]) -> None:
+        """The words so far are shown `now`: all that the chunks taken in so far suffice for is decoded."""
+        number, chunk = len(self.chunks) - 1, self.chunks[-1]
+        chunk.shown_ns = now - self._origin
+        pairs = zip(words, self._shown, strict=False)
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0][0] == pair[1][0], pairs))
+        if kept < max(len(words), len(self._shown)):
+            self._changes.append((number, kept, list(words[kept:])))
+        self._shown = list(words)
+
+    def end_segment(self, rule: int) -> None:
+        """The words shown last are final, by this rule of the endpoint; 0: the utterance ends."""
+        self._segments.append((len(self.chunks) - 1, len(self._shown), rule))
+
+    def as_dict(self) -> dict[str, object]:
+        """What the session keeps: docs/session-format.md."""
+        times = ("audio_ns", "arrived_ns", "started_ns", "shown_ns", "other_ns")
+        return {
+            "chunk_ms": self._chunk_ms,
+            "lookahead_frames": self._frontend.lookahead,
+            "waited": self._waited,
+            **{name: [getattr(chunk, name) for chunk in self.chunks] for name in times},
+            "changes": self._changes,
+            "segments": self._segments,
+        }

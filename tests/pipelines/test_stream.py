@@ -1,0 +1,343 @@
+"""Audio that arrives in chunks: the same features and words, and times on a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import pytest
+import soundfile
+
+from pipelines.config import Config, Stream, Value, assign
+from pipelines.frontend import mfcc
+from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
+from pipelines.models.opening import FrontEnd
+from pipelines.run import recogniser as recognisers
+from pipelines.run.blocks import Blocks
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.endpoint import endpoint
+from pipelines.run.null_writer import NullWriter
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import Recogniser
+from profiler.arrays import F32
+from profiler.session import facts
+from profiler.session.reader import Session
+from profiler.spans import NullLane, Recorder
+from tests.fake_clock import FakeClock
+from tests.pipelines.whole_runs import run
+
+MS = 1_000_000
+SHORT = "08-kal16-short.flac"
+CHUNK_MS = 160
+COMPUTE_NS = 7 * MS
+"""Of every chunk on the clock of the test."""
+
+
+def in_chunks(front: FrontEnd, samples: F32, chunk: int) -> F32:
+    utterance = front.start(samples)
+    for end in range(chunk, len(samples) + chunk, chunk):
+        before = utterance.ready
+        for _ in utterance.advance(end):
+            pass
+        assert utterance.ready >= before
+    assert utterance.ready == utterance.n_frames
+    return utterance.features
+
+
+def front_ends() -> dict[str, Callable[[], FrontEnd]]:
+    def kaldi() -> FrontEnd:
+        pytest.importorskip("kaldi_native_fbank", reason="Kaldi's features need kaldi-native-fbank")
+        from pipelines.frontend.kaldi import KaldiMfcc
+        from pipelines.frontend.kaldi_parameters import KaldiFeatures
+
+        return KaldiMfcc(KaldiFeatures(norm_means=False, left_context=0, right_context=0))
+
+    return {
+        "pocketsphinx": lambda: Mfcc({"cmn": "none", "remove_noise": "yes"}),
+        "long differences": lambda: Mfcc({"cmn": "none", "feat": "1s_c_d_ld_dd"}),
+        "kaldi": kaldi,
+    }
+
+
+@pytest.mark.parametrize("kind", front_ends())
+@pytest.mark.parametrize("chunk", [160, 1001, 100_000])
+def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(kind: str, chunk: int) -> None:
+    front = front_ends()[kind]()
+    samples = np.random.default_rng(1).normal(0, 0.1, 20_011).astype(np.float32)
+    np.testing.assert_array_equal(in_chunks(front, samples, chunk), front.features(samples))
+
+
+@pytest.mark.parametrize(
+    ("feat", "frames"), [("1s_c", 0), ("1s_c_d", 2), ("1s_c_d_dd", 3), ("1s_c_d_ld_dd", 4), ("13:5", 5)]
+)
+def test_a_front_end_says_how_far_it_looks_ahead(feat: str, frames: int) -> None:
+    """Noise after what it says that it needs changes nothing, noise within it does."""
+    front = Mfcc({"cmn": "none", "feat": feat})
+    assert front.lookahead == frames
+    p = front.parameters
+    samples = np.random.default_rng(2).normal(0, 0.1, 8000).astype(np.float32)
+    there = 20  # frames whose samples are known
+    needed = (there - 1) * p.hop_samples + p.window_samples
+    other = samples.copy()
+    other[needed:] = 0.5
+    ready = there - frames
+    np.testing.assert_array_equal(front.features(samples)[:ready], front.features(other)[:ready])
+    utterance = front.start(samples)
+    for _ in utterance.advance(needed):
+        pass
+    assert utterance.ready == ready
+    utterance = front.start(samples)
+    for _ in utterance.advance(needed - 1):
+        pass
+    assert utterance.ready == ready - 1
+
+
+def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior() -> None:
+    front = Mfcc({"feat": "1s_c", "cmninit": "30,2"})
+    prior = np.array([30.0, 2.0, *[0.0] * 11])
+    np.testing.assert_array_equal(front.prior, prior)
+    samples = np.random.default_rng(3).normal(0, 0.1, 16_000).astype(np.float32)
+    utterance = front.start(samples)
+    for _ in utterance.advance(8000):
+        pass
+    n = utterance.ready
+    cepstra = utterance.cepstra[:n].astype(np.float64)
+    mean = (cepstra.sum(axis=0) + PRIOR_FRAMES * prior) / (n + PRIOR_FRAMES)
+    np.testing.assert_allclose(utterance.features[:n], cepstra - mean, atol=1e-4)
+    np.testing.assert_array_equal(front.prior, prior)
+    for _ in utterance.advance(16_000):
+        pass
+    every = utterance.cepstra.astype(np.float64)
+    mean = (every.sum(axis=0) + PRIOR_FRAMES * prior) / (len(every) + PRIOR_FRAMES)
+    np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
+
+
+def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(
+    quick: Config, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mean of the whole utterance is put in the place of the running one."""
+    whole = Mfcc.start
+
+    def start(self: Mfcc, samples: F32) -> mfcc.Utterance:
+        ahead, arriving = whole(self, samples), whole(self, samples)
+        for _ in ahead.run():
+            pass
+        normal = ahead._normal(ahead.n_frames)
+        arriving._normal = lambda frames, prior=None: normal  # type: ignore[method-assign]
+        return arriving
+
+    files = [bundled_speech / name for name in ("01-slt-morning.flac", SHORT)]
+    expected = [u.hypothesis for u in run(quick, files, None).result.utterances]
+    monkeypatch.setattr(Mfcc, "start", start)
+    for chunk_ms in (50, 1234):
+        config = assign(quick, {"stream.chunk_ms": chunk_ms, "stream.endpoint": False})
+        assert [u.hypothesis for u in run(config, files, None).result.utterances] == expected
+
+
+# -- on a clock that the test moves ------------------------------------------------------------------
+
+
+@dataclass
+class Journal(NullWriter):
+    """Keeps what is said of the stream, and when partial results came."""
+
+    clock: FakeClock
+    streams: list[facts.Stream] = field(default_factory=list)
+    partials: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def stream(self) -> facts.Stream:
+        return self.streams[-1]
+
+    def meta(self, *about: object) -> None:
+        if str(about[0]).startswith("stream/"):
+            self.streams.append(msgspec.convert(about[1], facts.Stream))
+
+    def utterance_partial(self, *about: object) -> None:
+        self.partials.append((self.clock.now, str(about[1])))
+
+
+class Decode(Protocol):
+    """Decodes a short utterance; `compute_ns` of each chunk in order, the last for all that follow."""
+
+    def __call__(self, pace: float, *compute_ns: int, path: Path | None = None, **settings: Value) -> Journal: ...
+
+
+class Waiting(Control):
+    """Moves the clock where somebody sleeps."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def sleep_until(self, deadline_ns: int) -> None:
+        self.clock.now = max(self.clock.now, deadline_ns)
+
+
+@pytest.fixture(scope="module")
+def made(quick: Config) -> tuple[FakeClock, Recorder, Recogniser]:
+    clock = FakeClock(5_000 * MS)
+    recorder = Recorder(clock)
+    config = assign(quick, {"block": 256})
+    return clock, recorder, recognisers.build(config, recorder, NullLane(), lambda *_: None, lambda: False)
+
+
+@pytest.fixture
+def decoded(
+    made: tuple[FakeClock, Recorder, Recogniser], bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
+) -> Decode:
+    clock, recorder, recogniser = made
+    decode = Blocks.decode
+
+    def make(pace: float, *compute_ns: int, path: Path | None = None, **settings: Value) -> Journal:
+        costs = list(compute_ns)
+
+        def slow(self: Blocks, *arguments: object) -> object:
+            scores = decode(self, *arguments)  # type: ignore[arg-type]
+            clock.advance(costs.pop(0) if len(costs) > 1 else costs[0])
+            return scores
+
+        monkeypatch.setattr(Blocks, "decode", slow)
+        assignments = {"pace": pace, "stream.chunk_ms": CHUNK_MS, **settings}
+        recogniser.config = assign(recogniser.config, assignments)
+        journal = Journal(clock)
+        decoder = Decoder(recogniser, recorder, NullLane(), journal, Waiting(clock))
+        decoder.run([Item("a", path or bundled_speech / SHORT, None)])
+        return journal
+
+    return make
+
+
+@pytest.mark.parametrize("pace", [0.0, 1.0, 2.0])
+def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(
+    decoded: Decode, bundled_speech: Path, pace: float
+) -> None:
+    stream = decoded(pace, COMPUTE_NS).stream
+    seconds = soundfile.info(bundled_speech / SHORT).duration
+    n = -(-round(seconds * 1000) // CHUNK_MS)
+    audio = [*range(CHUNK_MS * MS, n * CHUNK_MS * MS, CHUNK_MS * MS), round(seconds * 1e9)]
+    assert stream["audio_ns"] == audio
+    assert stream["waited"] == (pace > 0)
+    assert stream["lookahead_frames"] == 3
+    assert stream["arrived_ns"] == pytest.approx([ns / (pace or 1.0) for ns in audio], abs=n)
+    assert stream["started_ns"] == stream["arrived_ns"]
+    taken = {b - a for a, b in zip(stream["started_ns"], stream["shown_ns"], strict=True)}
+    assert taken == {COMPUTE_NS}
+
+
+def test_a_slow_chunk_makes_the_ones_after_it_queue(decoded: Decode) -> None:
+    """Chunk 2 takes 400 ms; 3 waits 240 ms for it and 4 the 87 ms that are left, while each takes 7 ms."""
+    costs = [COMPUTE_NS, 400 * MS, COMPUTE_NS]
+    for pace in (0.0, 1.0):
+        stream = decoded(pace, *costs).stream
+        queued = [b - a for a, b in zip(stream["arrived_ns"], stream["started_ns"], strict=True)]
+        assert queued[:5] == [0, 0, 240 * MS, 87 * MS, 0]
+
+
+def test_partial_results_come_at_the_times_that_the_session_has(decoded: Decode) -> None:
+    """At pace 1 the clock of the test is that of a person who watches."""
+    journal = decoded(1.0, COMPUTE_NS)
+    shown = [ns + journal.partials[0][0] - journal.stream["shown_ns"][0] for ns in journal.stream["shown_ns"]]
+    assert [ns for ns, _ in journal.partials] == shown[:-1]
+    words: list[str] = []
+    texts = dict(zip(range(len(shown)), (text for _, text in journal.partials), strict=False))
+    for chunk, kept, tail in journal.stream["changes"]:
+        words = [*words[:kept], *(word for word, _, _ in tail)]
+        assert texts.get(chunk, "yes of course").split() == words
+    assert words == ["yes", "of", "course"]
+    changed = [chunk for chunk, _, _ in journal.stream["changes"]]
+    assert all(a < b for a, b in pairwise(changed))
+
+
+def test_an_endpoint_makes_words_final_and_the_search_begins_anew(
+    decoded: Decode, bundled_speech: Path, tmp_path: Path
+) -> None:
+    """Twice the sentence with a second of silence between: rule 2 or 3 ends the first after its silence."""
+    sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
+    quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
+    path = tmp_path / "twice.wav"
+    soundfile.write(path, np.concatenate([sound, quiet, sound]), rate)
+    stream = decoded(0.0, COMPUTE_NS, path=path, **{"stream.rule2_cost": 100.0}).stream
+    (chunk, words, rule), (last, every, end) = stream["segments"]
+    assert (rule, end) == (2, 0)
+    assert len(sound) / rate < stream["audio_ns"][chunk] / 1e9 < len(sound) / rate + 1
+    assert (words, every, last) == (3, 6, len(stream["shown_ns"]) - 1)
+    whole = decoded(0.0, COMPUTE_NS, path=path, **{"stream.endpoint": False}).stream
+    assert whole["segments"] == [(len(whole["shown_ns"]) - 1, 6, 0)]
+
+
+@dataclass
+class Silent:
+    """A search whose path ends in so many frames of silence."""
+
+    silence: int
+    relative_cost: float
+
+
+@pytest.mark.parametrize(
+    ("frames", "silence", "cost", "rule"),
+    [
+        (499, 499, 0.0, 0),
+        (500, 500, 0.0, 1),
+        (300, 49, 0.0, 0),
+        (300, 50, 2.0, 2),
+        (300, 50, 2.1, 0),
+        (300, 100, 8.0, 3),
+        (300, 100, 8.1, 0),
+        (300, 200, np.inf, 4),
+        (1999, 0, np.inf, 0),
+        (2000, 0, np.inf, 5),
+    ],
+)
+def test_the_five_rules_with_the_defaults_of_kaldi(frames: int, silence: int, cost: float, rule: int) -> None:
+    assert endpoint(Stream(), Silent(silence, cost), frames) == rule  # type: ignore[arg-type]
+
+
+def test_the_search_knows_the_silence_at_the_end_of_its_path(
+    made: tuple[FakeClock, Recorder, Recogniser], bundled_speech: Path
+) -> None:
+    _, _, recogniser = made
+    sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
+    quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
+
+    def silence(samples: F32) -> int:
+        features = recogniser.frontend.features(samples)
+        recogniser.search.start(0)
+        recogniser.scorer.reset()
+        for begin in range(0, len(features), 16):
+            block = features[begin : begin + 16]
+            recogniser.search.advance(recogniser.scorer.score(block, begin, NullLane()), begin)
+        words = recogniser.search.partial()
+        assert [word for word, _, _ in words] == ["yes", "of", "course"]
+        return recogniser.search.silence  # type: ignore[union-attr]
+
+    alone, followed = silence(sound), silence(np.concatenate([sound, quiet]))
+    assert followed - alone == pytest.approx(100, abs=10)
+
+
+def test_a_session_keeps_the_stream_and_its_tiles(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stream.asrs"
+    config = assign(quick, {"stream.chunk_ms": 40})
+    run(config, [bundled_speech / SHORT], path)
+    with closing(Session.open(path)) as session:
+        about = session.meta["stream/1"]
+        assert about["chunk_ms"] == 40
+        names = [session.stages[n].name for n in session.spans["stage"]]
+        assert names.count("decode.chunk") == len(about["audio_ns"])
+        tiles = session.spans[[name in ("decode.utterance", "decode.chunk", "decode.block") for name in names]]
+        ends = tiles["start_ns"] + tiles["duration_ns"]
+        assert (tiles["start_ns"][1:] >= ends[:-1]).all()
+        leaves = session.spans[
+            [session.stages[n].group in ("frontend", "scoring", "search") for n in session.spans["stage"]]
+        ]
+        at = np.searchsorted(tiles["start_ns"], leaves["start_ns"], side="right") - 1
+        assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
+        assert session.utterances[0].done
+        assert not session.notes
