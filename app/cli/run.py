@@ -88,6 +88,7 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
         "latency": None,
         "memory": None,
         "cost": None,
+        "latency_s": None,
         "shares": None,
         **report.words(word_errors(result.utterances)),
         "transcribed": transcribed(result.utterances)._asdict(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from app.model import latency, memory
+from app.model import latency, memory, word_latency
 from app.model.figures import counts_steps
 from profiler.frames import FRAME_S
 
@@ -61,7 +61,8 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
     waits = latency.of_session(session, track, last)
     counted = counting.by_stage(session) if frames is None else {}
     within = [u for u in session.utterances if frames is None or (u.first_frame < last and u.end_frame > first)]
-    utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in within]
+    of_words = word_latency.by_utterance(session)
+    utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) | of_words.get(u.id, {}) for u in within]
     errors = total_of(errors for _, _, errors in _by_settings(session, session.utterances))
     if frames is not None:
         from app.model.alignment import errors_within
@@ -79,6 +80,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "idle_s": parts.idle_ns / 1e9,
         "rtf": None if of_steps else parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
+        "latency_s": word_latency.as_dict(session, frames),
         "selection": _selection(selected),
         "memory": memory.memory(session) if frames is None else None,
         "cost": memory.cost(session) if frames is None else None,

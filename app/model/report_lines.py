@@ -51,6 +51,7 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("latency"):
         lines.append(f"{latency.texts(tree['latency'])[0]} (first frame of a block, to its scores)")
     lines += memory.lines(tree)
+    lines += latency_of_words(tree)
     done = [SHARES[key].format(share) for key, share in (tree.get("shares") or {}).items() if share is not None]
     if done:
         lines.append(", ".join(done))
@@ -71,6 +72,24 @@ def selection(tree: Tree) -> list[str]:
 def problem(tree: Tree) -> list[str]:
     """Why its run failed, if it did."""
     return [f"the run failed: {one_line(str(tree['problem']), 1000)}"] if tree.get("problem") else []
+
+
+OF_WORDS: Final = {"first_shown": "first shown", "stable": "stable", "time_to_final": "time to final"}
+"""Latencies of a stream by their key in the report."""
+
+
+def latency_of_words(tree: Tree) -> list[str]:
+    """Percentiles of a stream's latencies since the end of a word, and the largest part; nothing without a stream."""
+    about = tree.get("latency_s")
+    if not about or not about["words"]:
+        return []
+    known = [(title, about[key]) for key, title in OF_WORDS.items() if about[key]]
+    said = [f"{title} {' / '.join(f'{1e3 * s:.0f}' for s in values.values())} ms" for title, values in known]
+    return [
+        f"latency of {counted(about['words'], 'word', 'words')}, p50 / p90 / p99: {', '.join(said)}; "
+        f"{about['taken_back']:.0%} taken back",
+        about["sentence"],
+    ]
 
 
 def transcribed(tree: Tree) -> str:

@@ -11,7 +11,8 @@ being there, and final at the endpoint or the end of the utterance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
@@ -108,16 +109,14 @@ class _Shown:
 _known: WeakKeyDictionary[Session, dict[int, StreamLatency]] = WeakKeyDictionary()
 
 
-def streams(session: Session) -> Iterator[StreamLatency]:
-    """The finished utterances of a session that arrived in chunks, in order."""
+def streams(session: Session) -> dict[int, StreamLatency]:
+    """The finished utterances of a session that arrived in chunks, in order, by id."""
     known = _known.setdefault(session, {})
     for utterance in session.utterances:
         about = session.meta.get(f"{STREAM}/{utterance.id}")
-        if about is None or not utterance.done:
-            continue
-        if utterance.id not in known:
+        if about is not None and utterance.done and utterance.id not in known:
             known[utterance.id] = of_utterance(utterance, about)
-        yield known[utterance.id]
+    return known
 
 
 def of_utterance(utterance: Utterance, about: Stream) -> StreamLatency:
@@ -204,12 +203,13 @@ def quantiles(seconds: Iterable[float]) -> dict[str, float] | None:
     return {name: float(np.percentile(values, share)) for name, share in QUANTILES.items()}
 
 
-def as_dict(session: Session) -> dict[str, object] | None:
-    """The latencies of all words of a session as JSON values; None where nothing arrived in chunks."""
-    found = list(streams(session))
+def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str, object] | None:
+    """The latencies of the words in frames [first, last) as JSON values; None where nothing arrived in chunks."""
+    found = list(streams(session).values())
     if not found:
         return None
-    words = [word for one in found for word in one.words]
+    first, last = frames or (0, sys.maxsize)
+    words = [word for one in found for word in one.words if first <= word.first_frame and word.end_frame <= last]
     means = mean_parts(words)
     return {
         "words": len(words),
@@ -221,12 +221,16 @@ def as_dict(session: Session) -> dict[str, object] | None:
         "parts_mean": means,
         "taken_back": sum(one.taken_back for one in found) / max(sum(one.shown for one in found), 1),
         "attack": attack(means),
-        "sentence": advice(session, found),
+        "sentence": advice(session, words),
     }
 
 
-def word_dict(word: WordLatency) -> dict[str, object]:
-    """A word with its latencies as JSON values."""
+def by_utterance(session: Session) -> dict[int, dict[str, object]]:
+    """What the row of an utterance in the report has of its words, by its id."""
+    return {number: {"words": [_as_row(word) for word in one.words]} for number, one in streams(session).items()}
+
+
+def _as_row(word: WordLatency) -> dict[str, object]:
     return {
         "word": word.word,
         "begin_s": word.first_frame * FRAME_S,
@@ -250,17 +254,17 @@ def attack(means: dict[str, float]) -> str | None:
     return max(means, key=lambda name: means[name], default=None)
 
 
-def advice(session: Session, every: Sequence[StreamLatency]) -> str:
-    """One sentence: the largest part of the time until a word is shown, and where it comes from."""
-    words = [word for one in every for word in one.words]
+def advice(session: Session, words: Sequence[WordLatency]) -> str:
+    """One sentence: the largest part of the time until `words` are shown, and where it comes from in the session."""
     means = mean_parts(words)
     part = attack(means)
     if part is None:
         return "No word was shown."
+    every = streams(session).values()
     chunk_ms, after_ms = _of_chunks(session)
     chunks = sum(one.chunks for one in every)
     busy, other = sum(one.busy_s for one in every), sum(one.other_s for one in every)
-    each = f"decoding a chunk of {chunk_ms} ms takes {_ms(busy / max(chunks, 1))} ms"
+    each = f"a chunk of {chunk_ms} ms takes {milliseconds(busy / max(chunks, 1))} ms"
     share = f"other programs had the processor for {other / busy if busy else 0.0:.0%} of that"
     late = sum(one.late for one in every)
     reasons = {
@@ -272,9 +276,7 @@ def advice(session: Session, every: Sequence[StreamLatency]) -> str:
         "emission": f"the search shows words in later chunks than the one in which they end; the front end looks "
         f"{after_ms} ms ahead",
     }
-    total = sum(means.values())
-    name = PART_TITLES.get(part, part)
-    return f"{name.capitalize()} is the largest part, {_ms(means[part])} of {_ms(total)} ms: {reasons[part]}."
+    return f"Largest part: {PART_TITLES.get(part, part)}, {milliseconds(means[part])} ms on average; {reasons[part]}."
 
 
 def _of_chunks(session: Session) -> tuple[int, int]:
@@ -283,5 +285,6 @@ def _of_chunks(session: Session) -> tuple[int, int]:
     return first["chunk_ms"], round(first["lookahead_frames"] * FRAME_S * 1e3)
 
 
-def _ms(seconds: float) -> str:
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds: 74, 0.2."""
     return f"{1e3 * seconds:.0f}" if abs(seconds) >= 0.01 else f"{1e3 * seconds:.1f}"

@@ -36,6 +36,7 @@ VIEWS: dict[str, Entry] = {
     "cost": Entry("app.views.cost", "CostView", "middle", 5, 230),
     "timeline": Entry("app.views.timeline", "TimelineView", "middle", 4, 180),
     "words": Entry("app.views.words", "WordsView", "middle", 4, 206),
+    "latency": Entry("app.views.latency", "LatencyView", "middle", 5, 230),
     "work": Entry("app.views.work", "WorkView", "middle", 5, 262),
     "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
     "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),

@@ -45,7 +45,7 @@ Column = tuple[Row, ...]
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
-            Row(37, ("cost", "work", "icicle", "memory", "transfers", "system", "memory-use")),
+            Row(37, ("cost", "work", "icicle", "memory", "transfers", "system", "memory-use", "latency")),
             Row(33, ("timeline",)),
             Row(30, ("words", "word-costs", "utterances", "pivot", "session", "start")),
         ),
@@ -53,7 +53,7 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "memory-use", "timeline")),
+            Row(60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "memory-use", "latency", "timeline")),
             Row(40, ("words",), ("word-costs", "utterances", "pivot", "session", "start")),
         ),
         (Row(100, ("breakdown",), ("faster", "statistics", "roofline")),),

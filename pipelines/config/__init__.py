@@ -31,7 +31,6 @@ from pipelines.config.placement import Placement
 from pipelines.config.recommended import FOLDER, assign_with_folder, with_folder
 from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
-from pipelines.config.stream import Stream
 from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "Placement",
     "Search",
     "Selection",
-    "Stream",
     "Toggle",
     "Value",
     "assign",

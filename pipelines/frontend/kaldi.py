@@ -242,7 +242,8 @@ class KaldiStream:
         for t in range(first, self._made):
             self._cepstra[t] = source.get_frame(t)
         source.pop(self._made - first)
-        yield Piece(MFCC, first, self._made - first)
+        if self._made > first:
+            yield Piece(MFCC, first, self._made - first)
         first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
         if self.ready > first:
             normal = mean_and_scale(self._cepstra[: self._made], p, tables.prior)

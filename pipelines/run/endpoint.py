@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.config import Stream
+from pipelines.config.stream import Stream
 from pipelines.search.viterbi import Viterbi
 from profiler.frames import FRAME_S
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.device import DeviceWork, open_device
@@ -132,6 +134,8 @@ def build(
             frontend = front_end(model)
             scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
             frontend.warm_up()
+            if config.stream.chunk_ms:
+                frontend.start(np.zeros(1, np.float32))  # refuses a model that cannot be decoded as a stream
             scorer.warm_up()
     if cancelled():
         raise Cancelled

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from pipelines.config import Stream as Settings
+from pipelines.config.stream import Stream as Settings
 from pipelines.frontend.mfcc import Piece
 from pipelines.models.opening import FrontEnd
 from pipelines.scoring import Scorer

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.config import Config, Stream, Value, assign
+from pipelines.config import Config, Value, assign
+from pipelines.config.stream import Stream
 from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
 from pipelines.models.opening import FrontEnd

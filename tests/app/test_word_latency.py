@@ -1,0 +1,191 @@
+"""Latency of words: sums, parts and words taken back against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.model import report, word_latency
+from app.model.report_lines import headline
+from app.model.word_latency import PARTS
+from profiler.session.facts import Stream
+from profiler.session.model import Utterance
+from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+from tests.fake_clock import FakeClock
+
+MS = 1_000_000
+FIRST = 100
+"""The run's number of the utterance's first frame."""
+WORDS = (("a", FIRST + 2, 10), ("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26))
+"""They end at 120, 320 and 580 ms."""
+
+
+def stream(**changed: object) -> Stream:
+    """Six chunks of 100 ms; each takes 10 ms, the third 250 ms, of which other programs had 40."""
+    arrived = [100, 200, 300, 400, 500, 600]
+    started = [100, 200, 300, 550, 560, 600]
+    shown = [110, 210, 550, 560, 570, 610]
+    made = {
+        "audio_ns": [ms * MS for ms in arrived],
+        "arrived_ns": [ms * MS for ms in arrived],
+        "started_ns": [ms * MS for ms in started],
+        "shown_ns": [ms * MS for ms in shown],
+        "other_ns": [0, 0, 40 * MS, 0, 0, 0],
+        "chunk_ms": 100,
+        "lookahead_frames": 3,
+        "waited": True,
+        "changes": [
+            (1, 0, [("a", FIRST + 2, 9)]),
+            (2, 1, [("can", FIRST + 14, 15)]),
+            (3, 1, [("cat", FIRST + 14, 18)]),
+            (4, 1, [("can", FIRST + 14, 18), ("sat", FIRST + 33, 10)]),
+            (5, 1, [("cat", FIRST + 14, 18), ("sat", FIRST + 32, 26)]),
+        ],
+        "segments": [(5, 3, 0)],
+    }
+    return {**made, **changed}  # type: ignore[typeddict-item]
+
+
+def utterance(words: tuple[tuple[str, int, int], ...] = WORDS) -> Utterance:
+    said = " ".join(word for word, _, _ in words)
+    peaks = np.zeros((60, 2), np.int8)
+    return Utterance(1, "u", "u.wav", FIRST, 60, 0.6, said, said, words, 1, (0,), 0, 3, True, peaks)
+
+
+def test_the_parts_add_up_to_the_time_until_a_word_is_shown() -> None:
+    a, cat, sat = word_latency.of_utterance(utterance(), stream()).words
+    # "a" ends at 120, its chunk arrives at 200, is taken at once and takes 10 ms.
+    assert a.parts == pytest.approx((0.080, 0.0, 0.010, 0.0, 0.0))
+    assert (a.shown_s, a.stable_s, a.final_s) == pytest.approx((0.090, 0.090, 0.490))
+    # "cat" ends at 320 and is shown with the chunk of 400, which waits 150 ms for the slow one.
+    assert cat.parts == pytest.approx((0.080, 0.150, 0.010, 0.0, 0.0))
+    assert cat.shown_s == pytest.approx(0.560 - 0.320)
+    # It was another word for a chunk, and is there to stay from the last one on.
+    assert cat.stable_s == pytest.approx(0.610 - 0.320)
+    # "sat" ends at 580 and is shown with the chunk before: negative emission.
+    assert sat.parts == pytest.approx((0.020, 0.060, 0.010, 0.0, -0.100))
+    assert sat.shown_s == pytest.approx(0.570 - 0.580)
+    assert (a.rule, cat.rule, sat.rule) == (None, None, 0)
+    # From the beginning of the first word, at 20 ms, until the first word is shown.
+    assert (a.interim_s, cat.interim_s) == (pytest.approx(0.190), None)
+
+
+def test_words_taken_back_and_late_chunks_are_counted() -> None:
+    found = word_latency.of_utterance(utterance(), stream())
+    # "can", "cat", and "can" again; three of six words shown remain.
+    assert (found.taken_back, found.shown) == (3, 6)
+    assert (found.chunks, found.late) == (6, 2)
+    assert (found.busy_s, found.other_s) == pytest.approx((0.300, 0.040))
+
+
+def test_at_twice_real_time_the_end_of_a_word_comes_twice_as_soon() -> None:
+    arrived = [ms * MS for ms in (50, 100, 150, 200, 250, 300)]
+    shown = [ns + 10 * MS for ns in arrived]
+    about = stream(arrived_ns=arrived, started_ns=arrived, shown_ns=shown, other_ns=[0] * 6)
+    a, _, _ = word_latency.of_utterance(utterance(), about).words
+    assert a.parts == pytest.approx((0.040, 0.0, 0.010, 0.0, 0.0))
+    assert a.shown_s == pytest.approx(0.110 - 0.060)
+
+
+def test_a_word_is_final_at_the_endpoint_of_its_segment() -> None:
+    about = stream(segments=[(3, 2, 2), (5, 3, 0)], changes=[*stream()["changes"][:3], (5, 2, [WORDS[2]])])
+    a, cat, sat = word_latency.of_utterance(utterance(), about).words
+    assert (a.rule, cat.rule, sat.rule) == (None, 2, 0)
+    assert (a.final_s, cat.final_s, sat.final_s) == pytest.approx((0.440, 0.240, 0.030))
+    assert sat.interim_s == pytest.approx(0.610 - 0.320)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        stream(audio_ns=[]),
+        stream(shown_ns=[0]),
+        stream(segments=[]),
+        stream(segments=[(99, 99, 9)]),
+        stream(changes=[(99, 99, [("x", 0, 0)])]),
+        stream(audio_ns=[0] * 6, arrived_ns=[0] * 6),
+        stream(other_ns=[1 << 50] * 6),
+    ],
+)
+def test_a_strange_stream_gives_numbers_or_nothing(about: Stream) -> None:
+    found = word_latency.of_utterance(utterance(), about)
+    assert all(np.isfinite([*word.parts, word.stable_s, word.final_s]).all() for word in found.words)
+
+
+def recorded(path: Path, about: Stream, words: tuple[tuple[str, int, int], ...] = WORDS) -> Path:
+    """A session of one utterance, with its stream."""
+    with SessionWriter(path, Recorder(FakeClock()), {}) as writer:
+        writer.config(0, 0, {"stream": {"chunk_ms": 100}})
+        number = writer.utterance("u", "u.wav", FIRST, 60, 0.6, "a cat sat", np.zeros((60, 2), np.int8))
+        writer.utterance_done(number, " ".join(word for word, _, _ in words), words, 1, [0], 0, 3)
+        writer.meta(f"stream/{number}", about)
+    return path
+
+
+def test_the_report_has_percentiles_parts_and_words(tmp_path: Path) -> None:
+    with Session.open(recorded(tmp_path / "a.asrs", stream())) as session:
+        tree = report.report(session)
+    about = tree["latency_s"]
+    assert about["first_shown"]["p50"] == pytest.approx(0.090)
+    assert about["stable"]["p50"] == pytest.approx(0.090)
+    assert about["final"] == pytest.approx(
+        dict(zip(("p50", "p90", "p99"), np.percentile([490, 290, 30], [50, 90, 99]) / 1e3, strict=True))
+    )
+    assert about["time_to_final"] == pytest.approx({"p50": 0.030, "p90": 0.030, "p99": 0.030})
+    assert about["first_interim"]["p99"] == pytest.approx(0.190)
+    assert about["parts_mean"] == pytest.approx(dict(zip(PARTS, (0.060, 0.070, 0.010, 0.0, -0.1 / 3), strict=True)))
+    assert (about["words"], about["taken_back"], about["attack"]) == (3, 0.5, "queue")
+    (row,) = tree["utterances"]
+    assert [word["word"] for word in row["words"]] == ["a", "cat", "sat"]
+    assert row["words"][1]["first_shown_s"] == pytest.approx(0.240)
+    assert row["words"][1]["queue_s"] == pytest.approx(0.150)
+    (line,) = [line for line in headline(tree) if "first shown" in line]
+    assert line == (
+        "latency of 3 words, p50 / p90 / p99: first shown 90 / 210 / 237 ms, stable 90 / 250 / 286 ms, "
+        "time to final 30 / 30 / 30 ms; 50% taken back"
+    )
+
+
+def test_a_session_without_a_stream_has_none(finished: Path) -> None:
+    with Session.open(finished) as session:
+        tree = report.report(session)
+    assert tree["latency_s"] is None
+    assert not any("first shown" in line for line in headline(tree))
+
+
+def test_the_planted_cause_is_the_one_that_is_named(tmp_path: Path) -> None:
+    """A slow chunk, a starved core, long chunks, a search that waits: each has its sentence."""
+    arrived = [ms * MS for ms in (100, 200, 300, 400, 500, 600)]
+
+    def planted(name: str, took_ms: int, other_ms: int, wait_ms: int = 0, late: int = 0) -> str:
+        started = [ns + wait_ms * MS for ns in arrived]
+        about = stream(
+            arrived_ns=arrived,
+            started_ns=started,
+            shown_ns=[ns + took_ms * MS for ns in started],
+            other_ns=[other_ms * MS] * 6,
+            changes=[(min(1 + late, 5), 0, [WORDS[0]]), (min(3 + late, 5), 1, [WORDS[1]]), (5, 2, [WORDS[2]])],
+        )
+        with Session.open(recorded(tmp_path / f"{name}.asrs", about)) as session:
+            return str(report.report(session)["latency_s"]["sentence"])
+
+    assert planted("chunk", 10, 0) == (
+        "Largest part: buffering, 60 ms on average; a word waits until its chunk of 100 ms is full."
+    )
+    assert planted("slow", 90, 5) == "Largest part: compute, 85 ms on average; a chunk of 100 ms takes 90 ms."
+    assert planted("starved", 90, 80) == (
+        "Largest part: other programs, 80 ms on average; a chunk of 100 ms takes 90 ms, and other programs had the "
+        "processor for 89% of that."
+    )
+    assert planted("behind", 120, 0, wait_ms=300) == (
+        "Largest part: queue, 300 ms on average; 5 of 6 chunks were not done when the next one had arrived; a chunk of "
+        "100 ms takes 120 ms, and other programs had the processor for 0% of that."
+    )
+    assert planted("late", 10, 0, late=3) == (
+        "Largest part: emission, 167 ms on average; the search shows words in later chunks than the one in which they "
+        "end; the front end looks 30 ms ahead."
+    )
