@@ -16,7 +16,9 @@ stops after the current block and leaves a valid session.
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from app.cli import _output, _pipeline, _report
@@ -24,6 +26,7 @@ from app.model import report
 
 if TYPE_CHECKING:
     from pipelines.config import Config
+    from pipelines.run.control import Control
     from pipelines.run.session_run import Outcome
 
 
@@ -36,6 +39,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the same run without recorder and session, to measure the cost of the recorder",
     )
+    parser.add_argument(
+        "--partials",
+        metavar="FILE",
+        help="file or pipe for the partial results of a stream (stream.chunk_ms), a line of JSON each",
+    )
     _output.json_flag(parser)
 
 
@@ -44,13 +52,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _pipeline.preset(arguments)
     name = None if arguments.no_profile else chosen.name
     request = _pipeline.request(arguments, chosen, name)
-    from pipelines.run.control import Control
     from pipelines.run.session_run import execute
     from profiler.process import signals
     from profiler.session.reader import Session
 
-    control = Control()
     with (
+        _control(arguments.partials) as control,
         _output.Progress() as progress,
         signals.stopping(control.stop) as stop,
         _pipeline.removing_empty(arguments, request),
@@ -65,6 +72,23 @@ def run(arguments: argparse.Namespace) -> int:
     if request.out is not None and not arguments.json:
         print(f"session: {request.out}")
     return _pipeline.status(outcome, stop)
+
+
+@contextmanager
+def _control(partials: str | None) -> Iterator[Control]:
+    """What the run is asked through; it writes the partial results of a stream to a file or pipe, if there is one."""
+    from pipelines.run.control import Control
+
+    if partials is None:
+        yield Control()
+        return
+    with open(partials, "w", encoding="utf-8") as file:
+
+        class Writing(Control):
+            def show(self, utterance: str, text: str, chunk: int) -> None:
+                print(json.dumps({"utterance": utterance, "text": text, "chunk": chunk}), file=file, flush=True)
+
+        yield Writing()
 
 
 def _without_session(outcome: Outcome, config: Config) -> report.Tree:

@@ -123,6 +123,9 @@ class Control:
         """True after a stop request."""
         return self._stopping
 
+    def show(self, utterance: str, text: str, chunk: int) -> None:
+        """A stream shows another text after its chunk number `chunk`, counted from 0 (override to pass it on)."""
+
     def sleep_until(self, deadline_ns: int) -> None:
         """Sleep to `deadline_ns` (perf_counter_ns), or until a request to stop or to change a setting."""
         while not self._requests and not self._stopping:

@@ -296,10 +296,10 @@ class Decoder:
                 took_ns = clock() - partial_ns
                 partial_due = block_start_ns + max(PARTIAL_EVERY_NS, int(took_ns / PARTIAL_SHARE))
             if stream is not None and (last or wants_partial):
-                stream.show(clock(), words)
+                self._show(item, stream, words)
                 if rule := 0 if last else self._endpoint(self._frame + count - segment):
                     words = [*final, *recogniser.search.finish(lane)]
-                    stream.show(clock(), words)
+                    self._show(item, stream, words)
                     stream.end_segment(rule)
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
@@ -335,6 +335,12 @@ class Decoder:
             stream.end_segment(0)
             self._journal.meta(f"{STREAM}/{utterance}", stream.as_dict())
         self._end_utterance(item, begun, words, wall_ns, audio_s, done, complete)
+
+    def _show(self, item: Item, stream: Stream, words: list[Word]) -> None:
+        """Show the words so far of a stream."""
+        if stream.differs(words):
+            self._control.show(item.name, _text(words), len(stream.chunks) - 1)
+        stream.show(self._clock(), words)
 
     def _endpoint(self, frames: int) -> int:
         """The rule that ends a segment of a stream after `frames` frames; 0: none does."""

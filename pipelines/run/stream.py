@@ -87,6 +87,10 @@ class Stream:
         found: F32 = self.features[rows.clip(0, self._utterance.n_frames - 1)]
         return found
 
+    def differs(self, words: Sequence[Word]) -> bool:
+        """Whether the text of `words` is another one than what is shown."""
+        return [word for word, _, _ in words] != [word for word, _, _ in self._shown]
+
     def show(self, now: int, words: Sequence[Word]) -> None:
         """The words so far are shown `now`: all that the chunks taken in so far suffice for is decoded."""
         number, chunk = len(self.chunks) - 1, self.chunks[-1]
@@ -108,6 +112,7 @@ class Stream:
             "chunk_ms": self._chunk_ms,
             "lookahead_frames": self._frontend.lookahead,
             "waited": self._waited,
+            "origin_ns": self._origin if self._waited else 0,
             **{name: [getattr(chunk, name) for chunk in self.chunks] for name in times},
             "changes": self._changes,
             "segments": self._segments,

@@ -94,6 +94,7 @@ class Stream(TypedDict):
     chunk_ms: Annotated[int, Meta(ge=1, le=1 << 20)]
     lookahead_frames: Annotated[int, Meta(ge=0, lt=1 << 16)]
     waited: bool
+    origin_ns: Annotated[int, Meta(ge=0, lt=1 << 62)]
     audio_ns: list[StreamTime]
     arrived_ns: list[StreamTime]
     started_ns: list[StreamTime]

@@ -38,6 +38,7 @@ def stream(**changed: object) -> Stream:
         "chunk_ms": 100,
         "lookahead_frames": 3,
         "waited": True,
+        "origin_ns": 1,
         "changes": [
             (1, 0, [("a", FIRST + 2, 9)]),
             (2, 1, [("can", FIRST + 14, 15)]),
@@ -118,7 +119,10 @@ def test_a_strange_stream_gives_numbers_or_nothing(about: Stream) -> None:
 
 def recorded(path: Path, about: Stream, words: tuple[tuple[str, int, int], ...] = WORDS) -> Path:
     """A session of one utterance, with its stream."""
-    with SessionWriter(path, Recorder(FakeClock()), {}) as writer:
+    recorder = Recorder(FakeClock())
+    lane, block = recorder.lane("decode", decode=True), recorder.stage("decode.block", "decode")
+    lane.put(block, 0, 10 * MS, 0, FIRST + 60)
+    with SessionWriter(path, recorder, {}) as writer:
         writer.config(0, 0, {"stream": {"chunk_ms": 100}})
         number = writer.utterance("u", "u.wav", FIRST, 60, 0.6, "a cat sat", np.zeros((60, 2), np.int8))
         writer.utterance_done(number, " ".join(word for word, _, _ in words), words, 1, [0], 0, 3)
