@@ -53,7 +53,9 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     ),
     PRESENT: (
         (
-            Row(60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "memory-use", "latency", "timeline")),
+            Row(
+                60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "memory-use", "latency", "timeline")
+            ),
             Row(40, ("words",), ("word-costs", "utterances", "pivot", "session", "start")),
         ),
         (Row(100, ("breakdown",), ("faster", "statistics", "roofline")),),
