@@ -7,6 +7,7 @@ became stable later than it was shown.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -204,6 +205,7 @@ class LatencyView(ChartView[LatencyModel]):
         self.column.addWidget(self.legend)
         self.column.addWidget(self.advice)
         self.plot.clicked.connect(self._choose)
+        self.setMinimumHeight(200)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> LatencyModel:
         """Return the words in view, at most one per pixel column."""
@@ -243,9 +245,10 @@ class LatencyView(ChartView[LatencyModel]):
             band = min(self.overlay.band, height - LABEL - 1.0)
             self.plot.set_height_range(0.0, height / max(height - band - LABEL, 1.0))
             places = model.scale.place(np.array(model.scale.ticks()))
-            shown = model.words != ()
-            self.plot.set_ticks(list(zip(places.tolist(), model.scale.labels(), strict=True)) if shown else ())
-            self._grid.show_levels(places if shown else np.empty(0))
+            every = math.ceil(len(places) * LABEL / max(height - band - LABEL, 1.0))
+            labels = list(zip(places.tolist(), model.scale.labels(), strict=True))
+            self.plot.set_ticks(labels[::every] if model.words else ())
+            self._grid.show_levels(places[::every] if model.words else np.empty(0))
         self.bars.set_model(model, band)
 
     def show_texts(self, model: LatencyModel) -> None:
