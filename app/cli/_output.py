@@ -90,6 +90,8 @@ def _finite(value: Any) -> Any:
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
+    if isinstance(value, range):
+        return {"from": value[0], "to": value[-1]}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if hasattr(value, "item"):  # a numpy scalar

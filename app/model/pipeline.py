@@ -149,7 +149,7 @@ class Pipeline(QObject):
         for key, wanted in option.when.items():
             if settings.get(config, key) in wanted:
                 continue
-            names = [settings.value_text(value) or self.tr("not set") for value in wanted]
+            names = [text or self.tr("not set") for text in settings.value_texts(wanted)]
             parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
         return self.tr("with {0}").format("; ".join(parts)) if parts else ""
 

@@ -26,6 +26,7 @@ from pipelines.config.options import (
     setting,
     to_dict,
     value_text,
+    value_texts,
 )
 from pipelines.config.placement import Placement
 from pipelines.config.recommended import FOLDER, assign_with_folder, with_folder
@@ -71,5 +72,6 @@ __all__ = [
     "setting",
     "to_dict",
     "value_text",
+    "value_texts",
     "with_folder",
 ]

@@ -253,8 +253,7 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     for other, allowed in condition.items():
         if get(config, other) not in allowed:
             title = option_of(type(config), other).title
-            some = (f"{allowed[0]} … {allowed[-1]}",) if isinstance(allowed, range) else allowed
-            names = [_name(w) for w in some]
+            names = [text or _name("") for text in value_texts(allowed)]
             either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
             return f"{other} = {either} ({title.lower()})"
     return None
@@ -267,6 +266,13 @@ def value_text(value: object) -> str:
     if isinstance(value, float) and float(short := f"{value:g}") == value:
         return short
     return str(value)
+
+
+def value_texts(allowed: tuple[Any, ...] | range) -> list[str]:
+    """The values that a condition allows; a range as its ends."""
+    if isinstance(allowed, range):
+        return [f"{allowed[0]}…{allowed[-1]}"]
+    return [value_text(value) for value in allowed]
 
 
 def _name(value: Value) -> str:
