@@ -35,19 +35,19 @@ def tops(window: MainWindow) -> dict[str, int]:
     return {key: field.mapTo(window, QPoint(0, 0)).y() for key, field in fields.items() if field.isVisible()}
 
 
-@pytest.mark.parametrize("name", ["gmm", "gmm-continuous", "dnn", "digits"])
-def test_what_is_changed_most_is_above_the_fold(opened: MainWindow, name: str) -> None:
-    opened.pipeline.choose(name)
-    QApplication.processEvents()
-    assert (opened.width(), opened.height()) == SIZE
-    view = opened.desk.form._scroll.viewport()
-    for key in FIRST:
-        field = opened.desk.form.fields[key]
-        assert field.isVisible(), key
-        place = field.mapTo(view, field.rect().topLeft()).y()
-        assert 0 <= place <= view.height() - field.height(), key
-        assert field.title.text() == field.title.full, f"the title of {key} is cut"
-    assert all(toggle.isVisible() for toggle in opened.top.toggles)
+def test_what_is_changed_most_is_above_the_fold(opened: MainWindow) -> None:
+    for name in ("gmm", "gmm-continuous", "dnn", "digits"):
+        opened.pipeline.choose(name)
+        QApplication.processEvents()
+        assert (opened.width(), opened.height()) == SIZE
+        view = opened.desk.form._scroll.viewport()
+        for key in FIRST:
+            field = opened.desk.form.fields[key]
+            assert field.isVisible(), (name, key)
+            place = field.mapTo(view, field.rect().topLeft()).y()
+            assert 0 <= place <= view.height() - field.height(), (name, key)
+            assert field.title.text() == field.title.full, f"the title of {key} is cut"
+        assert all(toggle.isVisible() for toggle in opened.top.toggles), name
 
 
 def test_rows_stay_where_they_are(qtbot: QtBot, opened: MainWindow, tmp_path: Path) -> None:
@@ -78,22 +78,21 @@ def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> N
     assert not field.isVisible()
 
 
-@pytest.mark.parametrize("name", ["gmm", "demo", "dnn"])
-def test_with_every_row_open_each_title_and_sentence_is_whole(opened: MainWindow, name: str) -> None:
-    opened.pipeline.choose(name)
+def test_with_every_row_open_each_title_and_sentence_is_whole(opened: MainWindow) -> None:
     form = opened.desk.form
-    for layer in form.layers.values():
-        layer.more.setChecked(True)
-    QApplication.processEvents()
-    shown = [field for field in form.fields.values() if field.isVisible()]
-    assert len(shown) == len(form.fields)
-    assert any(field.reason.isVisible() for field in shown)
-    assert cut_short(form) == []
-    assert faults(form) == []
-    for field in shown:
-        if field.reason.isVisible():
-            assert field.reason.height() >= field.reason.heightForWidth(field.reason.width())
-            assert field.rect().contains(field.reason.geometry())
+    for name in ("gmm", "demo", "dnn"):
+        opened.pipeline.choose(name)
+        for layer in form.layers.values():
+            layer.more.setChecked(True)
+        QApplication.processEvents()
+        shown = [field for field in form.fields.values() if field.isVisible()]
+        assert len(shown) == len(form.fields)
+        assert any(field.reason.isVisible() for field in shown)
+        assert (name, cut_short(form), faults(form)) == (name, [], [])
+        for field in shown:
+            if field.reason.isVisible():
+                assert field.reason.height() >= field.reason.heightForWidth(field.reason.width())
+                assert field.rect().contains(field.reason.geometry())
 
 
 def test_a_title_of_two_lines_makes_room_for_what_waits(opened: MainWindow) -> None:

@@ -26,21 +26,22 @@ SHOWN = (
 """Purpose-made ones that open."""
 
 
-@pytest.mark.parametrize("name", SHOWN)
-def test_the_window_shows_it(qtbot, window, name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    _session_purposes.spoiled(name, tmp_path)
+def test_the_window_shows_them(qtbot, window, tmp_path, monkeypatch):
     desk = window()
-    desk.open_session(tmp_path / _session_base.NAME)
-    assert desk.playhead.session is not None
-    for view in desk.desk.views.values():
-        view.grab()
-        assert view.summary()
-        view.table()
-    desk.grab()
-    desk.playhead.axis.select(0.03, 0.07)
-    desk.grab()
-    QApplication.processEvents()
+    for name in SHOWN:
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        _session_purposes.spoiled(name, folder)
+        assert desk.open_session(folder / _session_base.NAME), name
+        for view in desk.desk.views.values():
+            view.grab()
+            assert view.summary()
+            view.table()
+        desk.grab()
+        desk.playhead.axis.select(0.03, 0.07)
+        desk.grab()
+        QApplication.processEvents()
 
 
 @pytest.mark.parametrize("name", ["spans of no time", "no audio"])

@@ -178,10 +178,10 @@ def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_p
         assert Path(answer.asked[1]).parent == tmp_path / "mine"
 
 
-@pytest.mark.parametrize(("kind", "name"), [("", "a.png"), ("SVG (*.svg)", "a.svg")])
-def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path, kind, name):
-    answer("a", kind)
-    assert exporting.ask_picture(window.files, PictureRequest()) == tmp_path / name
+def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path):
+    for kind, name in (("", "a.png"), ("SVG (*.svg)", "a.svg")):
+        answer("a", kind)
+        assert exporting.ask_picture(window.files, PictureRequest()) == tmp_path / name
 
 
 def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
@@ -296,15 +296,16 @@ def test_the_stages_are_written_as_a_table(qtbot, window, answer):
     assert any("score.gaussians" in cell for row in rows for cell in row)
 
 
-@pytest.mark.parametrize(("kind", "key"), [("chrome", "traceEvents"), ("speedscope", "profiles")])
-def test_the_spans_are_written_for_other_viewers(qtbot, window, answer, kind, key):
+def test_the_spans_are_written_for_other_viewers(qtbot, window, answer):
     """By a process of its own: the window is served meanwhile, and says what is under way."""
-    target = answer(f"{kind}.json")
-    window.actions_.trigger(f"export.{kind}")
-    assert not target.exists()
-    assert window.notices.banners[-1].text == f"Writing {kind}.json …"
-    assert exported(qtbot, window) == f"Written: {target}"
-    assert json.loads(target.read_text(encoding="utf-8"))[key]
+    for kind, key in (("chrome", "traceEvents"), ("speedscope", "profiles")):
+        target = answer(f"{kind}.json")
+        window.actions_.trigger(f"export.{kind}")
+        assert not target.exists()
+        assert window.notices.banners[-1].text == f"Writing {kind}.json …"
+        assert exported(qtbot, window) == f"Written: {target}"
+        assert json.loads(target.read_text(encoding="utf-8"))[key]
+        window.notices.clear()
 
 
 def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer):
@@ -314,17 +315,15 @@ def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer
     assert json.loads(target.read_text(encoding="utf-8"))["traceEvents"]
 
 
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [
+def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path):
+    for command, why in (
         (("/no/such/program",), "The command could not be started."),
         ((sys.executable, "-c", "raise SystemExit(3)"), "The command ended without saying why."),
-    ],
-)
-def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path, command, why):
-    window.files.export(finished, "csv", tmp_path / "stages.csv", command)
-    assert exported(qtbot, window) == why
-    assert window.notices.banners[-1].kind == "error"
+    ):
+        window.files.export(finished, "csv", tmp_path / "stages.csv", command)
+        assert exported(qtbot, window) == why
+        assert window.notices.banners[-1].kind == "error"
+        window.notices.clear()
 
 
 def test_the_menu_offers_every_format_there_is(window):
