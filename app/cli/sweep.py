@@ -1,6 +1,6 @@
 """Try settings one after the other, and find which are best: the Pareto front of time, word errors, memory and latency.
 
-    asrscope sweep --over search.beam=8..14 --over block=8,16,32
+    asrscope sweep --over search.beam=8..14 --over block=8,16,32 --png front.png
     asrscope sweep --preset dnn --over dnn.net=base,small --over frames.skip=1..3 --constraint 'wer<=0.2' --trials 30
     asrscope sweep --over search.beam=8..14 --audio corpus/ --transcripts corpus/transcripts.tsv --out beams --json
     asrscope sweep --over search.beam=8..14 --server ~/hq --parallel 4 --out beams
@@ -71,6 +71,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"with --server: how many trials are there at once (default: {PARALLEL})",
     )
     parser.add_argument("--out", metavar="STUDY", help="folder of the study; an earlier one is gone on with")
+    parser.add_argument("--png", metavar="F", help="draw the trials and the front as a PNG")
+    parser.add_argument("--theme", choices=("light", "dark"), default="dark")
     _output.json_flag(parser)
 
 
@@ -96,6 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
             except Cancelled:
                 status = 128 + (stop.number or signal.SIGINT)
             tree = _report(study)
+    if arguments.png:
+        from app.pictures.sweep import sweep_picture
+
+        sweep_picture(tree, arguments.png, theme=arguments.theme)
     _output.print_report(tree, arguments.json, as_text)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
@@ -106,6 +112,8 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     """What the arguments say. BadInput where they do not fit."""
     from pipelines.experiments.sweep import space
 
+    if arguments.png and not arguments.png.lower().endswith(".png"):
+        raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
     axes = space.parse_axes(arguments.over)
     objectives = space.parse_objectives(arguments.objectives)
     constraints = tuple(space.parse_constraint(text) for text in arguments.constraint)

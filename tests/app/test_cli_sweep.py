@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from command_line import here, refused
 
 from app.cli import sweep as verb
+from pipelines.experiments.sweep.study import Study
+from profiler.errors import Cancelled
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")
 
@@ -65,6 +68,7 @@ def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
         ((*OVER, "--constraint", "wer<0.2"), "NAME<=NUMBER"),
         ((*OVER, "--audio", "-"), "can be read once"),
         ((*OVER, "--set", "pace=1"), "pace must be 0.0"),
+        ((*OVER, "--png", "front.jpg"), "ends in .png"),
         ((*OVER, "--trials", "0"), "whole number from 1"),
         ((*OVER, "--server", "nowhere", "--constraint", "rtf<=0.1"), "says nothing about another"),
         ((*OVER, "--server", "nowhere"), "No HyperQueue server can be reached"),
@@ -78,6 +82,29 @@ def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_pa
 def test_word_errors_need_transcripts(bundled_speech: Path, tmp_path: Path) -> None:
     words = ("sweep", *OVER, "--audio", bundled_speech / "08-kal16-short.flac", "--out", tmp_path / "study")
     assert "Word errors need --transcripts" in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("package", "more", "sentence"),
+    [("optuna", (), "asrscope sweep needs the extra sweep"), ("hyperqueue", ("--server", "."), "--server needs the")],
+)
+def test_without_the_extra(
+    package: str, more: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert sentence in refused("sweep", *OVER, *more, "--out", tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise Cancelled
+
+    monkeypatch.setattr(Study, "run", stopped)
+    done = here("sweep", *OVER, "--out", tmp_path / "study", "--json")
+    assert done.returncode == 130
+    assert json.loads(done.stdout)["trials"] == []
+    assert "the same command with --out goes on" in done.stderr
 
 
 def test_the_report_says_what_is_undecided_and_what_failed() -> None:

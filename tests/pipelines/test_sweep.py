@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_asrscope
 import pytest
@@ -90,6 +92,10 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) 
         assert confirmed.ratio == pytest.approx(known)
         assert one.figures is not None
         assert one.figures.rtf_ratio == pytest.approx(known)
+    assert study.touching() == {one.number: [] for one in on_front}
+    first, second = (point.trial for point in study.front()[:2])
+    study.confirmations[first] = Confirmed(0.625, (0.6, 0.745))  # the next begins at 0.99 · 0.75
+    assert study.touching() == {one.number: [] for one in on_front} | {first: [second], second: [first]}
     assert set(study.importance()) == {"rtf", "wer"}
     assert study.importance()["wer"]["search.beam"] > 0.9
 
@@ -148,6 +154,22 @@ def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -
         swept(tmp_path, sweep)
     study = swept(tmp_path, made(tmp_path, "search.beam=8,9"))
     assert [one.state for one in study.trials()] == ["done", "done"]
+
+
+def test_a_disk_without_room_ends_the_sweep_before_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5_000_000))
+    with pytest.raises(BadInput, match=r"the disk is full \(5 MB are free\)"):
+        swept(tmp_path, made(tmp_path))
+
+
+def test_progress_says_how_much_is_done_and_the_time_left(tmp_path: Path) -> None:
+    sweep, said = made(tmp_path, "search.beam=8,9"), list[str]()
+    with folders.opened(tmp_path / "study", sweep) as storage:
+        study = Study(tmp_path / "study", sweep, storage)
+        study.run(Home(), plan_grid(study, 24), lambda stage, fraction: said.append(stage), lambda: False)
+    assert said[0] == "0 of 2 trials done"
+    assert any(re.fullmatch(r"1 of 2 trials done, about \d+ (s|min) left", text) for text in said)
+    assert said[-1] == "confirming the front, 2 of 2 done"
 
 
 def test_cancelling_ends_the_trial_that_runs(tmp_path: Path) -> None:
@@ -271,6 +293,7 @@ def test_what_is_swept_as_the_command_line_says_it() -> None:
     assert axes[0] == space.Range("search.beam", 8.0, 10.5, whole=False)
     assert axes[1] == space.Range("block", 8.0, 10.0, whole=True)
     assert axes[2] == space.Choice("model", ("ptm", "continuous"))
+    assert [axis.text for axis in axes] == ["search.beam=8..10.5", "block=8..10", "model=ptm,continuous"]
     assert space.size(axes) == float("inf")
     assert space.size(axes[1:]) == 6
     assert len(space.grid(axes[1:])) == 6

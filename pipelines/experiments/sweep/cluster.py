@@ -66,7 +66,7 @@ class Cluster:
         job = Job(name=f"asrscope {folder.name}", max_fails=None)
         job.program(
             children.python("-m", trial.__name__, str(folder)),
-            cwd=str(folder),
+            cwd=str(Path.cwd()),  # settings may name files from here
             env={key: environment[key] for key in (*children.OURS, "PYTHONPATH") if key in environment},
             stdout=str(folder / "task.out"),
             stderr=str(folder / "task.err"),

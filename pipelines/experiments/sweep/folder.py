@@ -68,7 +68,7 @@ class Sweep:
         digests = {path: _digest(path) for path in {item.path for item in self.items}}
         return About(
             version=f"{importlib.metadata.version('asrscope')} {kernel_cache.digest()}",
-            over=[str(axis) for axis in self.axes],
+            over=[axis.text for axis in self.axes],
             objectives=list(self.objectives),
             constraints=[f"{c.name}<={c.limit:g}" for c in self.constraints],
             repeat=self.repeat,

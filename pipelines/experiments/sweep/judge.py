@@ -25,9 +25,10 @@ BEFORE, TRIED, AFTER = "before", "trial", "after"
 AB: Final = "ab"
 
 DRIFT_FLOOR: Final = 0.03
-"""Differences of the reference up to this are no drift: two processes differ so much on an idle machine."""
+"""A difference up to this is no drift; `asrscope bench sweep` prints how much two runs of the reference differ."""
 
 MOST_MARGIN: Final = 0.9
+"""So that no margin makes a ratio 0."""
 
 
 class _Utterance(msgspec.Struct, frozen=True):
@@ -154,7 +155,7 @@ def judged(folder: Path, words: Mapping[str, str] | None) -> Figures | Failed:
     if isinstance(result, Failed):
         return result
     try:
-        before, tried, after = (_report(folder / f"{name}.json") for name in (BEFORE, TRIED, AFTER))
+        before, tried, after = (read_report(folder / f"{name}.json") for name in (BEFORE, TRIED, AFTER))
     except BadInput as problem:
         return Failed(str(problem))
     known = before.words() if words is None else words
@@ -204,7 +205,7 @@ def confirmed(folder: Path, wer: float | None) -> Confirmed | Failed:
     return Confirmed(found.overall.ratio, found.overall.ci95)
 
 
-def _report(path: Path) -> Report:
+def read_report(path: Path) -> Report:
     """The JSON of a run; BadInput where it is none, or an utterance was not decoded."""
     try:
         report = msgspec.json.decode(path.read_bytes(), type=Report)

@@ -34,6 +34,11 @@ class Choice:
     key: str
     values: tuple[Value, ...]
 
+    @property
+    def text(self) -> str:
+        """As --over says it."""
+        return f"{self.key}={','.join(settings.value_text(value) for value in self.values)}"
+
 
 @dataclass(frozen=True)
 class Range:
@@ -43,6 +48,11 @@ class Range:
     low: float
     high: float
     whole: bool
+
+    @property
+    def text(self) -> str:
+        """As --over says it."""
+        return f"{self.key}={settings.value_text(self.low)}..{settings.value_text(self.high)}"
 
 
 Axis = Choice | Range

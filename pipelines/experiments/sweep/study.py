@@ -53,6 +53,9 @@ LEAST_FREE: Final = 100_000_000
 MOST_COPIES: Final = 50
 """The sweep ends after that many suggestions in a row that were tried already."""
 
+LEAST_FOR_IMPORTANCE: Final = 10
+"""Trials: PED-ANOVA looks at the best tenth."""
+
 FIGURES, FAILURE = "figures", "failure"
 
 
@@ -92,7 +95,7 @@ class Study:
         """Try settings until `wanted` trials have ended, then confirm the front. Raises Cancelled."""
         try:
             self._try(engine, wanted, progress, cancelled)
-            self._confirm(engine, progress, cancelled)
+            self.confirm(engine, progress, cancelled)
         finally:
             engine.close()
 
@@ -145,11 +148,11 @@ class Study:
         return found
 
     def importance(self) -> dict[str, dict[str, float]]:
-        """How much each setting decides about each objective (PED-ANOVA), shares of 1; empty below two trials."""
+        """How much each setting decides about each objective (PED-ANOVA), shares of 1; empty for few trials."""
         import optuna
 
         done = [one for one in self.storage.get_trials(deepcopy=False) if one.values is not None]
-        if len(done) < 2:
+        if len(done) < LEAST_FOR_IMPORTANCE:
             return {}
         found = {}
         for place, name in enumerate(self.sweep.objectives):
@@ -287,14 +290,20 @@ class Study:
         one.set_user_attr(FAILURE, msgspec.to_builtins(Failure(failed.why, failed.drifted)))
         self.storage.tell(one, state=TrialState.FAIL)
 
-    def _confirm(self, engine: Engine, progress: Progress, cancelled: Callable[[], bool]) -> None:
-        """Compare with the reference, in turns, what may be on the front, until all of it is confirmed."""
+    def confirm(
+        self, engine: Engine, progress: Progress, cancelled: Callable[[], bool], everything: bool = False
+    ) -> None:
+        """Compare with the reference, in turns, what may be on the front, or `everything`. Raises Cancelled."""
         running: dict[Path, int] = {}
         by_number = {one.number: one for one in self.trials()}
         while True:
             begun = {*self.confirmations, *running.values()}
-            waiting = [point.trial for point in possible(self.points()) if point.trial not in begun]
+            points = self.points()
+            waiting = [p.trial for p in (points if everything else possible(points)) if p.trial not in begun]
             total = len(self.confirmations) + len(running) + len(waiting)
+            progress(f"confirming the front, {len(self.confirmations)} of {total} done", None)
+            if not running and not waiting:
+                return
             while waiting and len(running) < engine.slots:
                 number = waiting.pop(0)
                 attempt = _attempts(self.folder / "confirmed", number)
@@ -305,9 +314,6 @@ class Study:
                     running[folder] = number
                 else:
                     self._compare(engine, by_number[number], running)
-                progress(f"confirming the front, {len(self.confirmations)} of {total} done", None)
-            if not running and not waiting:
-                return
             if running:
                 folder = engine.wait(cancelled)
                 self._confirmed(engine, by_number[running.pop(folder)], folder, running)
