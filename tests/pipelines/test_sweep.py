@@ -30,6 +30,7 @@ from pipelines.experiments.sweep.study import Study, plan_grid
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
+from tests.bench import sweep as bench
 from tests.waiting import wait_until
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")
@@ -98,6 +99,16 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) 
     assert study.touching() == {one.number: [] for one in on_front} | {first: [second], second: [first]}
     assert set(study.importance()) == {"rtf", "wer"}
     assert study.importance()["wer"]["search.beam"] > 0.9
+
+
+def test_the_bench_finds_combinations_that_dominate_a_point_outside_its_interval(tmp_path: Path) -> None:
+    study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12", "block=8,16"))
+    front = [point.trial for point in study.front()]
+    study.confirm(Home(), lambda stage, fraction: None, lambda: False, everything=True)
+    tree = bench._tree(study, front)
+    assert len(tree["rows"]) == tree["figures"]["measured_in_turns"] == 6
+    assert (tree["figures"]["missed"], tree["figures"]["inside_the_interval"]) == (0, 6)
+    assert bench._tree(study, [0])["figures"]["missed"] == 1  # block 16 has the same errors in less time
 
 
 def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> None:
