@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _control(partials: str | None) -> Iterator[Control]:
-    """What the run is asked through; it writes the partial results of a stream to a file or pipe, if there is one."""
+    """The control of the run; it writes the partial results of a stream to a file or pipe, if there is one."""
     from pipelines.run.control import Control
 
     if partials is None:

@@ -1,4 +1,4 @@
-"""Latencies in a session against the clock of another process, and planted causes of latency told apart.
+"""Latencies in a session against the clock of another process, and planted causes of latency.
 
     python -m tests.bench.stream_clock
 
@@ -9,6 +9,7 @@ that busy loops share with the child from the first partial result on.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -73,17 +74,18 @@ def run(folder: Path, files: list[Path], *settings: str, rivals: int = 0) -> Com
 
 
 def main() -> None:
-    """Print one line for each run."""
+    """Print two lines for each run."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     files = [assets.path("speech", name) for name in SPEECH]
     with tempfile.TemporaryDirectory(prefix="asrscope-stream-") as name:
         folder = Path(name)
 
-        def tell(what: str, found: Compared) -> None:
-            size = np.abs(found.later_ms)
+        def tell(what: str, made: Compared) -> None:
+            size = np.abs(made.later_ms)
             print(
                 f"{what}: {len(size)} partial results, at most {size.max():.2f} ms apart (median {np.median(size):.2f})"
             )
-            print(f"  {found.sentence}")
+            print(f"  {made.sentence}")
 
         tell("plain", run(folder, files))
         tell("slow", run(folder, files, "model=continuous", "block=1", "stream.chunk_ms=20"))

@@ -286,7 +286,7 @@ def test_the_rules_of_the_endpoint_act_in_a_stream_alone() -> None:
 
 @dataclass
 class Silent:
-    """A search whose path ends in so many frames of silence."""
+    """A search whose path ends in `silence` frames of silence."""
 
     silence: int
     relative_cost: float
