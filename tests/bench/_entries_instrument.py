@@ -321,6 +321,7 @@ ENTRIES = (
     Entry("disk", (f"{BENCH}.session disk",), listed, 10),
     Entry("campaign", (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",), campaign, 400),
     Entry("starts", (f"{BENCH}.starts --each 20 --json",), starts, 7200),
+    Entry("memory", (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"), memory_use, 900),
     *(
         Entry(name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech)
         for name, options, upto_s in (
@@ -330,7 +331,6 @@ ENTRIES = (
         )
     ),
     Entry("planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 600, _data.human_speech),
-    Entry("memory", (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"), memory_use, 900),
     Entry("whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech),
     Entry(
         "confirm",
