@@ -13,11 +13,14 @@ import numpy as np
 from tests.bench.campaign import _damage
 from tests.bench.campaign._damage import Damage
 from tests.bench.campaign.attack import SPEECH, Attack
-from tests.pipelines import kaldi_graphs, kaldi_writer
+from tests.pipelines import kaldi_graphs, kaldi_writer, nnet3_nets
 from tests.pipelines import sphinx_writer as writer
 
 KALDI = ("final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts", "graph/HCLG.fst", "graph/words.txt")
-FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict", *KALDI)
+EXTRACTOR = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "online_cmvn.conf", "splice.conf")
+NET = ("am/final.mdl", "conf/mfcc.conf", "conf/model.conf", *(f"ivector/{name}" for name in EXTRACTOR))
+"""Of a net with i-vectors, as Vosk has it."""
+FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict", *KALDI, *NET)
 OPTIONS = (
     "nfilt",
     "nfft",
@@ -72,7 +75,9 @@ DAMAGES: tuple[Damage, ...] = (
 def damaged(place: Path, name: str, damage: Damage, seed: int) -> None:
     """A small sound model of which one file is damaged."""
     rng = random.Random(seed)
-    if name in KALDI:
+    if name in NET:
+        model = net(place / "model")
+    elif name in KALDI:
         model = kaldi_graphs.put_graph(kaldi_writer.write_model(place / "model"), {"ab": (2, 3)}, silence=1)
     else:
         model = writer.write_model(place / "model", codebooks=rng.choice((1, 4)))
@@ -84,6 +89,20 @@ def damaged(place: Path, name: str, damage: Damage, seed: int) -> None:
     damage(model / name, rng)
 
 
+def net(folder: Path) -> Path:
+    """A small sound folder of a net with i-vectors and a graph."""
+    kaldi_graphs.put_graph(kaldi_writer.write_model(folder), {"ab": (2, 3)}, silence=1)
+    (folder / "final.mdl").unlink()
+    kaldi_writer.write_ivector(folder, d=4)
+    (folder / "am").mkdir()
+    made = nnet3_nets.tdnnf(input_dim=13, ivector_dim=4)
+    (folder / "am/final.mdl").write_bytes(made.file(kaldi_writer.PHONES, kaldi_writer.TUPLES))
+    (folder / "conf").mkdir()
+    (folder / "mfcc.conf").rename(folder / "conf/mfcc.conf")
+    (folder / "conf/model.conf").write_text("--beam=10\n--acoustic-scale=1.0\n--frame-subsampling-factor=3\n")
+    return folder
+
+
 def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
     """Every damage of every file first, then at random."""
     purpose = [(name, damage) for damage in DAMAGES for name in FILES]
@@ -91,5 +110,5 @@ def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
         name, damage = purpose[number] if number < len(purpose) else rng.choice(purpose)
         seed = rng.randrange(1 << 30)
         make = functools.partial(damaged, name=name, damage=damage, seed=seed)
-        form = rng.choice(("ptm", "continuous"))
-        yield Attack(f"model, {name}: {damage.__name__} ({seed})", make, (run(form, name in KALDI),))
+        form = "dnn" if name in NET else rng.choice(("ptm", "continuous"))
+        yield Attack(f"model, {name}: {damage.__name__} ({seed})", make, (run(form, name in (*KALDI, *NET)),))
