@@ -22,7 +22,7 @@ def corpus(bundled_speech: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ids_are_distinct_and_can_be_selected(corpus: Path) -> None:
+def test_ids_are_distinct_and_can_be_selected(corpus: Path, short_runs: None) -> None:
     table = corpus / "t.csv"
     rows = ("spk1/001.flac", "spk2/caf\u00e9.flac", "gone.flac")
     table.write_text("".join(["path,sentence\n", *(f'{row},"{SAID}"\n' for row in rows)]))
