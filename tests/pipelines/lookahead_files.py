@@ -136,7 +136,11 @@ def random_contexts(seed: int, words: int = 5, order: int = 3) -> tuple[Contexts
         for context in level:
             some = [w for w in range(1, words) if rng.random() < 0.4]
             contexts[context] = {w: float(rng.exponential()) for w in some}
-        level = [(w, *context) for context in level for w in range(words) if 0 not in context and rng.random() < 0.3]
+            if len(context) > 1:
+                # A context that words lead to.
+                contexts[context[:-1]].setdefault(context[-1], float(rng.exponential()))
+        longer = [(w, *context) for context in level for w in range(words) if 0 not in context and rng.random() < 0.3]
+        level = [context for context in longer if context[:-1] in contexts]
     backoff = {context: float(rng.normal()) for context in contexts}
     final = {context: float(rng.exponential()) for context in contexts if not context or rng.random() < 0.3}
     return contexts, backoff, final

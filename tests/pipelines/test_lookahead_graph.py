@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from pipelines.search.graph.lookahead import files
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.errors import Cancelled
+from profiler.process import children
 from tests.graph_fst import fst_of
 
 WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
@@ -58,11 +61,11 @@ def arcs_of(composed: composition.Composed) -> Fst:
     )
 
 
-def assert_same_paths(mine: Fst, expected: Fst) -> None:
+def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:
     found, wanted = made.language(mine), made.language(expected)
     assert found.keys() == wanted.keys()
     for pair, weight in wanted.items():
-        assert found[pair] == pytest.approx(weight, abs=1e-4), pair
+        assert found[pair] == pytest.approx(weight, abs=within), pair
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -176,6 +179,34 @@ def test_composition_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Cancelled):
         composition.compose(hcl, made.look_ahead(hcl), made.random_g(1), seen.append, lambda: len(seen) > 1)
     assert len(seen) == 2
+
+
+PLUGINS = next(Path("/usr/lib").glob("*/fst/*/olabel_lookahead-fst.so"), None)
+"""Of Debian's libfst22-plugins-base."""
+
+
+@pytest.mark.skipif(
+    not (PLUGINS and shutil.which("fstcompose")), reason="OpenFst's programs and plugins are not installed"
+)
+@pytest.mark.parametrize("seed", range(6))
+def test_files_and_paths_are_openfsts(tmp_path: Path, seed: int) -> None:
+    assert PLUGINS is not None
+    openfst.write(made.random_hcl(seed), tmp_path / "hcl.fst")
+    openfst.write(made.fst_of_contexts(*made.random_contexts(seed)), tmp_path / "g.fst")
+    subprocess.run(
+        "fstconvert --fst_type=olabel_lookahead --save_relabel_opairs=pairs hcl.fst HCLr.fst"
+        " && fstrelabel --relabel_ipairs=pairs --relabel_opairs=pairs g.fst | fstarcsort"
+        " | fstconvert --fst_type=ngram > Gr.fst"
+        " && fstcompose HCLr.fst Gr.fst | fstconnect | fstconvert --fst_type=vector > HCLG.fst",
+        shell=True,
+        check=True,
+        cwd=tmp_path,
+        env=children.environment({"LD_LIBRARY_PATH": str(PLUGINS.parent)}),
+    )
+    hcl, ahead, _ = files.hcl(tmp_path / "HCLr.fst")
+    g, _ = files.g(tmp_path / "Gr.fst")
+    # OpenFst rounds the weights that it takes ahead to 1/1024.
+    assert_same_paths(arcs_of(composition.compose(hcl, ahead, g)), openfst.read(tmp_path / "HCLG.fst"), 0.02)
 
 
 # -- folders ---------------------------------------------------------------------------------------
