@@ -97,8 +97,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Model folder",
             "The acoustic model to use instead of the shipped one: CMUSphinx (ptm, semi-continuous or continuous) or a "
-            "Kaldi GMM with its HCLG.fst. The files in the folder say which it is. Its decoder options "
-            "(conf/model.conf, decode.conf) become defaults of the search settings.",
+            "Kaldi GMM or net (nnet3, Vosk) with its graph. The files in the folder say which it is. Its decoder "
+            "options (conf/model.conf, decode.conf) become defaults of the search settings.",
             layer="Scoring",
         ),
     ] = ""

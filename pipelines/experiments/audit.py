@@ -202,6 +202,7 @@ def audits(
     first = configs[0]
     recorder = Recorder()
     recogniser = build(first, recorder, NullLane(), progress, cancelled)
+    recogniser.needs_every_frame("An audit")
     recogniser.register(recorder)
     ready = [recogniser.scorer.make_ready(config, progress, cancelled) for config in configs]
     exact = build_scorer(exact_of(first), open_model(first, progress, cancelled), progress, cancelled)

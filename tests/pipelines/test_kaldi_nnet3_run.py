@@ -15,9 +15,12 @@ from kaldi_graphs import put_graph
 from pipelines.config import Config, assign, assign_with_folder
 from pipelines.models import kaldi, opening
 from pipelines.models.errors import ModelError
+from pipelines.run import recogniser
 from pipelines.run.session_run import Outcome
 from pipelines.scoring import build_scorer
+from profiler.errors import BadInput
 from profiler.session.reader import Session
+from profiler.spans import NullLane, Recorder
 from tests.pipelines import whole_runs
 from tests.pipelines.refusing import refused
 
@@ -150,6 +153,13 @@ def test_what_its_net_cannot_do_is_refused(folder: Path, changes: dict[str, Any]
     chosen = assign(config(folder), changes)
     with pytest.raises(ModelError, match=sentence):
         build_scorer(chosen, opening.open_model(chosen))
+
+
+def test_what_goes_frame_by_frame_is_refused(folder: Path) -> None:
+    built = recogniser.build(config(folder), Recorder(), NullLane(), lambda *_: None, lambda: False)
+    assert built.block == 18
+    with pytest.raises(BadInput, match="An audit goes frame by frame, and this net scores one of 3 frames"):
+        built.needs_every_frame("An audit")
 
 
 def test_other_nets_have_no_context_to_compute_again() -> None:
