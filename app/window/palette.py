@@ -197,7 +197,7 @@ class KeySheet(QDialog):
     def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(2)
+        grid.setVerticalSpacing(0)
         grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = Label(keys)

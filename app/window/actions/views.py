@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "views")
 
-WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others
+WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others, 0 to the tenth of them
 SCALE: Final = ("scale.lock", "scale.log")  # The actions in the menu of the cost view
 SPEECH: Final = ("speech.spectrogram",)  # Those in the menu of the speech and words
 SPECTROGRAM: Final = "speech/spectrogram"  # Key under which the window remembers whether it is shown
@@ -39,7 +39,7 @@ def _going(w: MainWindow) -> list[Action]:
             tr("Go to {0}").format(tr(entry.load().title)),
             partial(go, view_id),
             _in_view(tr("Go to")),
-            (f"Ctrl+{number}" if number <= WITH_CTRL else f"Alt+{number - WITH_CTRL}",),
+            (f"Ctrl+{number}" if number <= WITH_CTRL else f"Alt+{(number - WITH_CTRL) % 10}",),
             help=tr("Opens the view if it is closed, and brings it to the front"),
         )
         for number, (view_id, entry) in enumerate(VIEWS.items(), start=1)
