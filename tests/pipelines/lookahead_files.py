@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.models.kaldi import transitions
+from pipelines.models.kaldi.binary import Reader
 from pipelines.search.graph.lookahead.compose import LookAhead
 from pipelines.search.graph.openfst import Fst, from_arcs
 from profiler.arrays import Array
+from tests.pipelines import kaldi_graphs
 
 NO_LABEL = -1
 Contexts = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -240,10 +243,17 @@ def language(fst: Fst, inputs: int = 4, outputs: int = 3) -> dict[tuple[tuple[in
     return found
 
 
-def write_folder(folder: Path, hcl: Fst, g: bytes, disambiguation: Iterable[int], names: Sequence[str] = ()) -> Path:
-    """The files of Vosk's folder `graph`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "HCLr.fst").write_bytes(lookahead(hcl, names))
-    (folder / "Gr.fst").write_bytes(g)
-    (folder / "disambig_tid.int").write_text("".join(f"{tid}\n" for tid in disambiguation))
-    return folder
+def put_lookahead(folder: Path, words: Mapping[str, Sequence[int]], seed: int) -> tuple[Fst, Fst, int]:
+    """Write the files for the model in `folder` into its folder `graph`, as Vosk has them.
+
+    Returns HCL with a disambiguation symbol, a random model of the words, and the symbol's transition-id.
+    """
+    model = transitions.read(Reader.of(folder / "final.mdl"))
+    hcl, symbol = kaldi_graphs.hclg(model, words, 1), model.n_transitions + 1
+    hcl.ilabel[np.flatnonzero((hcl.ilabel == 0) & (hcl.olabel == 0))[:1]] = symbol
+    contexts = random_contexts(seed, 1 + len(words))
+    (folder / "graph").mkdir()
+    (folder / "graph/HCLr.fst").write_bytes(lookahead(hcl))
+    (folder / "graph/Gr.fst").write_bytes(ngram(*contexts, names=["<eps>", *words]))
+    (folder / "graph/disambig_tid.int").write_text(f"{symbol}\n")
+    return hcl, fst_of_contexts(*contexts), symbol

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import kaldi_writer as writer
@@ -12,14 +11,11 @@ import kaldifst
 import lookahead_files as made
 import numpy as np
 import pytest
-from kaldi_graphs import hclg
 from search_graphs import smooth_scores
 from test_kaldi_graph import kaldis_path, search
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import kaldi
-from pipelines.models.kaldi import transitions
-from pipelines.models.kaldi.binary import Reader
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import openfst
 from pipelines.search.graph.lookahead import compose as composition
@@ -27,6 +23,7 @@ from pipelines.search.graph.lookahead import files
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.errors import Cancelled
+from profiler.files.paths import CACHE_VARIABLE
 from profiler.process import children
 from tests.graph_fst import fst_of
 
@@ -212,22 +209,11 @@ def test_files_and_paths_are_openfsts(tmp_path: Path, seed: int) -> None:
 # -- folders ---------------------------------------------------------------------------------------
 
 
-def parts(directory: Path, words: Mapping[str, tuple[int, ...]], seed: int) -> tuple[Fst, Fst, int]:
-    """HCL of `words` with a disambiguation symbol, a model of them, and the symbol's transition-id."""
-    model = transitions.read(Reader.of(directory / "final.mdl"))
-    hcl = hclg(model, words, 1)
-    symbol = model.n_transitions + 1
-    hcl.ilabel[np.flatnonzero((hcl.ilabel == 0) & (hcl.olabel == 0))[:1]] = symbol
-    return hcl, made.fst_of_contexts(*made.random_contexts(seed, 1 + len(words))), symbol
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     directory = writer.write_model(tmp_path / "model")
     (directory / "tree").unlink()
-    hcl, _, symbol = parts(directory, WORDS, 1)
-    content = made.ngram(*made.random_contexts(1, 1 + len(WORDS)), names=["<eps>", *WORDS])
-    made.write_folder(directory / "graph", hcl, content, [symbol])
+    made.put_lookahead(directory, WORDS, 1)
     return directory
 
 
@@ -235,7 +221,8 @@ def load(folder: Path) -> Graph:
     return graphs.load_or_build(GraphConfig(), kaldi.load(folder))
 
 
-def test_a_folder_is_composed_once(folder: Path) -> None:
+def test_a_folder_is_composed_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     steps = list[str]()
     graph = graphs.load_or_build(GraphConfig(), kaldi.load(folder), lambda stage, fraction: steps.append(stage))
     assert graph.words == tuple(WORDS)
@@ -274,9 +261,7 @@ def test_words_are_found(folder: Path, place: str, table: str) -> None:
 def test_kaldis_decoder_finds_the_same_path(tmp_path: Path, seed: int) -> None:
     directory = writer.write_model(tmp_path / "model")
     (directory / "tree").unlink()
-    hcl, g, symbol = parts(directory, WORDS, seed)
-    content = made.ngram(*made.random_contexts(seed, 1 + len(WORDS)), names=["<eps>", *WORDS])
-    made.write_folder(directory / "graph", hcl, content, [symbol])
+    hcl, g, symbol = made.put_lookahead(directory, WORDS, seed)
     model = kaldi.load(directory)
     assert model.kaldi is not None
     graph = graphs.load_or_build(GraphConfig(), model)

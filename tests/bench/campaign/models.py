@@ -13,14 +13,16 @@ import numpy as np
 from tests.bench.campaign import _damage
 from tests.bench.campaign._damage import Damage
 from tests.bench.campaign.attack import SPEECH, Attack
-from tests.pipelines import kaldi_graphs, kaldi_writer, nnet3_nets
+from tests.pipelines import kaldi_graphs, kaldi_writer, lookahead_files, nnet3_nets
 from tests.pipelines import sphinx_writer as writer
 
 KALDI = ("final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts", "graph/HCLG.fst", "graph/words.txt")
 EXTRACTOR = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "online_cmvn.conf", "splice.conf")
 NET = ("am/final.mdl", "conf/mfcc.conf", "conf/model.conf", *(f"ivector/{name}" for name in EXTRACTOR))
 """Of a net with i-vectors, as Vosk has it."""
-FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict", *KALDI, *NET)
+LOOKAHEAD = ("graph/HCLr.fst", "graph/Gr.fst", "graph/disambig_tid.int")
+SPHINX = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict")
+FILES = (*SPHINX, *KALDI, *NET, *LOOKAHEAD)
 OPTIONS = (
     "nfilt",
     "nfft",
@@ -77,6 +79,9 @@ def damaged(place: Path, name: str, damage: Damage, seed: int) -> None:
     rng = random.Random(seed)
     if name in NET:
         model = net(place / "model")
+    elif name in LOOKAHEAD:
+        model = kaldi_writer.write_model(place / "model")
+        lookahead_files.put_lookahead(model, {"ab": (2, 3)}, seed)
     elif name in KALDI:
         model = kaldi_graphs.put_graph(kaldi_writer.write_model(place / "model"), {"ab": (2, 3)}, silence=1)
     else:
@@ -111,4 +116,6 @@ def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
         seed = rng.randrange(1 << 30)
         make = functools.partial(damaged, name=name, damage=damage, seed=seed)
         form = "dnn" if name in NET else rng.choice(("ptm", "continuous"))
-        yield Attack(f"model, {name}: {damage.__name__} ({seed})", make, (run(form, name in (*KALDI, *NET)),))
+        yield Attack(
+            f"model, {name}: {damage.__name__} ({seed})", make, (run(form, name in (*KALDI, *NET, *LOOKAHEAD)),)
+        )
