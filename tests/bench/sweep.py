@@ -27,7 +27,7 @@ from profiler.process import children
 from tests.bench._rounds import Progress
 
 PRESET: Final = "gmm-quick"
-OVER: Final = ("search.beam=7,11", "frames.skip=1,2", "block=4,16")
+OVER: Final = ("search.beam=6,11", "frames.skip=1,2", "block=4,16")
 
 
 def run(audio: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
