@@ -1,4 +1,4 @@
-"""python -m pipelines.models FOLDER: write what stands in the folder of an acoustic model, a sentence per line."""
+"""Write what stands in the folder of an acoustic model, a sentence per line: its kind first, then what is left out."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pathlib import Path
 from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models.errors import ModelError
 from pipelines.models.opening import front_end, read_model
+from profiler.process.entry import read_arguments
 
 
-def main(arguments: list[str]) -> int:
-    """Write the notes of the model, its kind first; 2 with one sentence where it cannot be used."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m pipelines.models FOLDER\n")
-        return 2
+def main() -> int:
+    """Write the notes of the model; 2 with one sentence where it cannot be used."""
+    (folder,) = read_arguments("pipelines.models", __doc__, "FOLDER")
     try:
-        model = read_model(Path(arguments[0]))
+        model = read_model(Path(folder))
         front_end(model)
     except (ModelError, FeatureParameterError) as error:
         sys.stderr.write(f"{error}\n")
@@ -27,4 +26,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())
