@@ -65,7 +65,9 @@ def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
 
 def test_a_setting_is_predicted_and_checked(session: Path) -> None:
     tree = answer("whatif", session, "--set", "frames.skip=2", "--check")
-    assert tree["predicted_rtf"] < tree["rtf"]
+    # Not that it is less: how long both settings take is measured, on a machine that tests keep busy.
+    assert tree["predicted_rtf"] == pytest.approx(sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"])
+    assert any("Tried here with both settings in turns" in sentence for sentence in tree["assumptions"])
     check = tree["check"]
     assert check["rounds"] >= 4
     assert check["predicted_ratio"] == pytest.approx(tree["predicted_rtf"] / tree["rtf"])
