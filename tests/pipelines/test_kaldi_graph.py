@@ -101,6 +101,9 @@ def test_marks_and_silence_are_no_words(folder: Path) -> None:
     (folder / "graph/words.txt").write_text(table)
     _, graph = load(folder)
     assert set(graph.arcs["olabel"].tolist()) == {0, 3, 4}
+    (folder / "graph/words.txt").write_text(table.replace("[noise]", "[9]"))
+    _, graph = load(folder)
+    assert set(graph.arcs["olabel"].tolist()) == {0, 2, 3, 4}, "a number in brackets is a word"
 
 
 def without_graph_and_tree(folder: Path) -> None:

@@ -93,8 +93,9 @@ def _read(path: Path) -> Fst:
 
 
 def is_no_word(word: str) -> bool:
-    """Whether a hypothesis leaves a word of Kaldi's tables out."""
-    return not word or word.lower() in NO_WORDS or FILLER.fullmatch(word) is not None
+    """Whether a hypothesis leaves a word of Kaldi's tables out: marks and noises, but not a number such as `[9]`."""
+    noise = FILLER.fullmatch(word) is not None and any(map(str.isalpha, word))
+    return not word or word.lower() in NO_WORDS or noise
 
 
 def _with_loops(fst: Fst, kaldi: Kaldi) -> Topology:
