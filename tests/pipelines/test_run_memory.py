@@ -114,8 +114,8 @@ def test_a_session_has_the_memory_from_set_up_to_the_end(
         used = {name: one["used_bytes"] for name, one in tree["components"].items()}
         assert used.keys() == reported.TITLES.keys()
         assert sum(used.values()) == tree["resident_bytes"]
-        resident = session.samples("process.rss_bytes")[1]
-        if len(resident):
+        if "process.rss_bytes" in session.sample_names:  # a run may be over before the first of them
+            resident = session.samples("process.rss_bytes")[1]
             assert tree["resident_bytes"] == pytest.approx(resident[-1], rel=0.05)
         assert tree["peak_at_load_bytes"] <= tree["peak_bytes"]
         assert tree["resident_bytes"] <= tree["peak_bytes"]
@@ -133,8 +133,8 @@ def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest
     """The bench's two hours in small."""
     monkeypatch.setattr(memory, "SHARE", 0.5)
     monkeypatch.setattr("profiler.analysis.resources.LEAST_S", 30.0)
-    tree = memory_use.growth([short], 0.02)
-    assert tree["hours"] == pytest.approx(0.02, rel=0.1)
+    tree = memory_use.growth([short], 0.1)
+    assert tree["hours"] == pytest.approx(0.1, rel=0.1)
     for name in ("model", "graph", "tokens", "lattice", "frontend"):
         slope = tree["growth_mb"][name]
         assert slope is not None

