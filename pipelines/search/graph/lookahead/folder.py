@@ -24,7 +24,7 @@ from profiler.files.inputs import InputError, open_input
 
 HCL, G, DISAMBIGUATION, WORDS = "HCLr.fst", "Gr.fst", "disambig_tid.int", "words.txt"
 PLACES = (HCL, f"graph/{HCL}")
-COMPOSER_VERSION = 1
+COMPOSER_VERSION = 2
 """Part of the cache key: raise it when other graphs come out."""
 
 Progress = Callable[[str, float | None], None]
