@@ -33,7 +33,9 @@ MODULE: Final = "pipelines.run.compiling"
 def mark(config: Config) -> Path | None:
     """The file that says that the kernels for this kind of model are compiled; None where numba keeps none."""
     folder = str(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # made when it is loaded
-    return Path(folder) / f"compiled-{config.model}" if folder else None
+    # A folder of one's own may hold a model of another kind than the one that ships.
+    own = "-own" if config.model_directory else ""
+    return Path(folder) / f"compiled-{config.model}{own}" if folder else None
 
 
 @contextmanager

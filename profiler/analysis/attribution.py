@@ -167,7 +167,8 @@ def _calls(counts: Counts, machine: MachineCosts) -> tuple[Array, Array]:
 def _over(amount: Array, whole: Array) -> Array:
     """The quotient; 0 where there is no whole."""
     shape = np.broadcast(amount, whole)
-    return np.divide(amount, whole, out=np.zeros(shape.shape), where=np.broadcast_to(whole > 0, shape.shape))
+    with np.errstate(over="ignore"):  # the quotient of a whole next to nothing, which nobody uses
+        return np.divide(amount, whole, out=np.zeros(shape.shape), where=np.broadcast_to(whole > 0, shape.shape))
 
 
 def _measured(

@@ -78,7 +78,7 @@ def test_the_folder_says_what_it_is(folder: Path) -> None:
         "context −8 … +8 frames, one output for 3; graph HCLG.fst",
     ):
         assert part in first
-    assert any("left out for training alone: prefinal-xent.affine" in note for note in model.notes)
+    assert any("what only training needs is not computed: prefinal-xent.affine" in note for note in model.notes)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_session_has_the_memory_from_set_up_to_the_end(
             assert tree["resident_bytes"] == pytest.approx(resident[-1], rel=0.05)
         assert tree["peak_at_load_bytes"] <= tree["peak_bytes"]
         assert tree["resident_bytes"] <= tree["peak_bytes"]
-        assert tree["components"]["tokens"]["reserved_bytes"] > used["tokens"]
+        assert tree["components"]["tokens"]["reserved_bytes"] >= used["tokens"]
         assert tree["mappings"]["heap"] > used["model"]
         assert "numpy" in tree["mappings"]
         assert tree["growth_bytes_per_audio_hour"] is None

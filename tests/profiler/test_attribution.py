@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_laws import LARGE, REPLAY, ROOFS, SCORE, STAGES, law, session_of
 from profiler_sessions import fake_session
@@ -178,6 +178,7 @@ def test_of_scattered_data_nothing_is_a_parameter() -> None:
     st.floats(0.0, 2.0),
     st.tuples(*[st.floats(0.0, 1e6)] * 2, *[st.floats(0.0, 1e3)] * 2),
 )
+@example(1, 1.0, (0.0, 0.0, 0.0, 2.2e-313))
 def test_shares_make_a_whole_and_lie_within_their_intervals(
     duration: int, hot: float, counts: tuple[float, float, float, float]
 ) -> None:

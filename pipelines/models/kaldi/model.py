@@ -121,7 +121,7 @@ def _net(directory: Path, path: Path, model: TransitionModel, net: Net) -> Acous
         *says.notes,
     ]
     if net.left_out:
-        notes.append(f"left out for training alone: {one_line(', '.join(net.left_out), 200)}")
+        notes.append(f"what only training needs is not computed: {one_line(', '.join(net.left_out), 200)}")
     if net.has_priors:
         notes.append("scores are divided by the priors of the pdfs")
     stand_ins = _stand_ins(decisions, model)
