@@ -190,8 +190,8 @@ class MainWindow(FirstWindow):
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
-        self.files.model_chosen.connect(self._take_model)
-        self.model_folder.chosen.connect(self._take_model)
+        self.files.model_chosen.connect(self.model_folder.take)
+        self.model_folder.taken.connect(self.show_desk)
         self.files.deleted.connect(self.show_welcome)
         self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
@@ -227,10 +227,6 @@ class MainWindow(FirstWindow):
             banner.add_button(self.tr("Run"), self.runs.start)
         # It is of the next run: once that has begun, it would speak of another one.
         self.runs.begun.connect(banner.dismiss)
-
-    def _take_model(self, folder: Path) -> None:
-        if self.model_folder.take(folder):
-            self.show_desk()
 
     def open_session(self, path: str | Path) -> bool:
         """Show a session; return whether that worked."""

@@ -188,7 +188,7 @@ def test_mappings_by_library(tmp_path: Path) -> None:
         "7300-7400 r-xp 0 fe:00 1 /v/lib/python3.11/site-packages/numpy.libs/libopenblas.so.0": 40,
         "7400-7500 r--p 0 fe:00 1 /v/lib/python3.11/site-packages/numpy/_core/x y.so": 4,
         "7500-7600 r-xp 0 fe:00 1 /usr/lib/libc.so.6 (deleted)": 16,
-        "7600-7700 r--p 0 fe:00 1 /home/me/graph-0123.kept": 20,
+        "7600-7700 r--p 0 fe:00 1 /cache/graph-0123.kept": 20,
     }
     text = "".join(f"{head}\nSize: 100 kB\nRss:   {size} kB\nVmFlags: rd ex\n" for head, size in rows.items())
     (tmp_path / "smaps").write_text(text)

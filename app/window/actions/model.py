@@ -37,7 +37,7 @@ def holds_model(folder: Path) -> bool:
 class ModelFolder(QObject):
     """Takes a folder for the next run and says what stands in it."""
 
-    chosen = Signal(object)
+    taken = Signal()
 
     def __init__(
         self, window: QWidget, pipeline: Pipeline, runs: Runs, notices: Notices, can_start: Callable[[], bool]
@@ -53,23 +53,23 @@ class ModelFolder(QObject):
         title = self.tr("Choose the folder of an acoustic model: Kaldi, Vosk or CMUSphinx")
         folder = QFileDialog.getExistingDirectory(self._window, title, known)
         if folder:
-            self.chosen.emit(Path(folder))
+            self.take(Path(folder))
 
-    def take(self, folder: Path) -> bool:
-        """Use the model in `folder` in the next run; return whether there may be one."""
+    def take(self, folder: Path) -> None:
+        """Use the model in `folder` in the next run, if there may be one."""
         if not holds_model(folder):
             names = ", ".join(FILES)
             self._notices.error(self.tr("{0} holds no acoustic model: none of {1} is there.").format(folder, names))
-            return False
+            return
         if self._pipeline.recorded is not None:
             self._pipeline.edit()
         if not self._pipeline.set(settings.FOLDER, str(folder)):
-            return False
+            return
         self.end()
         self._reading = Command(children.python("-m", "pipelines.models", str(folder)), self)
         self._reading.ended.connect(self._say)
         self._reading.start()
-        return True
+        self.taken.emit()
 
     def end(self) -> None:
         """Read no more of a folder chosen before."""
