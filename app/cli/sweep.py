@@ -68,9 +68,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_output.whole_number(1, 1000),
         default=PARALLEL,
-        help=f"with --server: how many trials are there at once (default: {PARALLEL})",
+        help=f"with --server: how many trials run at once (default: {PARALLEL})",
     )
-    parser.add_argument("--out", metavar="STUDY", help="folder of the study; an earlier one is gone on with")
+    parser.add_argument("--out", metavar="STUDY", help="folder of the study; a study that is there already goes on")
     parser.add_argument("--png", metavar="F", help="draw the trials and the front as a PNG")
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
     _output.json_flag(parser)
@@ -124,7 +124,7 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     preset = _pipeline.preset(arguments)
     for key, wanted in (("loop", False), ("pace", 0.0)):
         if settings.get(preset.config, key) != wanted:
-            raise BadInput(f"A sweep needs runs that end, as fast as possible: {key} must be {wanted!s}.".lower())
+            raise BadInput(f"A sweep needs runs that end, as fast as possible: {key} must be {str(wanted).lower()}.")
     request = _pipeline.request(arguments, preset)
     items = tuple(request.playlist.items)
     if "wer" in (*objectives, *(c.name for c in constraints)) and not any(item.reference for item in items):
@@ -220,7 +220,7 @@ def as_text(tree: Tree) -> str:
     lines += [f"trial {row['id']}: {row['state']}. {row['why']}" for row in tree["trials"] if row["why"]]
     for name, shares in tree["importance"].items():
         shown = ", ".join(f"{key} {share:.0%}" for key, share in shares.items())
-        lines.append(f"What decides about {name}: {shown}")
+        lines.append(f"Importance for {name}: {shown}")
     lines += ["", f"study: {tree['study']}"]
     return _output.page(lines)
 

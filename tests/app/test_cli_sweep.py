@@ -130,7 +130,7 @@ def test_the_report_says_what_is_undecided_and_what_failed() -> None:
         "Trial 0 is not confirmed: The repeats were too few.",
         "",
         "trial 2: failed. It crashed.",
-        "What decides about rtf: block 100%",
+        "Importance for rtf: block 100%",
         "",
         "study: beams",
     ]

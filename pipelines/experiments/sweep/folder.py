@@ -114,7 +114,7 @@ def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
             load_if_exists=True,
             directions=["minimize"] * len(sweep.objectives),
         )
-        # Another seed each time, or a study that is gone on with would suggest what it has suggested.
+        # Another seed each time, or a resumed study would suggest what it has suggested.
         made.sampler = optuna.samplers.TPESampler(seed=SEED + len(made.get_trials(deepcopy=False)))
         yield made
 

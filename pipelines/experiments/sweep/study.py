@@ -148,7 +148,7 @@ class Study:
         return found
 
     def importance(self) -> dict[str, dict[str, float]]:
-        """How much each setting decides about each objective (PED-ANOVA), shares of 1; empty for few trials."""
+        """How much each setting matters for each objective (PED-ANOVA), shares of 1; empty for few trials."""
         import optuna
 
         done = [one for one in self.storage.get_trials(deepcopy=False) if one.values is not None]
