@@ -15,6 +15,7 @@ from views_desk import RIGHT, click, settle, view_on
 
 from app.charts.still import StillPlot
 from app.charts.time_plot import TimePlot
+from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.time_axis import TimeAxis
 from app.views import VIEWS
 from app.views.cost import CostView
@@ -23,6 +24,7 @@ from app.views.roofline import RooflineView
 from app.views.table_view import TableView
 from app.window.command_dialog import CommandDialog
 from app.window.main_window import MainWindow
+from tests.waiting import SOON_MS
 
 
 def menu_of(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
@@ -129,6 +131,7 @@ def test_charts_in_dialogs_have_their_picture(qtbot: QtBot) -> None:
     QApplication.sendEvent(dialog, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(2, 2), at))
     assert QApplication.activePopupWidget() is None, "beside the charts there is none"
     dialog.close()
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
 
 
 def test_a_view_without_a_session_has_its_menu_too(qtbot: QtBot) -> None:
