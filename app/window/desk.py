@@ -40,24 +40,23 @@ FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with th
 class Desk(QWidget):
     """Form, views and transport over one playhead."""
 
-    def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry) -> None:
-        super().__init__()
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry, parent: QWidget) -> None:
+        super().__init__(parent)
         self.setObjectName("desk")
         self.playhead = playhead
-        self.form = PipelineForm(pipeline)
-        self.transport = Transport(playhead, actions)
+        # Top down: each time that a widget with children gets a parent, Qt styles all of them again.
+        self.columns = QSplitter(Qt.Orientation.Horizontal, self)
+        self.form = PipelineForm(pipeline, self.columns)
+        beside = QWidget(self.columns)
         self.views: dict[str, View] = {view_id: create(view_id, playhead.axis) for view_id in VIEWS}
-        self.docks = Docks(self.views)
+        self.docks = Docks(self.views, beside)
+        self.transport = Transport(playhead, actions, beside)
         for view_id, view in self.views.items():
             playhead.changed.connect(partial(self._update, view))
             playhead.closed.connect(view.clear)
             self.docks.docks[view_id].woken.connect(partial(self._wake, view))
-        beside = QWidget()
         parts = ((self.docks, 1), self.transport)
         lay_out(QVBoxLayout(beside), *parts, spacing=GAP, margins=NONE)
-        self.columns = QSplitter(Qt.Orientation.Horizontal)
-        self.columns.addWidget(self.form)
-        self.columns.addWidget(beside)
         self.columns.setStretchFactor(1, 1)
         self._set_handles()
         self.columns.splitterMoved.connect(self._moved_by_hand)

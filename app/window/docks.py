@@ -12,7 +12,7 @@ from typing import Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget, QWidget
 
 from app.style.plain_text import describe, new_menu
 from app.views.view import View
@@ -36,8 +36,8 @@ class Docks(QMainWindow):
 
     rearranged = Signal()  # A dock was opened, closed, moved, floated or brought to the front
 
-    def __init__(self, views: dict[str, View]) -> None:
-        super().__init__()
+    def __init__(self, views: dict[str, View], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.setObjectName("docks")
         self.setWindowFlags(Qt.WindowType.Widget)
         option = QMainWindow.DockOption

@@ -139,7 +139,7 @@ class MainWindow(FirstWindow):
             from app.window.actions.views import SCALE, SPEECH
             from app.window.desk import Desk
 
-            self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_, self.pages)
             commands.register_views(self.actions_, self)
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])

@@ -147,8 +147,8 @@ class ScrubBar(QSlider):
 class Transport(QFrame):
     """The card at the bottom of the middle column."""
 
-    def __init__(self, playhead: Playhead, actions: Registry) -> None:
-        super().__init__()
+    def __init__(self, playhead: Playhead, actions: Registry, parent: QWidget) -> None:
+        super().__init__(parent)
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead

@@ -120,8 +120,8 @@ class PipelineForm(QFrame):
 
     looked_at = Signal()
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        super().__init__()
+    def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.setObjectName("pipeline-form")
         self.setProperty("card", True)
         self.setMinimumWidth(258)
