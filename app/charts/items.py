@@ -8,13 +8,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.charts.pixels import is_vector, raster_scale
 from app.charts.time_plot import TimePlot
-from app.style.theme import theme
+from app.style.plain_text import write
+from app.style.theme import font, theme
 from profiler.arrays import F64, U32
 
 FAR_S = 1e6
@@ -163,3 +164,27 @@ class PixelItem(QGraphicsItem):
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw into `area` (override)."""
         raise NotImplementedError
+
+
+class Remark(PixelItem):
+    """A sentence in an area of the plot: why nothing is drawn there."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot, z=3.0)
+        self.text = ""
+        self._area = QRectF()
+
+    def show_text(self, text: str, area: QRectF) -> None:
+        """Write another sentence into an area, in pixels of the plot; an empty one removes it."""
+        self.text, self._area = text, area
+        self.update()
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Write it, cut off at the end where it is too long."""
+        if not self.text:
+            return
+        face = font(0.92)
+        painter.setFont(face)
+        painter.setPen(theme().color("muted"))
+        text = QFontMetricsF(face).elidedText(self.text, Qt.TextElideMode.ElideRight, self._area.width() - 8)
+        write(painter, self._area, Qt.AlignmentFlag.AlignCenter, text)

@@ -16,7 +16,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 
-from app.charts.items import Levels, PixelItem
+from app.charts.items import Levels, PixelItem, Remark
 from app.charts.legend import Legend
 from app.charts.readout import Line
 from app.charts.scale import Scale, robust_top
@@ -197,7 +197,7 @@ class LatencyView(ChartView[LatencyModel]):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self._grid = Levels(self.plot)
-        self.bars = Bars(self.plot)
+        self.bars, self.remark = Bars(self.plot), Remark(self.plot)
         names = {name: tr(word_latency.PART_TITLES.get(name, name)) for name in COLORS}
         self.legend = Legend({COLORS[name]: title for name, title in names.items()})
         self.legend.set_remark(tr("▭ shown before its end   ◇ stable"))
@@ -250,11 +250,13 @@ class LatencyView(ChartView[LatencyModel]):
             self.plot.set_ticks(labels[::every] if model.words else ())
             self._grid.show_levels(places[::every] if model.words else np.empty(0))
         self.bars.set_model(model, band)
+        nothing = "" if model is None or model.quantiles is not None else self._nothing(model)
+        self.remark.show_text(nothing, self.remark.boundingRect())
 
     def show_texts(self, model: LatencyModel) -> None:
         """Show percentiles and the sentence."""
         if model.quantiles is None:
-            self.set_note(self._nothing(model))
+            self.set_note("")
             self.advice.set_full("")
             return
         figures = " · ".join(f"{name} {milliseconds(s)}" for name, s in model.quantiles.items())

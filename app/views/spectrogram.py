@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
 
-from app.charts.items import PixelItem, RasterItem
+from app.charts.items import RasterItem
 from app.charts.raster import blended, opaque
 from app.charts.time_plot import TimePlot
 from app.model.spectrum import ABSENT_DB, BANDS, TOP_HZ, loudest_of
-from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import theme
 from profiler.arrays import U32, Array
 
 RANGE_DB = 60
@@ -60,27 +59,3 @@ class Spectrogram(RasterItem):
         rows, across = pixels.shape
         image = QImage(pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied)
         painter.drawImage(place, image.copy())
-
-
-class Remark(PixelItem):
-    """A sentence in an area of the plot: why nothing is drawn there."""
-
-    def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot, z=3.0)
-        self.text = ""
-        self._area = QRectF()
-
-    def show_text(self, text: str, area: QRectF) -> None:
-        """Write another sentence into an area, in pixels of the plot; an empty one removes it."""
-        self.text, self._area = text, area
-        self.update()
-
-    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Write it, cut off at the end where it is too long."""
-        if not self.text:
-            return
-        face = font(0.92)
-        painter.setFont(face)
-        painter.setPen(theme().color("muted"))
-        text = QFontMetricsF(face).elidedText(self.text, Qt.TextElideMode.ElideRight, self._area.width() - 8)
-        write(painter, self._area, Qt.AlignmentFlag.AlignCenter, text)

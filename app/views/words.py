@@ -11,6 +11,7 @@ from itertools import islice
 
 from PySide6.QtCore import QRectF
 
+from app.charts.items import Remark
 from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.pace import Slices
@@ -20,7 +21,7 @@ from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.confusions import Confusions
 from app.views.sentence import Sentence, written_columns
-from app.views.spectrogram import Remark, Spectrogram
+from app.views.spectrogram import Spectrogram
 from app.views.speech import SpokenItem, Wave
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model

@@ -75,8 +75,8 @@ def test_the_table_has_the_slowest_word_first(path: Path, qtbot: QtBot) -> None:
 
 def test_a_session_without_a_stream_says_what_to_set(finished: Path, qtbot: QtBot) -> None:
     with view_on(LatencyView, finished, qtbot) as (view, _):
-        assert view.note == "This session was not decoded as a stream: set stream.chunk_ms."
-        assert view.summary() == view.note
+        assert view.remark.text == "This session was not decoded as a stream: set stream.chunk_ms."
+        assert view.summary() == view.remark.text
 
 
 def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path: Path, qtbot: QtBot) -> None:
