@@ -229,8 +229,8 @@ class LatencyView(ChartView[LatencyModel]):
             quantiles=word_latency.quantiles(word.shown_s for word in within),
             advice=word_latency.advice(session, within),
             streamed=bool(found),
-            marks=marks(session, snapshot.end_frame, int(snapshot.track.n_frames)),
-            boundaries=boundaries(session, snapshot.end_frame),
+            marks=marks(session, snapshot.end_frame, int(snapshot.track.n_frames)) if found else (),
+            boundaries=boundaries(session, snapshot.end_frame) if found else np.empty(0, np.int64),
         )
 
     def show_model(self, model: LatencyModel | None) -> None:
