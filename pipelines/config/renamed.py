@@ -1,4 +1,4 @@
-"""Old names of settings and of their values, still read from the command line, presets and sessions."""
+"""Other names of settings and old ones of their values, read from the command line, presets and sessions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final
 KEYS: Final[Mapping[str, str]] = {
     "search.governor": "search.adaptive_beam",
     "search.wished_rtf": "search.target_rtf",
+    "model.folder": "model_directory",
 }
-"""Old key → key."""
+"""Old or other key → key."""
 
 VALUES: Final[Mapping[str, Mapping[str, str]]] = {
     "gmm.senones": {"asked": "active", "asked-ci": "active-ci"},

@@ -23,8 +23,9 @@ ADDED = {
 }
 """Settings that came after it was recorded."""
 
+GIVEN = {"search.wished_rtf": 0.5, "model.folder": "a-model"}
 MEANT = [
-    *((old, 0.5 if old.endswith("rtf") else True, now, None) for old, now in renamed.KEYS.items()),
+    *((old, GIVEN.get(old, True), now, None) for old, now in renamed.KEYS.items()),
     *((key, old, key, now) for key, values in renamed.VALUES.items() for old, now in values.items()),
 ]
 
@@ -44,7 +45,7 @@ def test_an_old_name_means_the_new_one(
     assert settings.get(presets.from_file(file).config, key_now) == expected
     control = Control()
     control.config = settings.replace(Config(), "model", "dnn" if branch == "dnn" else "ptm")
-    if value != "heads":
+    if value != "heads" and settings.option(key_now).live:
         control.ask(key, value)
         (change,) = control.take()
         assert (change.key, change.value) == (key_now, expected)
