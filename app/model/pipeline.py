@@ -151,7 +151,7 @@ class Pipeline(QObject):
                 continue
             names = [text or self.tr("not set") for text in settings.value_texts(wanted)]
             parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
-        return self.tr("with {0}").format("; ".join(parts)) if parts else ""
+        return self.tr("with {0}").format("; ".join(parts)) if parts else self.tr("not with this model folder")
 
     def set_absent(self, absent: Mapping[str, Mapping[str, str]]) -> None:
         """Note which choices this machine lacks: setting → choice → reason."""

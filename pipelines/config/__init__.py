@@ -20,7 +20,6 @@ from pipelines.config.options import (
     check,
     flatten,
     get,
-    obstacle,
     options_of,
     replace,
     setting,
@@ -29,7 +28,7 @@ from pipelines.config.options import (
     value_texts,
 )
 from pipelines.config.placement import Placement
-from pipelines.config.recommended import FOLDER, assign_with_folder, with_folder
+from pipelines.config.recommended import FOLDER, assign_with_folder, obstacle, with_folder
 from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
 from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment

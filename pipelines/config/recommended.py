@@ -3,7 +3,8 @@
 Vosk's `conf/model.conf` and Kaldi's `decode.conf` are lists of `--name=value`; what Vosk's does not name has Kaldi's
 defaults. An older Vosk folder has none, and gets what Vosk takes for it. A folder with Kaldi's file
 `frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
-insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`.
+insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`, and
+settings of other nets do nothing, nor do those of other graphs where the folder has its own (`obstacle`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
+from pipelines.config import options
+from pipelines.config.dnn import Dnn
 from pipelines.config.fitting import fitting, quoted, wanted
 from pipelines.config.options import ConfigError, Value, assign, get, replace
 from pipelines.config.tree import Config, option
@@ -28,6 +32,14 @@ NET_MARK: Final = b"<Nnet3>"
 HEAD: Final = 8 << 20
 """Bytes of a model's file in which its net begins, after the transition model."""
 LARGEST_MODEL: Final = 200 << 20
+ITS_NET: Final = {"model": "dnn", "dnn.net": Dnn().net, "dnn.shrink": Dnn().shrink}
+"""What a model with a net of its own needs."""
+GRAPHS: Final = (("HCLG.fst",), ("HCLr.fst", "Gr.fst"))
+"""The files of a graph, in the folder or in its folder graph."""
+OF_GRAPHS: Final = ("vocabulary", "order", "bigrams", "trigrams", "pruning")
+"""Settings of `graph` for one that is compiled."""
+OWN: Final = ("grammar", "language_model", "dictionary")
+"""Settings of `graph` that name files for another graph than the one in the folder."""
 CHAIN: Final = "frame_subsampling_factor"
 SETTINGS: Final = {
     "beam": "search.beam",
@@ -80,11 +92,40 @@ def read(folder: str) -> Recommended:
         options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
     elif os.path.exists(os.path.join(folder, OLD_VOSK_MARK)):
         options |= DECODER | OLD_VOSK
-    return _recommended(options, source or CHAIN, {"model": "dnn"} if _is_net(folder) else {})
+    return _recommended(options, source or CHAIN, ITS_NET if is_net(folder) else {})
 
 
-def _is_net(folder: str) -> bool:
-    path = next(path for name in MODELS if os.path.exists(path := os.path.join(folder, name)))
+def obstacle(config: Config, key: str, value: Value | None = None) -> str | None:
+    """Why setting `key` (or its choice `value`) cannot act with the others, or with the model folder; else None."""
+    if (why := options.obstacle(config, key, value)) or value is not None or not (folder := config.model_directory):
+        return why
+    group, _, name = key.rpartition(".")
+    if group == "graph" and name in OF_GRAPHS:
+        if any(getattr(config.graph, other) for other in OWN) or not _has_graph(folder):
+            return None
+        return f"{key} does nothing here: the model folder has its own graph."
+    if group == "dnn" and key in ITS_NET and is_net(folder):
+        return f"{key} does nothing here: the model folder has its own net."
+    return None
+
+
+def _has_graph(folder: str) -> bool:
+    if not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+        return False
+    places = (folder, os.path.join(folder, "graph"))
+    return any(all(os.path.exists(os.path.join(at, name)) for name in names) for at in places for names in GRAPHS)
+
+
+def is_net(folder: str) -> bool:
+    """Whether the model in `folder` is a net of Kaldi."""
+    found = (os.path.join(folder, name) for name in MODELS)
+    path = next(filter(os.path.exists, found), None)
+    return path is not None and _has_net(path, os.stat(path).st_mtime_ns)
+
+
+@cache
+def _has_net(path: str, _written_ns: int) -> bool:
+    """Looked up once for each state of the file: the window asks several times a second."""
     try:
         with inputs.open_input(path, "a file of an acoustic model", LARGEST_MODEL) as file:
             return NET_MARK in file.read(HEAD)

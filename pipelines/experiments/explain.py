@@ -97,7 +97,6 @@ def explain(
     BadInput when the stage does not run or cannot be replayed; Cancelled; and what `recogniser.build` raises.
     """
     recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
-    recogniser.needs_every_frame("Explaining a stage")
     recorder = Recorder()
     recogniser.register(recorder)
     group = replays.group_of(stage, recorder)
@@ -155,7 +154,8 @@ class _Again:
         self._lane = recorder.lane("decode", decode=True, make=DrainedLane)
         context = recogniser.scorer.context
         self._padded = [with_context(x, context) for x in features]
-        self._beyond, self._block = sum(context), min(recogniser.config.block, MAX_FRAMES)
+        self._beyond, self._each = sum(context), recogniser.scorer.subsampling
+        self._block = min(recogniser.block, MAX_FRAMES // self._each * self._each)
         places = [(u, at) for u, x in enumerate(features) for at in range(0, len(x) - self._block, self._block)]
         if not places:
             raise BadInput(f"The audio is shorter than a block of {self._block} frames.")
@@ -268,13 +268,14 @@ class _Again:
         scorer, search = self._recogniser.scorer, self._recogniser.search
         if not scorer.lazy:
             scores = scorer.score(block, first, lane)
-            search.advance(scores, first, lane)
+            search.advance(scores, first, lane, len(block) - self._beyond)
             return scores
         rows: list[F32] = []
         state = scorer.prepare(block, first, lane)
-        for t in range(len(block) - self._beyond):
-            row = scorer.frame(state, t, search.active_senones(lane))
-            search.advance(row[None], first + t, lane)
+        for t in range(0, n := len(block) - self._beyond, self._each):
+            frames = min(self._each, n - t)
+            row = scorer.frame(state, t // self._each, search.active_senones(lane, frames))
+            search.advance(row[None], first + t, lane, frames)
             rows.append(row)
         return rows
 

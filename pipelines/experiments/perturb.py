@@ -51,6 +51,7 @@ COMPONENTS: Final = "gmm.components"
 NET_TYPE: Final = "dnn.dtype"
 SHRINKING: Final = "dnn.shrink"
 LEFT: Final = "dnn.share"
+VOCABULARY: Final = "graph.vocabulary"
 ON_WHOLE_UTTERANCES: Final = "the front end works on whole utterances, whatever the block"
 SERIAL: Final = "it runs on one thread, whatever `threads` says"
 
@@ -174,7 +175,7 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
     if group == "frontend":
         return Change(name, unavailable="the front end has no model that could be smaller")
     if group == "scoring":
-        if _acts(config, SHRINKING):
+        if _acts(config, NET_TYPE):
             return _low_rank(config)
         if not per_work:
             return Change(name, unavailable="it counts no work that times could be divided by")
@@ -185,9 +186,11 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
             return Change(name, unavailable=f"a model has no fewer than {components} components")
         changed = settings.replace(config, COMPONENTS, components // 2)
         return Change(name, f"components {components} → {components // 2}", changed, per_work)
-    small = presets.load(SMALL_PRESET).config.graph
     if group != "search" or not per_work:
         return Change(name, unavailable="it has no data of a size that could be changed")
+    if why := settings.obstacle(config, VOCABULARY):
+        return Change(name, unavailable=why.rstrip("."))
+    small = presets.load(SMALL_PRESET).config.graph
     if small.vocabulary >= config.graph.vocabulary:
         return Change(name, unavailable=f"the graph has {config.graph.vocabulary} words already")
     changed = config

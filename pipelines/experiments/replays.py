@@ -149,7 +149,8 @@ class OfScoring(_OfBlocks):
         self._cold()
         yield COLD, self._once(scorer), n
         variants = [(PLACED, other, n) for other in self._elsewhere]
-        variants += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
+        row = scorer.subsampling
+        variants += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - row), (MORE, n + row))]
         for way, other, frames in variants:
             if scorer.lazy:
                 # Nobody knows what the search would ask of a frame more.
@@ -219,7 +220,7 @@ class OfSearch(_OfBlocks):
         self._kept = SearchReplay(search)
         for _ in range(ELSEWHERE):
             graph = dataclasses.replace(search.graph, states=search.graph.states.copy(), arcs=search.graph.arcs.copy())
-            other = Viterbi(graph, config.search)
+            other = Viterbi(graph, config.search, search.subsampling)
             other.stages(recorder)
             self._elsewhere.append(SearchReplay(other))
         self._usual = config.search
@@ -247,8 +248,8 @@ class OfSearch(_OfBlocks):
             other.viterbi.configure(self._halved)
             yield HALVED, self._hot(other, scores, at), n
             other.viterbi.configure(self._usual)
-        if n > 1:
-            yield FRAME_LESS, self._hot(other, scores[:-1], at), n - 1
+        if len(scores) > 1:
+            yield FRAME_LESS, self._hot(other, scores[:-1], at), n - other.viterbi.subsampling
         self._cold()
         yield COLD, self._once(self._kept, scores, at), n
         yield HOT, self._hot(self._kept, scores, at), n

@@ -83,7 +83,7 @@ class SearchReplay:
                     self.viterbi.active_senones(lane)
                 block = part[None] if part.ndim == 1 else part
                 self.viterbi.advance(block, frame, lane)
-                frame += len(block)
+                frame += len(block) * self.viterbi.subsampling
         self.viterbi._latest = latest
         spans = np.frombuffer(lane.take(), SPAN)
         names = {number: name for name, number in self.viterbi._stage.items()}

@@ -51,7 +51,7 @@ class Viterbi:
 
     def __init__(self, graph: Graph, config: Search, subsampling: int = 1) -> None:
         """`subsampling`: frames of the audio for each frame of scores."""
-        self.graph, self._each = graph, subsampling
+        self.graph, self.subsampling = graph, subsampling
         self._space = Workspace(graph)
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
@@ -165,7 +165,7 @@ class Viterbi:
         follows that of search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
-        each = self._each
+        each = self.subsampling
         if audio_frames is None:
             audio_frames = len(scores) * each
         self._latest = (first_frame, audio_frames)
@@ -235,7 +235,7 @@ class Viterbi:
     @property
     def silence(self) -> int:
         """Frames of silence at the end of the path that `partial` returned last."""
-        return self._tracer.silence * self._each
+        return self._tracer.silence * self.subsampling
 
     @property
     def relative_cost(self) -> float:
@@ -323,7 +323,7 @@ class Viterbi:
         if final and space.numbers.n_ranks and np.isfinite(total[best]):
             ends = (tokens.new_hist if pending else tokens.hist)[:n]
             self._alternatives(history, entry, ends, total - total[best])
-        first, each = self._first_frame, self._each
+        first, each = self._first_frame, self.subsampling
         end = sum(self._latest)
         times = [(word, first + start * each, frames * each) for word, start, frames in words]
         return [(word, start, max(min(frames, end - start), 1)) for word, start, frames in times]

@@ -64,6 +64,32 @@ def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path: Path) -> None:
     assert found.settings["search.min_active"] == 200
 
 
+def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
+    def idle(**changes: settings.Value) -> list[str]:
+        chosen = {"model_directory": str(vosk), **{key.replace("__", "."): value for key, value in changes.items()}}
+        config = settings.assign_with_folder(Config(), chosen)
+        return [key for key in ("dnn.net", "dnn.shrink", "graph.vocabulary") if settings.obstacle(config, key)]
+
+    mixtures = settings.obstacle(settings.replace(Config(), "model_directory", str(vosk)), "dnn.net")
+    assert "acts only with" in (mixtures or "")
+    assert idle(model="dnn") == []
+    (vosk / "am/final.mdl").write_bytes(b"\0B<Nnet3>")
+    assert idle(dnn__shrink="low-rank") == ["dnn.net", "dnn.shrink"]
+    shrunk = settings.replace(Config(), "dnn.shrink", "low-rank")
+    assert settings.with_folder(shrunk, str(vosk), shrunk).dnn.shrink == "none"
+    (vosk / "graph").mkdir()
+    (vosk / "graph/HCLr.fst").write_bytes(b"")
+    assert idle() == ["dnn.net", "dnn.shrink"]
+    (vosk / "graph/Gr.fst").write_bytes(b"")
+    assert idle() == ["dnn.net", "dnn.shrink", "graph.vocabulary"]
+    assert idle(graph__grammar="digits") == ["dnn.net", "dnn.shrink", "graph.vocabulary"]  # words of the grammar
+    assert idle(graph__dictionary="mine.dict") == ["dnn.net", "dnn.shrink"]
+    here = settings.assign_with_folder(Config(), {"model_directory": str(vosk)})
+    assert settings.obstacle(here, "graph.vocabulary") == (
+        "graph.vocabulary does nothing here: the model folder has its own graph."
+    )
+
+
 def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk: Path) -> None:
     (vosk / "conf/model.conf").write_text("--max-active=5000\n--acoustic-scale=1.0\n")
     assert recommended.read(str(vosk)).settings == RECOMMENDED | {
@@ -184,7 +210,7 @@ def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk: Path) -> No
 def test_a_net_scores_by_itself(vosk: Path) -> None:
     assert "model" not in recommended.read(str(vosk)).settings
     (vosk / "am/final.mdl").write_bytes(b"\0B<TransitionModel> </TransitionModel> <Nnet3> ")
-    assert recommended.read(str(vosk)).settings == RECOMMENDED | {"model": "dnn"}
+    assert recommended.read(str(vosk)).settings == RECOMMENDED | recommended.ITS_NET
     chosen = settings.with_folder(Config(), str(vosk), Config())
     assert chosen.model == "dnn"
     assert settings.with_folder(chosen, "", Config()).model == Config().model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
 import kaldi_writer as writer
@@ -12,12 +13,18 @@ import numpy as np
 import pytest
 from kaldi_graphs import put_graph
 
+from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, assign_with_folder
+from pipelines.experiments import explain, perturb, replays
+from pipelines.experiments.rerun import Stretch
 from pipelines.models import kaldi, opening
 from pipelines.models.errors import ModelError
 from pipelines.run import recogniser
+from pipelines.run.playlist import Item
 from pipelines.run.session_run import Outcome
 from pipelines.scoring import build_scorer
+from pipelines.search.viterbi import Viterbi
+from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import NullLane, Recorder
@@ -160,6 +167,40 @@ def test_what_goes_frame_by_frame_is_refused(folder: Path) -> None:
     assert built.block == 18
     with pytest.raises(BadInput, match="An audit goes frame by frame, and this net scores one of 3 frames"):
         built.needs_every_frame("An audit")
+
+
+@pytest.mark.parametrize(("stage", "senones"), [("score.tdnnf2.linear", "all"), ("search.emit", "active")])
+def test_a_stage_is_explained_by_whole_rows(
+    folder: Path, bundled_speech: Path, stage: str, senones: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "ROUNDS", 2)
+    monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
+    monkeypatch.setattr(replays, "ELSEWHERE", 1)
+    monkeypatch.setattr(replays, "last_level_caches", lambda: (8 << 20, 1))
+    monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
+    advanced: list[tuple[int, int]] = []
+    advance = Viterbi.advance
+
+    def noted(search: Viterbi, scores: Array, first: int, lane: Any = None, audio_frames: int | None = None) -> None:
+        advanced.append((len(scores), audio_frames or 3 * len(scores)))
+        advance(search, scores, first, lane or NullLane(), audio_frames)
+
+    monkeypatch.setattr(Viterbi, "advance", noted)
+    path = bundled_speech / FILES[1]
+    stretch = Stretch((Item("short", path, None),), audio.load(path).duration_s, "the short voice")
+    found = explain.explain(config(folder, dnn__senones=senones), stage, stretch, lambda *_: None, lambda: False)
+    names = {way.name for way in found.ways}
+    assert {replays.RUN, replays.HOT, replays.COLD, replays.PLACED} <= names
+    assert {replays.FRAME_LESS} <= names if stage == "search.emit" else {replays.LESS, replays.MORE} <= names
+    assert all(rows == -(-frames // 3) for rows, frames in advanced)
+    assert mode(rows for rows, _ in advanced) == (1 if senones == "active" else 6)
+
+
+def test_changes_that_the_folder_does_not_allow_are_no_perturbations(folder: Path) -> None:
+    chosen = config(folder)
+    for stage, group, why in (("score.output", "scoring", "its own net"), ("search.emit", "search", "its own graph")):
+        made = {change.name: change for change in perturb.changes(chosen, stage, group, "arcs")}
+        assert why in (made["model shrunk"].unavailable or "")
 
 
 def test_other_nets_have_no_context_to_compute_again() -> None:
