@@ -2,6 +2,7 @@
 
 asrscope
     asrscope run.asrs
+    asrscope beams/
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from app.cli._display import require_display, show_window
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="a session file (.asrs)")
+    help = "a session file (.asrs), or the folder of a study that `asrscope sweep` has made"
+    parser.add_argument("session", metavar="SESSION", nargs="?", help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,9 +10,10 @@ Optuna's sampler chooses the settings; if all combinations fit into --trials, ea
 reference drifts is repeated. What may be on the front is compared with the reference in turns, like `asrscope ab`,
 which gives the intervals.
 
---out names a folder, the study: sessions, and Optuna's journal. The same command with the same --out goes on after a
-stop. --server runs the trials on the workers of a running HyperQueue server, which see this folder and this program
-under the same paths; each trial has its worker alone. Needs the extra `sweep`.
+--out names a folder, the study: sessions, a report and Optuna's journal. The same command with the same --out goes on
+after a stop; `asrscope open` shows it in the window. --server runs the trials on the workers of a running HyperQueue
+server, which see this folder and this program under the same paths; each trial has its worker alone. Needs the extra
+`sweep`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING
 from app.cli import _output, _pipeline
 from app.model.report import Tree
 from app.model.report_lines import number
+from app.model.study import study_of, write_csv
 from pipelines import config as settings
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput, Cancelled
@@ -72,6 +74,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="STUDY", help="folder of the study; a study that is there already goes on")
     parser.add_argument("--png", metavar="F", help="draw the trials and the front as a PNG")
+    parser.add_argument("--csv", metavar="F", help="write a row for each trial with its settings and figures")
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
     _output.json_flag(parser)
 
@@ -79,8 +82,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try, confirm and report."""
     sweep = _sweep(arguments)
+    from app.model.recent import REPORT
     from pipelines.experiments.sweep.folder import opened
     from pipelines.experiments.sweep.study import Study, plan_grid
+    from pipelines.experiments.sweep.trial import write_json
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
@@ -92,16 +97,26 @@ def run(arguments: argparse.Namespace) -> int:
         with opened(folder, sweep) as storage:
             study = Study(folder, sweep, storage)
             wanted = plan_grid(study, arguments.trials)
+
+            command = _command(arguments, sweep)
+
+            def report(stage: str, fraction: float | None) -> None:
+                write_json(folder / REPORT, _report(study, command))
+                progress(stage, fraction)
+
             try:
-                study.run(engine, wanted, progress, lambda: bool(stopped))
+                study.run(engine, wanted, report, lambda: bool(stopped))
                 status = 0
             except Cancelled:
                 status = 128 + (stop.number or signal.SIGINT)
-            tree = _report(study)
+            tree = _report(study, command, complete=not status)
+            write_json(folder / REPORT, tree)
     if arguments.png:
         from app.pictures.sweep import sweep_picture
 
-        sweep_picture(tree, arguments.png, theme=arguments.theme)
+        sweep_picture(study_of(tree), arguments.png, theme=arguments.theme)
+    if arguments.csv:
+        write_csv(study_of(tree), arguments.csv)
     _output.print_report(tree, arguments.json, as_text)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
@@ -171,7 +186,16 @@ def _engine(arguments: argparse.Namespace) -> Engine:
     return Home()
 
 
-def _report(study: Study) -> Tree:
+def _command(arguments: argparse.Namespace, sweep: Sweep) -> list[str]:
+    """The arguments that go on with the study on this machine, but for its folder; none if a server has its trials."""
+    words = [*sweep.words, "--repeat", str(sweep.repeat), "--trials", str(arguments.trials)]
+    words += [word for axis in sweep.axes for word in ("--over", axis.text)]
+    words += ["--objectives", ",".join(sweep.objectives)]
+    words += [word for text in arguments.constraint for word in ("--constraint", text)]
+    return [] if arguments.server is not None else words
+
+
+def _report(study: Study, command: Sequence[str], complete: bool = False) -> Tree:
     from pipelines.experiments.sweep.judge import Confirmed, Failed
 
     touching = study.touching()
@@ -197,6 +221,8 @@ def _report(study: Study) -> Tree:
         "trials": [_row(trial) for trial in study.trials()],
         "front": front,
         "importance": study.importance(),
+        "command": list(command),
+        "complete": complete,
     }
 
 

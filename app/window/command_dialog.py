@@ -55,7 +55,7 @@ TALLEST: Final = 6
 
 
 class CommandDialog(QDialog):
-    """Progress, then what `show_result` adds: a subclass overrides it."""
+    """Progress, then what `show_result` adds: a subclass overrides it. Without words nothing runs before `begin`."""
 
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget) -> None:
         super().__init__(parent)
@@ -82,11 +82,18 @@ class CommandDialog(QDialog):
         self.tables: list[TableTwin] = []
         self._shown: list[Wrapped | TableModel] = []
         self._step, self._since = "", time.monotonic()
+        self.command = Command((), self)
+        self.command.let_go()  # nothing runs yet
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self._program_ends)
+        if words:
+            self.begin(words)
+
+    def begin(self, words: Sequence[str]) -> None:
+        """Run a command, as soon as the one before it is gone."""
         self.command = _command_with_a_folder(words, self)
         self.command.said.connect(self._show_progress)
         self.command.ended.connect(self._ended)
-        if (application := QCoreApplication.instance()) is not None:
-            application.aboutToQuit.connect(self._program_ends)
         if (before := Leaving.find(EXPLAINS)) is None:
             self._start()
             return

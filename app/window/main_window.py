@@ -189,6 +189,7 @@ class MainWindow(FirstWindow):
             changed.connect(lambda *_: self._show_latency())
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
+        self.files.study_opened.connect(self.show_study)
         self.files.audio_chosen.connect(self._take_audio)
         self.files.model_chosen.connect(self.model_folder.take)
         self.model_folder.taken.connect(self.show_desk)
@@ -315,6 +316,24 @@ class MainWindow(FirstWindow):
         if not self.when.is_idle():
             return self.tr("A run is under way, which would disturb the measurement.")
         return self.runs.other_run()
+
+    def show_study(self, folder: Path) -> None:
+        """Show the trials of a sweep."""
+        from app.window import study
+
+        if self.pages.currentWidget() is self.skeleton:
+            self.show_welcome()
+        study.show_study(self, folder)
+
+    def sweep(self) -> None:
+        """Ask which settings are to vary, and try them."""
+        from app.window import sweep
+
+        sweep.ask(self)
+
+    def sweep_unavailable_reason(self) -> str | None:
+        """Why no sweep can begin now, or None."""
+        return self.when.has_audio.unavailable_reason() or self.calibrate_unavailable_reason()
 
     def record_sound(self) -> None:
         """Record from a microphone, and decode the recording."""

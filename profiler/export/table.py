@@ -80,9 +80,9 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
         median, p95 = percentiles(spans["duration_ns"][chosen].astype(np.float64))
         counts = " ".join(f"{k}={v:.0f}" for k, v in row.work.items() if k != "frames")
         values = (
-            _text(row.name),
+            text_cell(row.name),
             row.group,
-            _text(row.lane),
+            text_cell(row.lane),
             row.calls,
             round(row.time_ns),
             row.share,
@@ -128,7 +128,7 @@ def _between(session: Session, parts: Breakdown) -> list[list[object]]:
     rows = [row for row in parts.stages if row.share is not None]
     between = round(parts.wall_ns) - sum(round(row.time_ns) for row in rows)
     taken = max(parts.between_ns - parts.overhead()[BETWEEN], 0.0)
-    lane = _text(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
+    lane = text_cell(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
     found = []
     for name, exact, ns in (
         (OVERHEAD, parts.between_ns - taken, between - round(taken)),
@@ -141,6 +141,6 @@ def _between(session: Session, parts: Breakdown) -> list[list[object]]:
     return found
 
 
-def _text(value: str) -> str:
+def text_cell(value: str) -> str:
     """Keep a spreadsheet from taking a name out of a stranger's session for a formula."""
     return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

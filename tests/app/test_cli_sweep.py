@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from command_line import here, refused
 
 from app.cli import sweep as verb
+from app.model.recent import REPORT
 from pipelines.experiments.sweep.study import Study
 from profiler.errors import Cancelled
 
@@ -49,8 +51,13 @@ def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
     assert point["trial"] == trial["id"]
 
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "study").glob("*/*/*.asrs")}
-    again = here(*words, "--json")
+    assert tree["complete"]
+    again = here("sweep", *tree["command"], "--out", tmp_path / "study", "--csv", tmp_path / "t.csv", "--json")
     assert json.loads(again.stdout) == tree
+    assert json.loads((tmp_path / "study" / REPORT).read_bytes()) == tree
+    (row,) = csv.DictReader((tmp_path / "t.csv").read_text().splitlines())
+    assert (float(row["rtf"]), row["session"], row["front"]) == (trial["rtf"], trial["session"], "yes")
+    assert int(row["block"]) == trial["settings"]["block"]
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "study").glob("*/*/*.asrs")} == before
     text = here(*words).stdout
     assert f"block={trial['settings']['block']}" in text
@@ -104,6 +111,7 @@ def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pyte
     done = here("sweep", *OVER, "--out", tmp_path / "study", "--json")
     assert done.returncode == 130
     assert json.loads(done.stdout)["trials"] == []
+    assert not json.loads(done.stdout)["complete"]
     assert "the same command with --out goes on" in done.stderr
 
 

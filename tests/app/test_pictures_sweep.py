@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import made_study
 import pytest
 from PySide6.QtGui import QImage
 
-from app.pictures.sweep import FRONT, TRIED, front_chart, sweep_picture
+from app.model.study import Study, study_of
+from app.pictures.sweep import sweep_picture
+from app.views.study_front import FRONT, TRIED, front_chart
 from pipelines.labs.chart import Line, Note
 
 
-def sweep(*trials: tuple[float, float], ci95: tuple[float, float] | None = None) -> dict:
+def sweep(*trials: tuple[float, float], ci95: tuple[float, float] | None = None) -> Study:
     """A sweep with trials of (time ratio, word error rate), all on the front but those that an earlier one is below."""
-    rows = [
-        {"id": n, "settings": {"search.beam": 8.0 + n}, "rtf_ratio": r, "wer": w, "memory_bytes": 2e8, "host": "here"}
-        for n, (r, w) in enumerate(trials)
-    ]
+    rows = [made_study.trial(n, r, w, settings={"search.beam": 8.0 + n}) for n, (r, w) in enumerate(trials)]
     front = [
-        {"trial": n, "rtf_ratio": None if ci95 is None else ratio, "rtf_ratio_ci95": ci95}
+        made_study.point(n, None if ci95 is None else ratio, ci95)
         for n, (ratio, wer) in enumerate(trials)
         if not any(r <= ratio and w < wer for r, w in trials)
     ]
-    return {"study": "beams", "objectives": ["rtf", "wer"], "trials": rows, "front": front}
+    return study_of(made_study.study(rows, front))
 
 
 def test_the_front_is_drawn_with_intervals_and_the_other_trials_without() -> None:
@@ -47,7 +47,7 @@ def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interva
 
 
 @pytest.mark.parametrize("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
-def test_a_picture_is_written_also_of_few_trials(tree: dict, tmp_path: Path) -> None:
+def test_a_picture_is_written_also_of_few_trials(tree: Study, tmp_path: Path) -> None:
     sweep_picture(tree, tmp_path / "front.png", scale=1.0)
     image = QImage(str(tmp_path / "front.png"))
     assert (image.width(), image.height()) == (960, 600)

@@ -49,10 +49,15 @@ class Panel(StillPlot):
 
     def __init__(self, chart: Chart, looks: Mapping[str, Look], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.chart, self._looks = chart, looks
-        self._x, self._y = reaches(chart)
         self.least_head = 0.0
         """Pixels above the plot, at least: the plots of a row begin at one height."""
+        self.show_chart(chart, looks)
+
+    def show_chart(self, chart: Chart, looks: Mapping[str, Look]) -> None:
+        """Show another chart."""
+        self.chart, self._looks = chart, looks
+        self._x, self._y = reaches(chart)
+        self.rebuild()
 
     def head(self, wide: float) -> float:
         """Pixels above the plot: title, legend, flags of places, the upright axis's title."""
@@ -69,7 +74,7 @@ class Panel(StillPlot):
             face = font(0.95, strong=True)
             title = _elided(QFontMetricsF(face), self.chart.title, wide)
             self.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
-        place = self._placed(max(self.head(wide), self.least_head))
+        place = self.place = self._placed(max(self.head(wide), self.least_head))
         self._bands(place)
         Layers(self, place, self._looks).draw(self.chart)
         self._marks(place)

@@ -85,6 +85,12 @@ def _file(w: MainWindow) -> list[Action]:
         ),
         add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
         add(
+            "file.study",
+            tr("Open study…"),
+            w.files.ask_study,
+            help=tr("The folder that a sweep has made: its trials, and which settings are best"),
+        ),
+        add(
             "file.copy",
             tr("Save a copy of the session…"),
             w.files.save_copy,
@@ -194,6 +200,13 @@ def _run(w: MainWindow) -> list[Action]:
             w.compare_sessions,
             enabled=when.has_finished_session,
             help=tr("Ratio of each stage with its interval; of an A/B session, its two arms"),
+        ),
+        add(
+            "run.sweep",
+            tr("Sweep…"),
+            w.sweep,
+            enabled=Condition(w.sweep_unavailable_reason),
+            help=tr("Tries settings on the audio of the next run, and finds those that no others beat"),
         ),
         add(
             "run.undo",

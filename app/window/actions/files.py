@@ -16,11 +16,13 @@ from app.model import audio_choice
 from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
-from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
+from app.model.recent import EXPORT_FOLDER, REPORT, SESSION_SUFFIX, Memory
 from app.style.plain_text import TextQuestion, add_entry, text_question
 from app.window.actions.model import holds_model
 from app.window.notices import Notices
 from pipelines.audio import suffixes
+from profiler.errors import BadInput
+from profiler.files.inputs import regular
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
 from profiler.plain import printable
@@ -28,6 +30,8 @@ from profiler.plain import printable
 if TYPE_CHECKING:
     from app.model.processes.command import Command
 
+
+STUDY = "study"  # Key of the study that was opened last
 
 NAME_WIDTH = 440  # Pixels of the question for a name
 
@@ -38,6 +42,7 @@ class Files(QObject):
     """Dialogs and their effects. Every failure is one sentence in a notice."""
 
     opened = Signal(object)
+    study_opened = Signal(object)
     audio_chosen = Signal(object)
     model_chosen = Signal(object)
     deleted = Signal()
@@ -52,7 +57,9 @@ class Files(QObject):
     # -- in --------------------------------------------------------------------------------
 
     def open_session(self, path: str | Path) -> bool:
-        """Show a session; return whether that worked."""
+        """Show a session, or the study in a folder; return whether that worked."""
+        if Path(path).is_dir():
+            return self.open_study(Path(path))
         try:
             self._playhead.open(path)
         except (OSError, ValueError) as error:
@@ -62,6 +69,30 @@ class Files(QObject):
             self._memory.add_session(self._playhead.path)
         self.opened.emit(self._playhead.path)
         return True
+
+    def open_study(self, folder: Path) -> bool:
+        """Show the study of a sweep; return whether there is one."""
+        from app.model.study import read  # not before it is asked for
+
+        try:
+            read(folder)
+        except BadInput as error:
+            self._notices.error(str(error))
+            return False
+        self.study_opened.emit(folder.absolute())
+        return True
+
+    def ask_study(self) -> None:
+        """Ask for the folder of a study."""
+        last = Path(self._memory.text(STUDY))
+        try:
+            start = last.parent if last.is_dir() else sessions_dir()
+        except OSError:
+            start = Path.home()
+        title = self.tr("Choose the folder of a study, which a sweep has made")
+        folder = QFileDialog.getExistingDirectory(self._window, title, str(start))
+        if folder:
+            self.open_study(Path(folder))
 
     def offer(self, button: QWidget, more: Sequence[QAction]) -> None:
         """Ask below a button what is to be decoded: files, a folder or the bundled voices."""
@@ -124,11 +155,14 @@ class Files(QObject):
         return True
 
     def drop(self, paths: list[Path]) -> None:
-        """Handle what was dropped on the window: a session is shown, audio or a model is used by the next run."""
+        """Handle what was dropped on the window: a session or study is shown, audio or a model is for the next run."""
         if not paths:
             return
         if len(paths) == 1 and holds_model(paths[0]):
             self.model_chosen.emit(paths[0])
+            return
+        if len(paths) == 1 and is_study(paths[0]):
+            self.open_study(paths[0])
             return
         sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
         if sessions:
@@ -270,6 +304,11 @@ class Files(QObject):
         for export in self._writing:
             export.finish(PATIENCE_MS)
         self._writing.clear()
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder has the report of a sweep."""
+    return regular(folder / REPORT)
 
 
 def _file_name(name: str) -> str:

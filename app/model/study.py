@@ -1,0 +1,212 @@
+"""The study of a sweep as `asrscope sweep` leaves it in its folder: trials, front, importance of each setting. No Qt.
+
+It is read without Optuna: the sweep writes its report (the object of `--json`) whenever a trial has ended.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from app.model.recent import REPORT
+from pipelines.config import Value, value_text
+from profiler.errors import BadInput
+from profiler.export.table import text_cell
+from profiler.files.inputs import MIB, read_bytes
+from profiler.files.outputs import writing
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from app.model.report import Tree
+
+LARGEST: Final = 16 * MIB
+"""Bytes of a report: 10 000 trials have 6 MB."""
+
+MOST: Final = 1e15
+"""No figure of a run is higher, and no number of a setting is further from 0."""
+
+Figure = Annotated[float, msgspec.Meta(ge=0.0, le=MOST)]
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A trial that has ended. `why`: why it failed or was rejected, or which constraint it violates."""
+
+    id: int
+    state: str
+    settings: dict[str, Value]
+    rtf: Figure | None
+    rtf_ratio: Figure | None
+    wer: Figure | None
+    memory_bytes: Figure | None
+    latency_s: Figure | None
+    session: str | None
+    host: str | None
+    why: str | None
+
+    @property
+    def text(self) -> str:
+        """Its settings, as `--set` takes them."""
+        return " ".join(f"{key}={value_text(value)}" for key, value in self.settings.items())
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A trial on the front: its ratio to the reference by interleaved repeats, where these succeeded."""
+
+    trial: int
+    rtf_ratio: Figure | None
+    rtf_ratio_ci95: tuple[Figure, Figure] | None
+    touches: list[int]
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How an objective is shown: `title`, the field of a trial, and the `factor` to `unit`."""
+
+    title: str
+    field: str
+    factor: float
+    unit: str
+
+
+OBJECTIVES: Final[Mapping[str, Objective]] = {
+    "rtf": Objective("time / reference", "rtf_ratio", 1.0, ""),
+    "wer": Objective("word error rate", "wer", 100.0, "%"),
+    "memory": Objective("peak memory", "memory_bytes", 1e-6, "MB"),
+    "latency": Objective("latency", "latency_s", 1e3, "ms"),
+}
+
+
+OPTIONS: Final = (
+    *("--preset", "--config", "--set", "--audio", "--transcripts", "--repeat"),
+    *("--over", "--trials", "--objectives", "--constraint"),
+)
+"""Of `asrscope sweep`, what a command from the report of a stranger may have: none writes a file or asks a server."""
+
+
+class Study(msgspec.Struct, frozen=True, dict=True):
+    """The report of a sweep. `command`: its arguments but for the folder; `complete`: there is nothing left to do."""
+
+    study: str
+    objectives: list[str]
+    trials: list[Trial]
+    front: list[Point]
+    importance: dict[str, dict[str, Figure]]
+    command: list[str]
+    complete: bool
+
+    def __post_init__(self) -> None:
+        ids = {trial.id for trial in self.trials}
+        numbers = (value for trial in self.trials for value in trial.settings.values() if not isinstance(value, str))
+        for wrong, what in (
+            (len(ids) < len(self.trials), "two trials have one number"),
+            (not {point.trial for point in self.front} <= ids, "a trial of the front is missing"),
+            (not set(self.objectives) <= OBJECTIVES.keys(), "an objective is unknown"),
+            (any(abs(number) > MOST for number in numbers), "the number of a setting is too large"),
+            (
+                any(word.startswith("-") and word not in OPTIONS for word in self.command),
+                "its command has other options",
+            ),
+        ):
+            if wrong:
+                raise ValueError(what)
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Trial]:
+        """The trials by their numbers."""
+        return {trial.id: trial for trial in self.trials}
+
+    @cached_property
+    def points(self) -> Mapping[int, Point]:
+        """The points of the front by the numbers of their trials."""
+        return {point.trial: point for point in self.front}
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The settings that were varied."""
+        return tuple(dict.fromkeys(key for trial in self.trials for key in trial.settings))
+
+    def figure(self, trial: Trial, name: str) -> float | None:
+        """What a trial has of an objective, in its unit; a confirmed ratio in place of the first one."""
+        value: float | None = getattr(trial, OBJECTIVES[name].field)
+        point = self.points.get(trial.id)
+        if name == "rtf" and point is not None and point.rtf_ratio is not None:
+            value = point.rtf_ratio
+        return None if value is None else OBJECTIVES[name].factor * value
+
+    def ends(self, trial: Trial) -> tuple[float, float] | None:
+        """The 95 % interval of a trial's ratio, where it was confirmed."""
+        point = self.points.get(trial.id)
+        return None if point is None else point.rtf_ratio_ci95
+
+    def fastest(self, name: str, limit: float) -> Trial | None:
+        """The trial with the lowest ratio whose figure of objective `name` is at most `limit`, in its unit."""
+        found = []
+        for trial in self.trials:
+            figure, ratio = self.figure(trial, name), self.figure(trial, "rtf")
+            if trial.why is None and figure is not None and ratio is not None and figure <= limit:
+                found.append((ratio, trial.id))
+        return self.by_id[min(found)[1]] if found else None
+
+    def counts(self) -> Mapping[str, int]:
+        """How many trials ended in each state."""
+        return Counter(trial.state for trial in self.trials)
+
+
+def read(folder: Path) -> Study:
+    """The study in `folder`; BadInput, one sentence, where there is none that can be read."""
+    shown = one_line(str(folder))
+    if folder.is_dir() and not os.path.lexists(folder / REPORT):
+        raise BadInput(f"{shown} holds no study of a sweep: there is no {REPORT}.")
+    content = read_bytes(folder / REPORT, "the report of a sweep", LARGEST)
+    try:
+        return msgspec.json.decode(content, type=Study)
+    except msgspec.MsgspecError as problem:
+        raise BadInput(f"{shown}: {REPORT} is damaged: {one_line(str(problem))}.") from None
+
+
+def study_of(tree: Tree) -> Study:
+    """The study of a report (JSON object of `asrscope sweep`)."""
+    return msgspec.convert(tree, Study)
+
+
+def session_of(trial: Trial, folder: Path) -> Path | None:
+    """The session of a trial of the study in `folder`, wherever that was when the trial ran; None without any."""
+    parts = Path(trial.session or "").parts[-3:]
+    return None if len(parts) < 3 or ".." in parts else folder.joinpath(*parts)
+
+
+def write_csv(study: Study, path: str | os.PathLike[str]) -> None:
+    """Write a row for each trial with all its figures (RFC 4180), blank where there is none; OutputError."""
+    figures = [name for name in Trial.__struct_fields__ if name not in ("id", "state", "settings", "why")]
+    confirmed = ("rtf_ratio_confirmed", "rtf_ratio_low", "rtf_ratio_high")
+    with (
+        writing(path, "the table of the sweep") as draft,
+        draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        table = csv.writer(file)
+        header = ("trial", "state", "front", *study.keys, *figures, *confirmed, "why")
+        table.writerow(map(text_cell, header))
+        for trial in study.trials:
+            point = study.points.get(trial.id)
+            chosen = [trial.settings.get(key) for key in study.keys]
+            ends = (None, None) if point is None or point.rtf_ratio_ci95 is None else point.rtf_ratio_ci95
+            row = (
+                trial.id,
+                trial.state,
+                "yes" if point is not None else "no",
+                *(value_text(value) if isinstance(value, bool) else value for value in chosen),
+                *(getattr(trial, name) for name in figures),
+                None if point is None else point.rtf_ratio,
+                *ends,
+                trial.why or (point and point.why),
+            )
+            table.writerow([text_cell(value) if isinstance(value, str) else value for value in row])

@@ -1,0 +1,490 @@
+"""The study of a sweep: its front, its trials as a table, parallel coordinates, and the importance of each setting.
+
+Shows a study that is there, or runs `asrscope sweep` and shows the trials as they end. A stopped sweep can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlocker, Signal, SignalInstance
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+
+from app.charts.scale import percent
+from app.layout import NONE, REST, lay_out
+from app.model.figures import rtf_text
+from app.model.report_lines import number
+from app.model.study import OBJECTIVES, Study, Trial, read, session_of, write_csv
+from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
+from app.views.labs.panel import Panel
+from app.views.labs.series import looks
+from app.views.parallel_coordinates import ParallelCoordinates
+from app.views.study_front import StudyFront, other_objective
+from app.views.table_twin import Table, TableModel, TableTwin
+from app.widgets import ChoiceBox, NumberBox
+from app.window.actions.files import STUDY
+from app.window.command_dialog import SHARE, VERB, CommandDialog, interval_text, open_over
+from pipelines import config as settings
+from pipelines.config import value_text
+from pipelines.labs.chart import Axis, Bars, Chart
+from profiler.errors import BadInput
+from profiler.files.outputs import OutputError
+from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+tr = partial(QCoreApplication.translate, "Study")
+
+SWEEP: Final = (*VERB, "sweep")
+DETAILS: Final = 2
+"""Lines that the figures of the chosen trial take, at least: what is above them does not jump."""
+
+TIME: Final = "rtf"
+"""The objective that has no limit here: the fastest trial is looked for."""
+
+EMPTY: Final = Study("", [], [], [], {}, [], False)
+
+
+class StudyDialog(CommandDialog):
+    """Trials and front of a sweep, and what can be done with a trial.
+
+    Args:
+        folder: of the study.
+        parent: the window.
+        words: the arguments of the sweep that makes the study; without any, one that is there is shown.
+
+    Signals:
+        wanted: open the session of a trial.
+        used: take the settings of a trial for the next run.
+        saved: ask for a file for the table of the trials.
+    """
+
+    wanted = Signal(object)
+    used = Signal(object)
+    saved = Signal()
+
+    def __init__(self, folder: Path, parent: QWidget, words: Sequence[str] = ()) -> None:
+        super().__init__(
+            tr("Sweep {0}").format(folder.name), (), tr("Reading settings and audio of the sweep …"), parent
+        )
+        self.folder, self._words = folder, list(words)
+        self.study = EMPTY
+        self.chosen: int | None = None
+        self._details: Mapping[int, str] = {}
+        self._stopping = False
+        self._limited = False
+        self._build()
+        self.end.setText(tr("Close"))
+        self.bar.hide()
+        if words:
+            self._go_on()
+        else:
+            self._read()
+
+    # -- construction ----------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self.front, self.lines = StudyFront(EMPTY), ParallelCoordinates(EMPTY)
+        for chart in (self.front, self.lines):
+            chart.chosen.connect(lambda name: self.choose(int(name)))
+        self.front.opened.connect(lambda name: self._open(int(name)))
+        self.rows = TableModel(self)
+        self.table = TableTwin(self.rows)
+        describe(self.table, tr("Trials of the sweep"))
+        self.table.selectionModel().currentRowChanged.connect(lambda now, _: self._move_to(now))
+        self.table.activated.connect(lambda index: self._open(self._number(index)))
+        self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._show_chosen())
+        limited = [(tr(about.title), name) for name, about in OBJECTIVES.items() if name != TIME]
+        self.objective = ChoiceBox(tr("Limit on"), limited)
+        self.objective.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.objective.currentIndexChanged.connect(lambda _: self._limit_another())
+        self.limit = NumberBox()
+        self.limit.setRange(0.0, 1e9)
+        describe(self.limit, tr("Limit"))
+        self.limit.valueChanged.connect(lambda _: self._set_limit())
+        self.fastest = Wrapped("")
+        self.importance = Panel(_importance_chart(EMPTY), {})
+        self.why_no_importance = Wrapped(tr("Known from ten trials on."))
+        self.importance_rows = TableModel(self)
+        self.importance_table = TableTwin(self.importance_rows)
+        describe(self.importance_table, tr("Importance of each setting"))
+        self.begin_page(tr("Front"))
+        self.add_widget(self.front, 1)
+        limit = QWidget()
+        parts = (Label(tr("Fastest trial with")), self.objective, Label(tr("at most")), self.limit, REST)
+        lay_out(QHBoxLayout(limit), *parts, margins=NONE)
+        self.add_widget(limit, 0)
+        self.add_widget(self.fastest, 0)
+        self.begin_page(tr("Trials"))
+        self.add_widget(self.table, 1)
+        self.begin_page(tr("Parallel coordinates"))
+        self.add_widget(self.lines, 1)
+        self.begin_page(tr("Importance"))
+        for part, stretch in ((self.why_no_importance, 0), (self.importance, 3), (self.importance_table, 2)):
+            self.add_widget(part, stretch)
+        self._page = None
+        self.details = Wrapped("")
+        self.details.setMinimumHeight(DETAILS * self.details.fontMetrics().lineSpacing())
+        self.add_widget(self.details, 0)
+        self.use, self.open_session = Button(tr("Use these settings")), Button(tr("Open the session"))
+        self.save, self.more = Button(tr("Save as CSV…")), Button(tr("Stop"))
+        for place, button in enumerate((self.use, self.open_session, self.save)):
+            self.buttons.insertWidget(place, button)
+        self.buttons.insertWidget(self.buttons.count() - 1, self.more)
+        self.use.clicked.connect(lambda _=False: self._use())
+        self.open_session.clicked.connect(lambda _=False: self._open(self.chosen))
+        self.save.clicked.connect(lambda _=False: self.saved.emit())
+        self.more.clicked.connect(lambda _=False: self._stop() if self.working else self._go_on())
+        self.copy.hide()
+
+    # -- the sweep -------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        self._stopping = False
+        self.bar.setRange(0, 0)
+        self.bar.show()
+        self.begin((*SWEEP, *(self._words or self.study.command), "--out", str(self.folder), "--json"))
+        self._offer()
+
+    def _stop(self) -> None:
+        """Ask the sweep to end: the trial that runs closes its session first."""
+        self._stopping = True
+        if self.command.process.state() == QProcess.ProcessState.NotRunning:  # it waits for the measurement before
+            self.command.let_go()
+            self._ended(b"", "")
+            return
+        self.more.setEnabled(False)
+        self.state.setText(tr("Stopping; the trial that runs is tried again when the sweep goes on …"))
+        self.command.process.terminate()
+
+    def _show_progress(self, line: str) -> None:
+        found = SHARE.match(line)
+        self.bar.setRange(0, 100 if found else 0)
+        self.bar.setValue(int(found["share"]) if found else 0)
+        if not self._stopping:
+            self.state.setText(found["step"] if found else line)
+        self._read(sentence=False)
+
+    def _ended(self, printed: bytes, why: str) -> None:
+        self.bar.hide()
+        self.more.setEnabled(True)
+        self._read()
+        if self._stopping:
+            self.state.setText(tr("Stopped: {0}").format(self.state.text()))
+        elif why:
+            self.state.setText(why)
+
+    def _read(self, sentence: bool = True) -> None:
+        """Show the study as it is in its folder now; with `sentence`, how many trials there are."""
+        try:
+            study = read(self.folder)
+        except BadInput as problem:
+            if sentence:
+                self.state.setText(str(problem))
+            return
+        finally:
+            self._offer()
+        if study != self.study:
+            self._show_study(study)
+        if sentence:
+            self.state.setText(_summary(study))
+
+    # -- showing it ------------------------------------------------------------------------------
+
+    def _show_study(self, study: Study) -> None:
+        first = not self.study.trials
+        self.study = study
+        self._details = {trial.id: details(study, trial) for trial in study.trials}
+        self.rows.replace(*_table(study))
+        self.table.fit_columns()
+        chart = _importance_chart(study)
+        self.importance.show_chart(chart, looks(chart))
+        self.importance_rows.replace(*_importance_table(study))
+        self.importance_table.fit_columns()
+        for part in (self.importance, self.importance_table):
+            part.setVisible(bool(study.importance))
+        self.why_no_importance.setVisible(not study.importance)
+        describe(self.importance, tr("Importance of each setting"), _importance_sentence(study))
+        if first:
+            names = (other_objective(study), *OBJECTIVES)
+            known = (self.objective.findData(name) for name in names if name and self._figures(name))
+            with QSignalBlocker(self.objective):
+                self.objective.setCurrentIndex(next((at for at in known if at >= 0), 0))
+        if not self._limited:
+            self._begin_limit()
+        self._show_fastest(self.chosen is None)
+        self._show_chosen()
+
+    def choose(self, number: int | None) -> None:
+        """Mark a trial in charts and table, and show its figures."""
+        self.chosen = number
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        for chart in (self.front, self.lines):
+            chart.show_study(self.study, self.chosen, self._details)
+        describe(self.front, tr("Front of the sweep"), _front_sentence(self.study))
+        describe(self.lines, tr("Parallel coordinates"), _lines_sentence(self.study))
+        rows = range(self.rows.rowCount())
+        row = next((at for at in rows if self.rows.row(at)[0] == self.chosen), None)
+        if row is None:
+            self.table.clearSelection()
+        else:
+            self.table.selectRow(row)
+        trial = self._chosen_trial()
+        self.details.setText(tr("No trial is chosen.") if trial is None else self._details[trial.id])
+        self._offer()
+
+    def _chosen_trial(self) -> Trial | None:
+        return None if self.chosen is None else self.study.by_id.get(self.chosen)
+
+    def _number(self, index: QModelIndex) -> int | None:
+        """The trial of a row of the table."""
+        found = self.rows.row(index.row())[0] if index.isValid() else None
+        return found if isinstance(found, int) else None
+
+    def _move_to(self, index: QModelIndex) -> None:
+        found = self._number(index)
+        if found is not None and found != self.chosen:
+            self.choose(found)
+
+    def _offer(self) -> None:
+        """What can be done with the trial that is chosen."""
+        trial, why = self._chosen_trial(), tr("Choose a trial first.")
+        if trial is not None:
+            why = "" if trial.state == "done" else tr("This trial has no result.")
+        if self.working:
+            why = tr("The sweep runs; stop it first.")
+        for button, tip in ((self.use, tr("For the next run, on the audio chosen there")), (self.open_session, "")):
+            button.setEnabled(not why)
+            set_tip(button, why or tip)
+        self.save.setEnabled(bool(self.study.trials))
+        words = self._words or self.study.command
+        self.more.setVisible(self.working or bool(words and not self.study.complete))
+        self.more.setText(tr("Stop") if self.working else tr("Go on"))
+        set_tip(self.more, "" if self.working else " ".join(("asrscope sweep", *words)))
+
+    # -- the fastest within a limit --------------------------------------------------------------
+
+    def _figures(self, name: str) -> list[float]:
+        """What the trials that may be on the front have of an objective."""
+        figures = (self.study.figure(trial, name) for trial in self.study.trials if trial.why is None)
+        return [figure for figure in figures if figure is not None]
+
+    def _limit_another(self) -> None:
+        self._limited = False
+        self._begin_limit()
+        self._show_fastest(True)
+
+    def _set_limit(self) -> None:
+        self._limited = True
+        self._show_fastest(True)
+
+    def _begin_limit(self) -> None:
+        """As long as nobody has set a limit, all trials are within it."""
+        name = str(self.objective.currentData())
+        self.limit.set_unit(f" {OBJECTIVES[name].unit}")
+        with QSignalBlocker(self.limit):
+            self.limit.setValue(_above(max(self._figures(name), default=0.0)))
+
+    def _show_fastest(self, choose: bool) -> None:
+        """Name the fastest trial within the limit, and `choose` it."""
+        name, limit = str(self.objective.currentData()), self.limit.value()
+        study, about = self.study, OBJECTIVES[name]
+        trial = study.fastest(name, limit)
+        wanted = f"{tr(about.title)} ≤ {_figure(limit, name)}"
+        for box in (self.objective, self.limit):
+            box.setEnabled(any(one.rtf_ratio is not None for one in study.trials))
+        if trial is None:
+            self.fastest.setText(tr("No trial has {0}.").format(wanted) if self.limit.isEnabled() else "")
+            return
+        ratio = _figure(study.figure(trial, TIME), TIME)
+        text = tr("Fastest with {0}: trial {1}, {2} of the reference's time.").format(wanted, trial.id, ratio)
+        touching = study.points[trial.id].touches if trial.id in study.points else []
+        if touching:
+            others = tr(" and ").join(map(str, touching))
+            text += " " + tr("Its interval touches that of {0}: their order is undecided.").format(others)
+        self.fastest.setText(text)
+        if choose:
+            self.choose(trial.id)
+
+    # -- what can be done ------------------------------------------------------------------------
+
+    def _open(self, number: int | None) -> None:
+        self._pass_on(self.wanted, number)
+
+    def _use(self) -> None:
+        self._pass_on(self.used, self.chosen)
+
+    def _pass_on(self, signal: SignalInstance, number: int | None) -> None:
+        trial = None if number is None else self.study.by_id.get(number)
+        session = None if trial is None else session_of(trial, self.folder)
+        if trial is None or session is None or self.working:
+            return
+        if not session.is_file():
+            self.state.setText(tr("The session of trial {0} is not there any more: {1}").format(trial.id, session))
+            return
+        signal.emit(session)
+
+    def write_table(self, path: Path) -> None:
+        """Write the trials as CSV, and say so."""
+        try:
+            write_csv(self.study, path)
+        except OutputError as problem:
+            self.state.setText(str(problem))
+            return
+        self.state.setText(tr("Written: {0}").format(path))
+
+
+def _figure(value: float | None, name: str) -> str:
+    """A figure of an objective with its unit."""
+    unit = OBJECTIVES[name].unit
+    digits = {"rtf": 3, "wer": 1}.get(name, 0)
+    return f"{number(value, f'.{digits}f')} {unit}".rstrip()
+
+
+def details(study: Study, trial: Trial) -> str:
+    """The settings and all figures of a trial, or why it has none."""
+    parts = [tr("Trial {0}: {1}").format(trial.id, trial.text)]
+    if (ratio := study.figure(trial, TIME)) is not None:
+        ends = study.ends(trial)
+        interval = "" if ends is None else f" ({interval_text(ends)})"
+        parts.append(tr("{0}{1} of the reference's time").format(_figure(ratio, TIME), interval))
+        parts.append(f"RTF {rtf_text(trial.rtf)}")
+    for name, short in (("wer", "WER "), ("memory", ""), ("latency", tr("latency "))):
+        if (figure := study.figure(trial, name)) is not None:
+            parts.append(f"{short}{_figure(figure, name)}")
+    point = study.points.get(trial.id)
+    if point is not None and point.why:
+        parts.append(tr("not confirmed: {0}").format(point.why))
+    if trial.why:
+        parts.append(trial.why if trial.state == "done" else f"{tr(trial.state)}: {trial.why}")
+    return " · ".join(parts)
+
+
+def _summary(study: Study) -> str:
+    """How many trials ended and how, and how many are on the front."""
+    if not study.trials:
+        return tr("No trial has ended yet.")
+    trials = counted(len(study.trials), tr("trial"), tr("trials"))
+    states = ", ".join(f"{number} {tr(state)}" for state, number in study.counts().items())
+    on_front = tr("{0} on the front").format(len(study.front)) if study.front else tr("none on the front")
+    return f"{trials}: {states} · {on_front}"
+
+
+def _front_sentence(study: Study) -> str:
+    points = [details(study, study.by_id[point.trial]) for point in study.front]
+    return " ".join([f"{_summary(study)}.", *(f"{point.rstrip('.')}." for point in points)])
+
+
+def _lines_sentence(study: Study) -> str:
+    return tr("A line for each of {0} over {1}.").format(
+        counted(len(study.trials), tr("trial"), tr("trials")), ", ".join(study.keys) or tr("no setting")
+    )
+
+
+def _table(study: Study) -> Table:
+    """A row for each trial."""
+    others = [name for name in OBJECTIVES if name != TIME]
+    headers = [tr("trial"), tr("front"), *study.keys, tr("time / reference"), tr("95 % interval")]
+    headers += [f"{tr(OBJECTIVES[name].title)} ({OBJECTIVES[name].unit})" for name in others]
+    rows: list[list[object]] = []
+    for trial in study.trials:
+        chosen = (trial.settings.get(key) for key in study.keys)
+        figures = [(study.figure(trial, name), ".1f" if name == "wer" else ".0f") for name in others]
+        rows.append(
+            [
+                trial.id,
+                "✓" if trial.id in study.points else "",
+                *(value_text(value) if isinstance(value, bool) else value for value in chosen),
+                number(study.figure(trial, TIME), ".3f"),
+                interval_text(study.ends(trial)),
+                *(number(*figure) for figure in figures),
+                rtf_text(trial.rtf),
+                tr(trial.state),
+                trial.why or "",
+            ]
+        )
+    return [*headers, "RTF", tr("state"), tr("remark")], rows
+
+
+def _importance_chart(study: Study) -> Chart:
+    """Bars for each objective over the settings, in per cent."""
+    keys = study.keys
+    bars = tuple(
+        Bars(tr(OBJECTIVES[name].title), tuple(100.0 * shares.get(key, 0.0) for key in keys))
+        for name, shares in study.importance.items()
+        if name in OBJECTIVES
+    )
+    return Chart(Axis("", categories=keys), Axis(tr("importance"), "%", low=0.0), bars)
+
+
+def _importance_table(study: Study) -> Table:
+    headers = [tr("setting"), *(tr(OBJECTIVES[name].title) for name in study.importance if name in OBJECTIVES)]
+    shares = [share for name, share in study.importance.items() if name in OBJECTIVES]
+    return headers, [[key, *(percent(share.get(key, 0.0)) for share in shares)] for key in study.keys]
+
+
+def _importance_sentence(study: Study) -> str:
+    """The setting that matters most for each objective."""
+    parts = [
+        tr("{0}: {1} matters most").format(tr(OBJECTIVES[name].title), max(shares, key=lambda key: shares[key]))
+        for name, shares in study.importance.items()
+        if shares and name in OBJECTIVES
+    ]
+    return f"{'; '.join(parts)}." if parts else tr("Known from ten trials on.")
+
+
+def _above(figure: float) -> float:
+    """A round number that is not below a figure."""
+    return float(f"{figure * 1.005:.3g}")
+
+
+def show_study(window: MainWindow, folder: Path, words: Sequence[str] = ()) -> StudyDialog:
+    """Show the study in `folder`, or run the sweep of `words` there."""
+    window.memory.remember(STUDY, str(folder))
+    dialog = StudyDialog(folder, window, words)
+
+    def save() -> None:
+        target = window.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
+        if target is not None:
+            dialog.write_table(target)
+
+    def show(session: Path) -> None:
+        dialog.close()
+        window.open_session(session)
+
+    dialog.wanted.connect(show)
+    dialog.used.connect(partial(_use, window, dialog))
+    dialog.saved.connect(save)
+    open_over(window, dialog)
+    return dialog
+
+
+def _use(window: MainWindow, dialog: StudyDialog, session: Path) -> None:
+    """Take the settings of a trial, as its session has them, for the next run."""
+    from profiler.session.reader import Session
+
+    try:
+        with Session.open(session) as found:
+            config, preset = found.configs[-1].tree, str(found.meta.get("preset", ""))
+        settings.from_dict(config)
+    except (OSError, ValueError, IndexError) as problem:
+        dialog.state.setText(str(problem))
+        return
+    if (why := window.when.may_run.unavailable_reason()) is not None:
+        dialog.state.setText(why)
+        return
+    window.pipeline.adopt(config, preset, session)
+    window.pipeline.edit()
+    text = dialog.details.text().partition(" · ")[0]
+    dialog.close()
+    window.show_desk()
+    banner = window.notices.info(tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:]))
+    if window.when.can_start():
+        banner.add_button(tr("Run"), window.runs.start)
+    window.runs.begun.connect(banner.dismiss)

@@ -1,0 +1,260 @@
+"""The study of a sweep in the window: opened, looked at, a trial chosen, and what is done with it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_study import SWEEP, four_trials, point, study, trial, write_study
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.charts.still import StillPlot
+from app.model.study import study_of
+from app.views.parallel_coordinates import columns
+from app.window import study as study_window
+from app.window.main_window import MainWindow
+from app.window.study import StudyDialog
+from tests.waiting import SOON_MS
+
+Window = Callable[..., MainWindow]
+LEFT = Qt.MouseButton.LeftButton
+
+
+def dialog_of(window: MainWindow) -> StudyDialog:
+    (found,) = window.findChildren(StudyDialog)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, finished: Path) -> Path:
+    """A study of four trials; trial 1 has its session."""
+    made = write_study(tmp_path / "beams", four_trials())
+    (made / "trials" / "1-1").mkdir(parents=True)
+    shutil.copy(finished, made / "trials" / "1-1" / "trial.asrs")
+    return made
+
+
+@pytest.fixture
+def opened(window: Window, folder: Path) -> StudyDialog:
+    w = window()
+    assert w.open_session(folder)
+    return dialog_of(w)
+
+
+def place(plot: StillPlot, number: int) -> QPoint:
+    """Where the mouse hits a trial."""
+    plot.settle()
+    return next(spot.place.center().toPoint() for spot in plot._spots if spot.name == str(number))
+
+
+def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(
+    window: Window, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    w = window()
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(folder))
+    w.actions_["file.study"].trigger()
+    assert dialog_of(w).state.text() == "4 trials: 3 done, 1 failed · 2 on the front"
+    dialog_of(w).close()
+    w.files.drop([folder])
+    assert len([one for one in w.findChildren(StudyDialog) if one.isVisible()]) == 1
+    (tmp_path / "nothing").mkdir()
+    assert not w.open_session(tmp_path / "nothing")
+    assert "holds no study of a sweep" in w.notices.banners[-1].text
+
+
+def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyDialog) -> None:
+    assert opened.chosen == 0  # the fastest
+    qtbot.mouseClick(opened.front.viewport(), LEFT, pos=place(opened.front, 3))
+    assert opened.chosen == 3
+    assert opened.details.text().startswith("Trial 3: search.beam=10 · 0.900 of the reference's time · RTF 0.090")
+    assert [index.row() for index in opened.table.selectionModel().selectedRows()] == [3]
+    opened.pages.setCurrentIndex(1)
+    opened.table.sortByColumn(3, Qt.SortOrder.DescendingOrder)  # time / reference
+    assert [opened.rows.row(at)[0] for at in range(4)] == [3, 1, 0, 2]
+    assert [index.row() for index in opened.table.selectionModel().selectedRows()] == [0]
+    opened.table.setFocus()
+    qtbot.keyClick(opened.table, Qt.Key.Key_Down)
+    assert opened.chosen == 1
+    assert "0.750 (0.700 – 0.820) of the reference's time · RTF 0.080 · WER 10.0 % · 201 MB" in opened.details.text()
+    opened.pages.setCurrentIndex(2)
+    qtbot.mouseClick(opened.lines.viewport(), LEFT, pos=place(opened.lines, 0))
+    assert opened.chosen == 0
+    assert "not confirmed: The repeats were too few for an interval." in opened.details.text()
+
+
+def test_points_lie_at_their_errors_and_ratios(opened: StudyDialog) -> None:
+    front = opened.front
+    at = {number: place(front, number) for number in (0, 1, 3)}
+    assert at[1].x() < at[3].x() < at[0].x()  # WER 10, 20, 40 %
+    assert (at[0].x() - at[1].x()) / (at[3].x() - at[1].x()) == pytest.approx(3, abs=0.05)
+    assert at[3].y() < at[1].y() < at[0].y()  # 0.9, 0.75 (confirmed), 0.5
+    assert (at[0].y() - at[3].y()) / (at[0].y() - at[1].y()) == pytest.approx(0.4 / 0.25, abs=0.05)
+    assert "Trial 1: search.beam=8 · 0.750 (0.700 – 0.820)" in front.accessibleDescription()
+
+
+def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, opened: StudyDialog) -> None:
+    line = opened.limit.findChild(QLineEdit)
+    line.selectAll()
+    qtbot.keyClicks(line, "15")
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    assert opened.fastest.text() == "Fastest with word error rate ≤ 15.0 %: trial 1, 0.750 of the reference's time."
+    assert opened.chosen == 1
+    opened.limit.setValue(5)
+    assert opened.fastest.text() == "No trial has word error rate ≤ 5.0 %."
+    opened.objective.setCurrentIndex(opened.objective.findData("memory"))
+    assert opened.limit.value() == pytest.approx(204)  # all of them
+    opened.limit.setValue(200.5)
+    assert opened.fastest.text().endswith("trial 0, 0.500 of the reference's time.")
+
+
+def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window: Window, tmp_path: Path) -> None:
+    points = [point(0, 0.5, (0.4, 0.7), touches=[1]), point(1, 0.6, (0.5, 0.8), touches=[0])]
+    w = window()
+    w.open_session(write_study(tmp_path / "s", study([trial(0, 0.5, 0.4), trial(1, 0.6, 0.1)], points)))
+    assert dialog_of(w).fastest.text().endswith("Its interval touches that of 1: their order is undecided.")
+
+
+def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, folder: Path) -> None:
+    window = opened.parent()
+    opened.choose(3)
+    qtbot.mouseClick(opened.open_session, LEFT)
+    assert opened.state.text().startswith("The session of trial 3 is not there any more")
+    qtbot.mouseDClick(opened.front.viewport(), LEFT, pos=place(opened.front, 1))
+    assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
+    assert not opened.isVisible()
+
+
+def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened: StudyDialog) -> None:
+    window = opened.parent()
+    before = window.pipeline.next
+    assert window.pipeline.set("block", 7)
+    opened.choose(2)
+    assert not opened.use.isEnabled()  # it failed
+    opened.choose(1)
+    qtbot.mouseClick(opened.use, LEFT)
+    assert window.pipeline.next == before  # the recording has the settings of the preset
+    assert window.notices.banners[-1].text == "The next run uses the settings of trial 1: search.beam=8."
+    assert window.pages.currentWidget() is window.desk
+
+
+def test_the_trials_are_saved_as_csv(
+    qtbot: QtBot, opened: StudyDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "t.csv"), "Tables (*.csv)"))
+    qtbot.mouseClick(opened.save, LEFT)
+    assert (tmp_path / "t.csv").read_text().startswith("trial,state,front,search.beam,rtf,")
+    assert opened.state.text() == f"Written: {tmp_path / 't.csv'}"
+
+
+def test_importance_of_each_setting(window: Window, tmp_path: Path) -> None:
+    w = window()
+    shares = {"rtf": {"search.beam": 1.0}, "wer": {"search.beam": 0.25}, "unknown": {"search.beam": 1.0}}
+    w.open_session(write_study(tmp_path / "s", four_trials(importance=shares)))
+    made = dialog_of(w)
+    made.pages.setCurrentIndex(3)
+    assert not made.why_no_importance.isVisible()
+    assert made.importance.isVisible()
+    (time, errors) = made.importance.chart.layers
+    assert (time.values, errors.values) == ((100.0,), (25.0,))
+    assert made.importance_rows.row(0) == ["search.beam", "100 %", "25 %"]
+    assert made.importance.accessibleDescription() == (
+        "time / reference: search.beam matters most; word error rate: search.beam matters most."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tree", "says"),
+    [
+        (study([], []), "No trial has ended yet."),
+        (study([trial(0, 0.5, 0.4)], [point(0)]), "1 trial: 1 done · 1 on the front"),
+        (study([trial(0, None, None), trial(1, None, None)], []), "2 trials: 2 failed · none on the front"),
+        (study([trial(0, 0.5, None, latency_s=None)], [point(0)], objectives=["rtf"]), "1 trial: 1 done"),
+    ],
+)
+def test_studies_of_few_trials(qtbot: QtBot, window: Window, tmp_path: Path, tree: dict, says: str) -> None:
+    w = window()
+    w.open_session(write_study(tmp_path / "s", tree))
+    made = dialog_of(w)
+    assert made.state.text().startswith(says)
+    for page in range(4):
+        made.pages.setCurrentIndex(page)
+        made.grab()
+    assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
+
+
+def test_parallel_coordinates_place_numbers_by_size_and_names_apart() -> None:
+    rows = [trial(0, 0.5, 0.4), trial(1, 1.0, 0.1), trial(2, 0.75, 0.2)]
+    for row, beam, name in zip(rows, (7.0, 13.0, 9.0), ("a", "b", "a"), strict=True):
+        row["settings"] = {"search.beam": beam, "gmm.component": name}
+    beam, name, ratio, errors = columns(study_of(study(rows, [])))
+    assert beam.places == pytest.approx({0: 0.0, 1: 1.0, 2: 1 / 3})
+    assert [text for _, text in beam.labels] == ["7", "9", "13"]
+    assert name.places == {0: 0.25, 1: 0.75, 2: 0.25}
+    assert ratio.places == pytest.approx({0: 0.0, 1: 1.0, 2: 0.5})
+    assert errors.title == "word error rate (%)"
+    assert errors.places == pytest.approx({0: 1.0, 1: 0.0, 2: 1 / 3})
+
+
+def test_a_sweep_grows_is_stopped_and_goes_on(
+    qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = (sys.executable, "-c", SWEEP, str(Path(__file__).parent))
+    monkeypatch.setattr(study_window, "SWEEP", script)
+    folder = tmp_path / "beams"
+    made = study_window.show_study(window(), folder, ("--over", "search.beam=7..8"))
+    qtbot.waitUntil(lambda: bool(made.study.trials), timeout=SOON_MS)
+    assert made.state.text() == "1 of 2 trials done, about 3 min left"
+    assert made.bar.value() == 50
+    assert not made.use.isEnabled()  # it would be closed, and the sweep with it
+    qtbot.mouseClick(made.more, LEFT)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    assert made.state.text() == "Stopped: 1 trial: 1 done · 1 on the front"
+    qtbot.mouseClick(made.more, LEFT)
+    qtbot.waitUntil(lambda: made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    assert made.state.text() == "2 trials: 2 done · 2 on the front"
+    assert not made.more.isVisible()
+    words = f"--over search.beam=7..8 --out {folder} --json"
+    assert [(tmp_path / f"begun{n}").read_text() for n in (0, 1)] == [words, words]
+
+
+def test_a_study_that_is_not_complete_goes_on_by_its_own_command(
+    qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
+    folder = write_study(tmp_path / "beams", study([trial(0, 0.5, 0.4)], [point(0)], complete=False))
+    (tmp_path / "begun0").touch()
+    w = window()
+    w.open_session(folder)
+    made = dialog_of(w)
+    assert made.more.text() == "Go on"
+    assert made.more.toolTip() == "asrscope sweep --preset gmm-quick --over search.beam=7..10"
+    qtbot.mouseClick(made.more, LEFT)
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    assert (tmp_path / "begun1").read_text() == f"--preset gmm-quick --over search.beam=7..10 --out {folder} --json"
+    assert made.state.text() == "2 trials: 2 done · 2 on the front"
+    assert not made.more.isVisible()
+
+
+def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch) -> None:
+    script = (sys.executable, "-c", "import sys; sys.exit('asrscope: There is no such preset.')")
+    monkeypatch.setattr(study_window, "SWEEP", script)
+    made = study_window.show_study(window(), tmp_path / "beams", ("--preset", "nothing"))
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    assert made.state.text() == "There is no such preset."
+    assert made.more.text() == "Go on"
+
+
+def test_the_menu_of_a_chart_copies_its_picture(opened: StudyDialog) -> None:
+    from app.views.chart_menu import chart_menu
+
+    menu = chart_menu(opened.front)
+    menu.actions()[0].trigger()
+    assert QGuiApplication.clipboard().pixmap().width() == opened.front.width()
+    menu.close()

@@ -1,0 +1,155 @@
+"""A sweep from the window: what is entered, the command that it becomes, and that it is started."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made_study import SWEEP
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.cli import sweep as verb
+from app.model import audio_choice
+from app.model.processes.leaving import EXPLAINS, Leaving
+from app.window import study as study_window
+from app.window import sweep
+from app.window.main_window import MainWindow
+from app.window.sweep import SweepDialog
+from pipelines import config as settings
+from pipelines.experiments.sweep.space import Choice, Range
+from tests.waiting import SOON_MS
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def made(window: Callable[..., MainWindow]) -> SweepDialog:
+    w = window()
+    w.pipeline.choose("gmm-quick")
+    assert w.pipeline.set("block", 8)
+    w.actions_["run.sweep"].trigger()
+    (found,) = w.findChildren(SweepDialog)
+    return found
+
+
+def enter(dialog: SweepDialog, *texts: str) -> None:
+    """Choose a setting and enter its values in each row."""
+    for row, text in zip(dialog.rows, texts, strict=False):
+        key, _, values = text.partition("=")
+        row.choose(key)
+        row.values.setText(values)
+
+
+def test_what_is_entered_becomes_the_sweep_of_the_form(made: SweepDialog) -> None:
+    enter(made, "search.beam=7..13", "frames.skip=1,2", "gmm.component=full,int8")
+    made.trials.setValue(30)
+    made.objectives["memory"].setChecked(True)
+    parser = argparse.ArgumentParser()
+    verb.arguments(parser)
+    arguments = parser.parse_args(made.words())
+    found = verb._sweep(arguments)
+    wanted = settings.assign(made.parent().pipeline.next, {"pace": 0.0, "loop": False})
+    assert found.reference == wanted
+    assert found.reference.block == 8
+    assert found.axes == (
+        Range("search.beam", 7.0, 13.0, whole=False),
+        Choice("frames.skip", (1, 2)),
+        Choice("gmm.component", ("full", "int8")),
+    )
+    assert found.objectives == ("rtf", "wer", "memory")
+    bundled = audio_choice.bundled()
+    assert bundled is not None
+    assert {str(item.path) for item in found.items} == set(bundled.paths)
+    assert arguments.trials == 30
+
+
+def test_audio_of_the_next_run_is_named(
+    window: Callable[..., MainWindow], bundled_speech: Path, tmp_path: Path
+) -> None:
+    w = window()
+    w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
+    words = sweep.ask(w).words()
+    assert words[words.index("--audio") + 1] == str(bundled_speech / "08-kal16-short.flac")
+    assert words[words.index("--transcripts") + 1] == str(bundled_speech / "transcripts.tsv")
+    (tmp_path / "u.wav").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
+    w.files.take_audio([tmp_path / "u.wav"])
+    without = sweep.ask(w)
+    assert not without.objectives["wer"].isEnabled()
+    words = without.words()
+    assert words[words.index("--objectives") + 1] == "rtf"
+    assert "--transcripts" not in words
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ((), "Enter values: 7,9,12 or, for a range of numbers, 7..13."),
+        (("search.beam=7,9,12", "frames.skip=1,2"), "6 combinations; each is tried once."),
+        (("search.beam=7..13",), "24 trials, chosen by Optuna's sampler."),
+        (("block=1..64",), "24 trials, chosen by Optuna's sampler."),
+        (("search.beam=9..8",), "search.beam=9..8 is an empty range; the lower end comes first."),
+        (("search.beam=7,nine",), "search.beam must be a number from 1 to 40, not 'nine'."),
+        (("block=8,16", "block=4,8"), "A setting has two rows; enter all its values in one."),
+    ],
+)
+def test_how_many_trials_there_will_be_or_what_is_wrong(made: SweepDialog, texts: tuple[str, ...], says: str) -> None:
+    enter(made, *texts)
+    assert made.remark.text() == says
+    assert made.start.isEnabled() == ("trial" in says or "combination" in says)
+
+
+def test_nothing_to_minimise_is_no_sweep(made: SweepDialog) -> None:
+    enter(made, "block=8,16")
+    for box in made.objectives.values():
+        box.setChecked(False)
+    assert made.remark.text() == "Choose at least one objective."
+    assert not made.start.isEnabled()
+
+
+def test_values_that_can_be_listed_are_offered(made: SweepDialog) -> None:
+    row = made.rows[0]
+    row.choose("gmm.selection.enabled")
+    assert row.values.text() == "false,true"
+    row.choose("gmm.component")
+    assert set(row.values.text().split(",")) <= {"full", "partial-distance", "int8", "max"}
+    assert "full" in row.values.text()
+    row.choose("block")
+    assert row.values.text() == ""
+    assert row.values.placeholderText() == "now 8, from 1 to 256, as 7,9,12 or 7..13"
+    assert row.key.findData("pace") == row.key.findData("audio.raw") == -1
+
+
+def test_one_more_setting_has_room(qtbot: QtBot, made: SweepDialog) -> None:
+    height = made.height()
+    qtbot.mouseClick(made.add, LEFT)
+    QApplication.processEvents()
+    assert len(made.rows) == 4
+    assert made.height() > height
+    assert all(row.values.height() >= row.values.minimumSizeHint().height() for row in made.rows)
+
+
+def test_a_sweep_is_started_and_its_trials_are_shown(
+    qtbot: QtBot, made: SweepDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = made.parent()
+    monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
+    enter(made, "search.beam=7,8")
+    words = made.words()
+    qtbot.mouseClick(made.start, LEFT)
+    (shown,) = window.findChildren(study_window.StudyDialog)
+    assert shown.folder.parent == tmp_path / "sessions"
+    qtbot.waitUntil(lambda: bool(shown.study.trials), timeout=SOON_MS)
+    begun = (shown.folder.parent / "begun0").read_text()
+    assert begun == " ".join([*words, "--out", str(shown.folder), "--json"])
+    shown.close()
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
+
+
+def test_no_sweep_begins_during_a_run(live: MainWindow) -> None:
+    assert not live.actions_["run.sweep"].isEnabled()
+    assert "A run is under way" in live.actions_["run.sweep"].toolTip()
