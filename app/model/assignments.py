@@ -25,7 +25,7 @@ def differing(config: Config, preset: str) -> list[str] | None:
         _assignment(config, option.key)
         for option in settings.options()
         if any(settings.get(config, option.key) != settings.get(base, option.key) for base in bases)
-        and settings.obstacle(config, option.key) is None
+        and settings.unavailable_reason(config, option.key) is None
     ]
 
 

@@ -147,7 +147,7 @@ def of_settings(
     same = tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY)
     if measured is not None and same:
         return measured
-    if settings.obstacle(config, NET_KEY):
+    if settings.unavailable_reason(config, NET_KEY):
         return Latency(config.block, 0, None)  # mixtures look at one frame
     return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
 

@@ -27,7 +27,7 @@ def missing_file(config: Config, key: str | None = None) -> str | None:
             continue
         value, names = str(settings.get(config, option.key)), option.shipped()
         there = value.endswith(option.suffixes) and Path(value).expanduser().is_file()
-        idle = key is None and settings.obstacle(config, option.key) is not None
+        idle = key is None and settings.unavailable_reason(config, option.key) is not None
         if not (value in (*names, option.default) or there or idle):
             known, ends = ", ".join(names) or "none", " or ".join(filter(None, option.suffixes))
             return (
@@ -114,8 +114,8 @@ class Pipeline(QObject):
         if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
             return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
         config = self._effective_config(key)
-        why = settings.obstacle(config, key, choice)
-        if why and config is self.running and not settings.obstacle(self.next, key, choice):
+        why = settings.unavailable_reason(config, key, choice)
+        if why and config is self.running and not settings.unavailable_reason(self.next, key, choice):
             return self.tr("{0} The next run has that, the one under way has not.").format(why)
         if why or choice is None or choice == self.value(key):
             return why
@@ -143,7 +143,7 @@ class Pipeline(QObject):
         """Say in a few words which other settings one waits for; empty if for none."""
         config = self._effective_config(option.key)
         for key in option.hangs_on:
-            if settings.obstacle(config, key):
+            if settings.unavailable_reason(config, key):
                 return self.condition(self._by_key[key])
         parts = []
         for key, wanted in option.when.items():

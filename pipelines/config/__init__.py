@@ -28,7 +28,7 @@ from pipelines.config.options import (
     value_texts,
 )
 from pipelines.config.placement import Placement
-from pipelines.config.recommended import FOLDER, assign_with_folder, obstacle, with_folder
+from pipelines.config.recommended import FOLDER, assign_with_folder, unavailable_reason, with_folder
 from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
 from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment
@@ -61,7 +61,6 @@ __all__ = [
     "get",
     "kept",
     "named_now",
-    "obstacle",
     "of_files",
     "option",
     "options",
@@ -70,6 +69,7 @@ __all__ = [
     "replace",
     "setting",
     "to_dict",
+    "unavailable_reason",
     "value_text",
     "value_texts",
     "with_folder",

@@ -93,8 +93,8 @@ def setting(
     the next block of a running decode. `switched_by` names the boolean setting that must be on for this one to act;
     assigning this one on the command line turns the switch on. `when` says which values other settings must have for
     this one to act. `choices_when` says the same for some of its choices; if it gives several conditions, one is enough
-    (see :func:`obstacle`). `names_in` is the folder of assets whose files a text may name, without the first of
-    `suffixes`; any other text is the path of a file with one of these suffixes (an empty one: whatever its name).
+    (see :func:`unavailable_reason`). `names_in` is the folder of assets whose files a text may name, without the first
+    of `suffixes`; any other text is the path of a file with one of these suffixes (an empty one: whatever its name).
     `like` is an example of a text that is no path. `reasons`: why a choice needs the values of `choices_when`, by the
     setting that has another one. `main`: whether the form shows it without "more". `words` says values
     that a number does not explain. `steps`: values that the arrow keys go through, where a number is not counted up.
@@ -227,7 +227,7 @@ def get(config: msgspec.Struct, key: str) -> Value:
     return value
 
 
-def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
+def unavailable_reason(config: msgspec.Struct, key: str, value: Value | None = None) -> str | None:
     """Why setting `key` (or its choice `value`) cannot act with the other settings; None if it can.
 
     A setting that depends on one that cannot act cannot act either. The result is one sentence for the user.
@@ -235,7 +235,7 @@ def obstacle(config: msgspec.Struct, key: str, value: Value | None = None) -> st
     target = option_of(type(config), key)
     if value is None:
         for other in target.hangs_on:
-            if reason := obstacle(config, other):
+            if reason := unavailable_reason(config, other):
                 return f"{key} acts only with {reason.partition(' acts only with ')[2]}"
     conditions = (target.when,) if value is None else target.choices_when.get(str(value), ({},))
     found = [_unmet(config, condition) for condition in conditions]
@@ -287,8 +287,8 @@ def check(config: Tree) -> Tree:
     for target in options_of(type(config)):
         if target.switched_by and not get(config, target.switched_by):
             continue
-        if target.choices_when and obstacle(config, target.key) is None:
-            sentence = obstacle(config, target.key, get(config, target.key))
+        if target.choices_when and unavailable_reason(config, target.key) is None:
+            sentence = unavailable_reason(config, target.key, get(config, target.key))
             if sentence:
                 raise ConfigError(sentence)
     return config

@@ -4,7 +4,7 @@ Vosk's `conf/model.conf` and Kaldi's `decode.conf` are lists of `--name=value`; 
 defaults. An older Vosk folder has none, and gets what Vosk takes for it. A folder with Kaldi's file
 `frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
 insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`, and
-settings of other nets do nothing, nor do those of other graphs where the folder has its own (`obstacle`).
+settings of other nets do nothing, nor do those of other graphs where the folder has its own (`unavailable_reason`).
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ def read(folder: str) -> Recommended:
     return _recommended(options, source or CHAIN, ITS_NET if is_net(folder) else {})
 
 
-def obstacle(config: Config, key: str, value: Value | None = None) -> str | None:
+def unavailable_reason(config: Config, key: str, value: Value | None = None) -> str | None:
     """Why setting `key` (or its choice `value`) cannot act with the others, or with the model folder; else None."""
-    if (why := options.obstacle(config, key, value)) or value is not None or not (folder := config.model_directory):
+    why, folder = options.unavailable_reason(config, key, value), config.model_directory
+    if why or value is not None or not folder:
         return why
     group, _, name = key.rpartition(".")
     if group == "graph" and name in OF_GRAPHS:

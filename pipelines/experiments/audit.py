@@ -176,7 +176,7 @@ def exact_of(config: Config) -> Config:
 
 def approximations(config: Config) -> dict[str, Value]:
     """The settings of `config` that make its scoring inexact: key → value; those that cannot act are left out."""
-    acting = [key for key in EXACT if settings.obstacle(config, key) is None]
+    acting = [key for key in EXACT if settings.unavailable_reason(config, key) is None]
     inexact = {key: value for key in acting if (value := settings.get(config, key)) != EXACT[key]}
     return inexact | ({METHOD: settings.get(config, METHOD)} if "gmm.selection.enabled" in inexact else {})
 

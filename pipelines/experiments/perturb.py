@@ -140,7 +140,7 @@ def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | 
     now = settings.get(config, key)
     if now != usual:
         return None, f"{key} is {now} already"
-    if why := settings.obstacle(config, key) or settings.obstacle(config, key, wanted):
+    if why := settings.unavailable_reason(config, key) or settings.unavailable_reason(config, key, wanted):
         return None, why.rstrip(".")
     try:
         changed = settings.check(settings.replace(config, key, wanted))
@@ -152,7 +152,7 @@ def _other(config: Config, key: str, usual: str, wanted: str) -> tuple[Config | 
 
 
 def _acts(config: Config, key: str) -> bool:
-    return settings.obstacle(config, key) is None
+    return settings.unavailable_reason(config, key) is None
 
 
 def _owns_gaussians(config: Config) -> bool:
@@ -188,7 +188,7 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
         return Change(name, f"components {components} → {components // 2}", changed, per_work)
     if group != "search" or not per_work:
         return Change(name, unavailable="it has no data of a size that could be changed")
-    if why := settings.obstacle(config, VOCABULARY):
+    if why := settings.unavailable_reason(config, VOCABULARY):
         return Change(name, unavailable=why.rstrip("."))
     small = presets.load(SMALL_PRESET).config.graph
     if small.vocabulary >= config.graph.vocabulary:

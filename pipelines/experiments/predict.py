@@ -139,7 +139,9 @@ def _tokens(recording: Recording) -> float:
 
 
 def _on_a_device(config: Config) -> bool:
-    return any(settings.obstacle(config, key) is None and settings.get(config, key) != "cpu" for key in ON_A_DEVICE)
+    return any(
+        settings.unavailable_reason(config, key) is None and settings.get(config, key) != "cpu" for key in ON_A_DEVICE
+    )
 
 
 def _assumed(prediction: Prediction, *sentences: str) -> Prediction:

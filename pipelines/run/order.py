@@ -58,7 +58,7 @@ class PlaylistOrder:
         """Make ready what a live change is going to need, where the settings say so."""
         now = recogniser.config
         chosen = now.gmm.selection
-        if not chosen.prepare or chosen.enabled or settings.obstacle(now, PREPARE):
+        if not chosen.prepare or chosen.enabled or settings.unavailable_reason(now, PREPARE):
             return
         changed = settings.replace(now, SELECTION, True)
         scorer, stopping = recogniser.scorer, lambda: self._control.stopping

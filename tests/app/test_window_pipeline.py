@@ -288,7 +288,7 @@ def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> No
     assert age.isVisible()
     assert not age.editor.isEnabled()
     assert age.reason.text() == "with colour red"
-    assert settings.obstacle(cellar.pipeline.next, "age") in age.toolTip()
+    assert settings.unavailable_reason(cellar.pipeline.next, "age") in age.toolTip()
     cellar.pipeline.set("colour", "red")
     assert age.editor.isEnabled()
     assert not age.reason.isVisible()
@@ -298,7 +298,7 @@ def test_a_choice_that_cannot_be_made_is_grey_with_its_reason(cellar: PipelineFo
     pipeline, glass = cellar.pipeline, cellar.fields["glass"]
     item = glass.editor.model().item(1)
     assert not item.isEnabled()
-    assert item.toolTip() == settings.obstacle(pipeline.next, "glass", "flute")
+    assert item.toolTip() == settings.unavailable_reason(pipeline.next, "glass", "flute")
     reported: list[str] = []
     pipeline.refused.connect(lambda _, text: reported.append(text))
     assert not pipeline.set("glass", "flute")

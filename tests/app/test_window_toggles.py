@@ -50,7 +50,7 @@ def test_the_one_that_acts_is_shown_and_the_others_give_a_reason(pipeline):
     pipeline.set("model", "dnn")
     assert [sharing[0].key for sharing in pipeline.places()] == [LAZY, SKIP]
     why = pipeline.toggle(SELECTION).unavailable_reason
-    assert why == settings.obstacle(pipeline.next, SELECTION)
+    assert why == settings.unavailable_reason(pipeline.next, SELECTION)
     assert "ptm" in why
 
 

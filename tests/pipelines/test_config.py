@@ -104,10 +104,10 @@ def test_a_preset_says_only_what_differs() -> None:
 
 def test_what_cannot_act_with_the_others_says_why() -> None:
     config = Config()
-    reason = settings.obstacle(config, "gmm.ci_cap")
+    reason = settings.unavailable_reason(config, "gmm.ci_cap")
     assert reason is not None
     assert "gmm.senones = ci" in reason
-    assert settings.obstacle(settings.replace(config, "gmm.senones", "ci"), "gmm.ci_cap") is None
+    assert settings.unavailable_reason(settings.replace(config, "gmm.senones", "ci"), "gmm.ci_cap") is None
 
 
 @pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)

@@ -68,9 +68,11 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
     def idle(**changes: settings.Value) -> list[str]:
         chosen = {"model_directory": str(vosk), **{key.replace("__", "."): value for key, value in changes.items()}}
         config = settings.assign_with_folder(Config(), chosen)
-        return [key for key in ("dnn.net", "dnn.shrink", "graph.vocabulary") if settings.obstacle(config, key)]
+        return [
+            key for key in ("dnn.net", "dnn.shrink", "graph.vocabulary") if settings.unavailable_reason(config, key)
+        ]
 
-    mixtures = settings.obstacle(settings.replace(Config(), "model_directory", str(vosk)), "dnn.net")
+    mixtures = settings.unavailable_reason(settings.replace(Config(), "model_directory", str(vosk)), "dnn.net")
     assert "acts only with" in (mixtures or "")
     assert idle(model="dnn") == []
     (vosk / "am/final.mdl").write_bytes(b"\0B<Nnet3>")
@@ -85,7 +87,7 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
     assert idle(graph__grammar="digits") == ["dnn.net", "dnn.shrink", "graph.vocabulary"]  # words of the grammar
     assert idle(graph__dictionary="mine.dict") == ["dnn.net", "dnn.shrink"]
     here = settings.assign_with_folder(Config(), {"model_directory": str(vosk)})
-    assert settings.obstacle(here, "graph.vocabulary") == (
+    assert settings.unavailable_reason(here, "graph.vocabulary") == (
         "graph.vocabulary does nothing here: the model folder has its own graph."
     )
 

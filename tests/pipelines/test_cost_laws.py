@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scoring_reference import likely_features
 
-from pipelines.config import Config, Value, assign, get, obstacle, option
+from pipelines.config import Config, Value, assign, get, option, unavailable_reason
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
@@ -50,7 +50,7 @@ def allowed(changes: Mapping[str, Value]) -> bool:
         config = assign(config, SMALL | dict(changes))
     except ValueError:
         return False
-    return all(obstacle(config, key, get(config, key)) is None for key in changes)
+    return all(unavailable_reason(config, key, get(config, key)) is None for key in changes)
 
 
 def named(changes: Mapping[str, Value]) -> str:

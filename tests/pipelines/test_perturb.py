@@ -322,7 +322,7 @@ def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> Non
     assert (shrunk.text, shrunk.per, shrunk.alone) == ("components 42 → 21", "gaussians", False)
     assert shrunk.config == settings.replace(untied, "gmm.components", 21)
     shorter = made["dtype halved"]
-    why = settings.obstacle(untied, "gmm.component", "int8")
+    why = settings.unavailable_reason(untied, "gmm.component", "int8")
     assert shorter.unavailable == (why.rstrip(".") if why else None)
     assert why or shorter.config == settings.replace(untied, "gmm.component", "int8")
     least = settings.replace(untied, "gmm.components", 8)

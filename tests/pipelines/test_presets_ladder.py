@@ -46,7 +46,7 @@ def test_a_step_can_be_run_and_says_what_it_changes(name: str) -> None:
         changed = differing(preset)
         assert changed
         # A change that does nothing beside the other settings is no step.
-        assert all(settings.obstacle(preset.config, option.key) is None for option in changed)
+        assert all(settings.unavailable_reason(preset.config, option.key) is None for option in changed)
 
 
 def test_each_rung_of_the_ladder_is_one_switch_thrown_while_running() -> None:

@@ -65,4 +65,4 @@ def test_what_a_device_cannot_do_is_refused_in_one_sentence():
         with pytest.raises(settings.ConfigError, match=sentence):
             settings.check(settings.assign(Config(), values))
     on_device = settings.assign(Config(), {"device": "torch-cpu"})
-    assert "device = cuda or xpu" in str(settings.obstacle(on_device, "placement.pinned"))
+    assert "device = cuda or xpu" in str(settings.unavailable_reason(on_device, "placement.pinned"))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.config import Config, Value, assign, obstacle
+from pipelines.config import Config, Value, assign, unavailable_reason
 from pipelines.config.stream import Stream
 from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
@@ -275,13 +275,13 @@ def test_an_endpoint_makes_words_final_and_the_search_begins_anew(
 
 
 def test_the_rules_of_the_endpoint_act_in_a_stream_alone() -> None:
-    reason = obstacle(Config(), "stream.rule2_silence_s")
+    reason = unavailable_reason(Config(), "stream.rule2_silence_s")
     assert reason == "stream.rule2_silence_s acts only with stream.chunk_ms = 1…5000 (chunk)."
-    assert obstacle(assign(Config(), {"stream.chunk_ms": 160}), "stream.rule2_silence_s") is None
+    assert unavailable_reason(assign(Config(), {"stream.chunk_ms": 160}), "stream.rule2_silence_s") is None
     assert "search.lattice" in str(
-        obstacle(assign(Config(), {"stream.chunk_ms": 160, "search.lattice": True}), "stream.endpoint")
+        unavailable_reason(assign(Config(), {"stream.chunk_ms": 160, "search.lattice": True}), "stream.endpoint")
     )
-    assert obstacle(assign(Config(), {"stream.chunk_ms": 160}), "replay") is not None
+    assert unavailable_reason(assign(Config(), {"stream.chunk_ms": 160}), "replay") is not None
 
 
 @dataclass

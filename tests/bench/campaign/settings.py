@@ -49,7 +49,7 @@ def drawn(random: random.Random, preset: str) -> tuple[str, ...]:
         if value is None:
             continue
         change = tree.replace(config, option.key, value)
-        if tree.obstacle(change, option.key):
+        if tree.unavailable_reason(change, option.key):
             continue
         try:
             config = tree.check(change)
