@@ -248,6 +248,11 @@ def number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
+def interval_text(ends: tuple[float, float] | None) -> str:
+    """The ends of an interval of ratios; an en dash where there is none."""
+    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
+
+
 def words_changed(words: int, errors: int, changed: int) -> str:
     """What a change does to the words: word errors without and with it, in `words` words of the transcripts."""
     if not words:

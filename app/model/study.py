@@ -67,6 +67,10 @@ class Point(msgspec.Struct, frozen=True):
     why: str | None
 
 
+TIME: Final = "rtf"
+"""The objective that a ratio to the reference is of."""
+
+
 @dataclass(frozen=True)
 class Objective:
     """How an objective is shown: `title`, the field of a trial, and the `factor` to `unit`."""
@@ -78,7 +82,7 @@ class Objective:
 
 
 OBJECTIVES: Final[Mapping[str, Objective]] = {
-    "rtf": Objective("time / reference", "rtf_ratio", 1.0, ""),
+    TIME: Objective("time / reference", "rtf_ratio", 1.0, ""),
     "wer": Objective("word error rate", "wer", 100.0, "%"),
     "memory": Objective("peak memory", "memory_bytes", 1e-6, "MB"),
     "latency": Objective("latency", "latency_s", 1e3, "ms"),
@@ -138,7 +142,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         """What a trial has of an objective, in its unit; a confirmed ratio in place of the first one."""
         value: float | None = getattr(trial, OBJECTIVES[name].field)
         point = self.points.get(trial.id)
-        if name == "rtf" and point is not None and point.rtf_ratio is not None:
+        if name == TIME and point is not None and point.rtf_ratio is not None:
             value = point.rtf_ratio
         return None if value is None else OBJECTIVES[name].factor * value
 
@@ -151,7 +155,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         """The trial with the lowest ratio whose figure of objective `name` is at most `limit`, in its unit."""
         found = []
         for trial in self.trials:
-            figure, ratio = self.figure(trial, name), self.figure(trial, "rtf")
+            figure, ratio = self.figure(trial, name), self.figure(trial, TIME)
             if trial.why is None and figure is not None and ratio is not None and figure <= limit:
                 found.append((ratio, trial.id))
         return self.by_id[min(found)[1]] if found else None

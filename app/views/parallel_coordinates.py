@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QPen
 
 from app.charts.scale import steps
 from app.charts.still import LINE, StillPlot, small_metrics
-from app.model.study import OBJECTIVES, Study, Trial
+from app.model.study import OBJECTIVES, TIME, Study, Trial
 from app.style.theme import theme
 from app.views.labs.layers import ON_POINT
 from pipelines.config import Value, value_text
@@ -51,7 +51,7 @@ def columns(study: Study, tallest: int = MOST_VALUES) -> list[Column]:
     for key in study.keys:
         chosen = {trial.id: trial.settings[key] for trial in study.trials if key in trial.settings}
         found.append(_column(key.rpartition(".")[2], chosen, tallest))
-    for name in dict.fromkeys((*study.objectives, "rtf", "wer")):
+    for name in dict.fromkeys((*study.objectives, TIME, "wer")):
         figures = {trial.id: study.figure(trial, name) for trial in study.trials}
         known = {number: figure for number, figure in figures.items() if figure is not None}
         about = OBJECTIVES[name]

@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent
 
-from app.model.study import OBJECTIVES, Study, Trial
+from app.model.study import OBJECTIVES, TIME, Study, Trial
 from app.style.theme import theme
 from app.views.labs.layers import ON_POINT
 from app.views.labs.panel import Panel
@@ -33,7 +33,7 @@ RING: Final = 16.0
 
 def other_objective(study: Study) -> str | None:
     """The first objective other than time; None without one."""
-    return next((name for name in study.objectives if name != "rtf"), None)
+    return next((name for name in study.objectives if name != TIME), None)
 
 
 def front_chart(study: Study) -> Chart:
@@ -71,7 +71,7 @@ def places(study: Study) -> tuple[Mapping[int, float], Mapping[int, float]]:
     at, ratios = dict[int, float](), dict[int, float]()
     for trial in study.trials:
         x = float(trial.id) if other is None else study.figure(trial, other)
-        ratio = study.figure(trial, "rtf")
+        ratio = study.figure(trial, TIME)
         if x is not None and ratio is not None:
             at[trial.id], ratios[trial.id] = x, ratio
     return at, ratios

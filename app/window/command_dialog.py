@@ -249,11 +249,6 @@ class Boxed(QFrame):
         self._scrolled.setFocusPolicy(policy)
 
 
-def interval_text(ends: tuple[float, float] | None) -> str:
-    """The ends of an interval of ratios; an en dash where there is none."""
-    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
-
-
 def session_to_measure(window: MainWindow) -> Path | None:
     """The session shown, if something can be measured with it now; else None, and the window says why."""
     why, session = window.explain_unavailable_reason(), window.playhead.session

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.charts.scale import milliseconds
 from app.model.recent import SESSION_SUFFIX
-from app.model.report_lines import number
+from app.model.report_lines import interval_text, number
 from app.model.statistics import QUANTILES, Statistics
 from app.style.plain_text import Button, describe, set_tip
 from app.views.histogram import Histogram
@@ -26,7 +26,7 @@ from app.views.roofline import point_table
 from app.views.roofline_model import Place, Point
 from app.views.roofline_plot import Roofline
 from app.widgets import ChoiceBox
-from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over
+from app.window.command_dialog import VERB, CommandDialog, open_over
 from pipelines.config import Value, value_text
 from profiler.analysis.comparison.compare import UNDECIDED
 from profiler.plain import counted

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
-from app.model.report_lines import number
+from app.model.report_lines import interval_text, number
 from app.style.plain_text import describe
 from app.views.ratios import RatioRow, Ratios
 from app.window.command_dialog import (
     VERB,
     CommandDialog,
-    interval_text,
     open_over,
     session_to_measure,
     stage_to_measure,

@@ -13,26 +13,21 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlocker, Signal, SignalInstance
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
-from app.charts.scale import percent
 from app.layout import NONE, REST, lay_out
-from app.model.figures import rtf_text
-from app.model.report_lines import number
-from app.model.study import OBJECTIVES, Study, Trial, read, session_of, write_csv
+from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, write_csv
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
+from app.views import study_texts as texts
 from app.views.labs.panel import Panel
 from app.views.labs.series import looks
 from app.views.parallel_coordinates import ParallelCoordinates
 from app.views.study_front import StudyFront, other_objective
-from app.views.table_twin import Table, TableModel, TableTwin
+from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
 from app.window.actions.files import STUDY
-from app.window.command_dialog import SHARE, VERB, CommandDialog, interval_text, open_over
+from app.window.command_dialog import SHARE, VERB, CommandDialog, open_over
 from pipelines import config as settings
-from pipelines.config import value_text
-from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
 from profiler.files.outputs import OutputError
-from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -42,9 +37,6 @@ tr = partial(QCoreApplication.translate, "Study")
 SWEEP: Final = (*VERB, "sweep")
 DETAILS: Final = 2
 """Lines that the figures of the chosen trial take, at least: what is above them does not jump."""
-
-TIME: Final = "rtf"
-"""The objective that has no limit here: the fastest trial is looked for."""
 
 EMPTY: Final = Study("", [], [], [], {}, [], False)
 
@@ -107,7 +99,7 @@ class StudyDialog(CommandDialog):
         describe(self.limit, tr("Limit"))
         self.limit.valueChanged.connect(lambda _: self._set_limit())
         self.fastest = Wrapped("")
-        self.importance = Panel(_importance_chart(EMPTY), {})
+        self.importance = Panel(texts.importance_chart(EMPTY), {})
         self.why_no_importance = Wrapped(tr("Known from ten trials on."))
         self.importance_rows = TableModel(self)
         self.importance_table = TableTwin(self.importance_rows)
@@ -140,6 +132,8 @@ class StudyDialog(CommandDialog):
         self.save.clicked.connect(lambda _=False: self.saved.emit())
         self.more.clicked.connect(lambda _=False: self._stop() if self.working else self._go_on())
         self.copy.hide()
+        for button in (self.use, self.open_session, self.save, self.more, self.copy, self.end):
+            button.setAutoDefault(False)  # Enter is of the limit and of the table
 
     # -- the sweep -------------------------------------------------------------------------------
 
@@ -191,24 +185,24 @@ class StudyDialog(CommandDialog):
         if study != self.study:
             self._show_study(study)
         if sentence:
-            self.state.setText(_summary(study))
+            self.state.setText(texts.summary(study))
 
     # -- showing it ------------------------------------------------------------------------------
 
     def _show_study(self, study: Study) -> None:
         first = not self.study.trials
         self.study = study
-        self._details = {trial.id: details(study, trial) for trial in study.trials}
-        self.rows.replace(*_table(study))
+        self._details = {trial.id: texts.details(study, trial) for trial in study.trials}
+        self.rows.replace(*texts.table(study))
         self.table.fit_columns()
-        chart = _importance_chart(study)
+        chart = texts.importance_chart(study)
         self.importance.show_chart(chart, looks(chart))
-        self.importance_rows.replace(*_importance_table(study))
+        self.importance_rows.replace(*texts.importance_table(study))
         self.importance_table.fit_columns()
         for part in (self.importance, self.importance_table):
             part.setVisible(bool(study.importance))
         self.why_no_importance.setVisible(not study.importance)
-        describe(self.importance, tr("Importance of each setting"), _importance_sentence(study))
+        describe(self.importance, tr("Importance of each setting"), texts.importance_sentence(study))
         if first:
             names = (other_objective(study), *OBJECTIVES)
             known = (self.objective.findData(name) for name in names if name and self._figures(name))
@@ -227,8 +221,8 @@ class StudyDialog(CommandDialog):
     def _show_chosen(self) -> None:
         for chart in (self.front, self.lines):
             chart.show_study(self.study, self.chosen, self._details)
-        describe(self.front, tr("Front of the sweep"), _front_sentence(self.study))
-        describe(self.lines, tr("Parallel coordinates"), _lines_sentence(self.study))
+        describe(self.front, tr("Front of the sweep"), texts.front_sentence(self.study))
+        describe(self.lines, tr("Parallel coordinates"), texts.lines_sentence(self.study))
         rows = range(self.rows.rowCount())
         row = next((at for at in rows if self.rows.row(at)[0] == self.chosen), None)
         if row is None:
@@ -296,13 +290,13 @@ class StudyDialog(CommandDialog):
         name, limit = str(self.objective.currentData()), self.limit.value()
         study, about = self.study, OBJECTIVES[name]
         trial = study.fastest(name, limit)
-        wanted = f"{tr(about.title)} ≤ {_figure(limit, name)}"
+        wanted = f"{tr(about.title)} ≤ {texts.figure_text(limit, name)}"
         for box in (self.objective, self.limit):
             box.setEnabled(any(one.rtf_ratio is not None for one in study.trials))
         if trial is None:
             self.fastest.setText(tr("No trial has {0}.").format(wanted) if self.limit.isEnabled() else "")
             return
-        ratio = _figure(study.figure(trial, TIME), TIME)
+        ratio = texts.figure_text(study.figure(trial, TIME), TIME)
         text = tr("Fastest with {0}: trial {1}, {2} of the reference's time.").format(wanted, trial.id, ratio)
         touching = study.points[trial.id].touches if trial.id in study.points else []
         if touching:
@@ -338,105 +332,6 @@ class StudyDialog(CommandDialog):
             self.state.setText(str(problem))
             return
         self.state.setText(tr("Written: {0}").format(path))
-
-
-def _figure(value: float | None, name: str) -> str:
-    """A figure of an objective with its unit."""
-    unit = OBJECTIVES[name].unit
-    digits = {"rtf": 3, "wer": 1}.get(name, 0)
-    return f"{number(value, f'.{digits}f')} {unit}".rstrip()
-
-
-def details(study: Study, trial: Trial) -> str:
-    """The settings and all figures of a trial, or why it has none."""
-    parts = [tr("Trial {0}: {1}").format(trial.id, trial.text)]
-    if (ratio := study.figure(trial, TIME)) is not None:
-        ends = study.ends(trial)
-        interval = "" if ends is None else f" ({interval_text(ends)})"
-        parts.append(tr("{0}{1} of the reference's time").format(_figure(ratio, TIME), interval))
-        parts.append(f"RTF {rtf_text(trial.rtf)}")
-    for name, short in (("wer", "WER "), ("memory", ""), ("latency", tr("latency "))):
-        if (figure := study.figure(trial, name)) is not None:
-            parts.append(f"{short}{_figure(figure, name)}")
-    point = study.points.get(trial.id)
-    if point is not None and point.why:
-        parts.append(tr("not confirmed: {0}").format(point.why))
-    if trial.why:
-        parts.append(trial.why if trial.state == "done" else f"{tr(trial.state)}: {trial.why}")
-    return " · ".join(parts)
-
-
-def _summary(study: Study) -> str:
-    """How many trials ended and how, and how many are on the front."""
-    if not study.trials:
-        return tr("No trial has ended yet.")
-    trials = counted(len(study.trials), tr("trial"), tr("trials"))
-    states = ", ".join(f"{number} {tr(state)}" for state, number in study.counts().items())
-    on_front = tr("{0} on the front").format(len(study.front)) if study.front else tr("none on the front")
-    return f"{trials}: {states} · {on_front}"
-
-
-def _front_sentence(study: Study) -> str:
-    points = [details(study, study.by_id[point.trial]) for point in study.front]
-    return " ".join([f"{_summary(study)}.", *(f"{point.rstrip('.')}." for point in points)])
-
-
-def _lines_sentence(study: Study) -> str:
-    return tr("A line for each of {0} over {1}.").format(
-        counted(len(study.trials), tr("trial"), tr("trials")), ", ".join(study.keys) or tr("no setting")
-    )
-
-
-def _table(study: Study) -> Table:
-    """A row for each trial."""
-    others = [name for name in OBJECTIVES if name != TIME]
-    headers = [tr("trial"), tr("front"), *study.keys, tr("time / reference"), tr("95 % interval")]
-    headers += [f"{tr(OBJECTIVES[name].title)} ({OBJECTIVES[name].unit})" for name in others]
-    rows: list[list[object]] = []
-    for trial in study.trials:
-        chosen = (trial.settings.get(key) for key in study.keys)
-        figures = [(study.figure(trial, name), ".1f" if name == "wer" else ".0f") for name in others]
-        rows.append(
-            [
-                trial.id,
-                "✓" if trial.id in study.points else "",
-                *(value_text(value) if isinstance(value, bool) else value for value in chosen),
-                number(study.figure(trial, TIME), ".3f"),
-                interval_text(study.ends(trial)),
-                *(number(*figure) for figure in figures),
-                rtf_text(trial.rtf),
-                tr(trial.state),
-                trial.why or "",
-            ]
-        )
-    return [*headers, "RTF", tr("state"), tr("remark")], rows
-
-
-def _importance_chart(study: Study) -> Chart:
-    """Bars for each objective over the settings, in per cent."""
-    keys = study.keys
-    bars = tuple(
-        Bars(tr(OBJECTIVES[name].title), tuple(100.0 * shares.get(key, 0.0) for key in keys))
-        for name, shares in study.importance.items()
-        if name in OBJECTIVES
-    )
-    return Chart(Axis("", categories=keys), Axis(tr("importance"), "%", low=0.0), bars)
-
-
-def _importance_table(study: Study) -> Table:
-    headers = [tr("setting"), *(tr(OBJECTIVES[name].title) for name in study.importance if name in OBJECTIVES)]
-    shares = [share for name, share in study.importance.items() if name in OBJECTIVES]
-    return headers, [[key, *(percent(share.get(key, 0.0)) for share in shares)] for key in study.keys]
-
-
-def _importance_sentence(study: Study) -> str:
-    """The setting that matters most for each objective."""
-    parts = [
-        tr("{0}: {1} matters most").format(tr(OBJECTIVES[name].title), max(shares, key=lambda key: shares[key]))
-        for name, shares in study.importance.items()
-        if shares and name in OBJECTIVES
-    ]
-    return f"{'; '.join(parts)}." if parts else tr("Known from ten trials on.")
 
 
 def _above(figure: float) -> float:

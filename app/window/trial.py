@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
-from app.model.report_lines import number, words_changed
+from app.model.report_lines import interval_text, number, words_changed
 from app.style.plain_text import Button, describe
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import VERB, CommandDialog, interval_text, open_over, session_to_measure
+from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure
 from pipelines.config import Value, value_text
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, by_interval
 from profiler.analysis.comparison.statistics import Ratio

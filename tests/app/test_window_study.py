@@ -105,6 +105,7 @@ def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, open
     qtbot.keyClick(line, Qt.Key.Key_Return)
     assert opened.fastest.text() == "Fastest with word error rate ≤ 15.0 %: trial 1, 0.750 of the reference's time."
     assert opened.chosen == 1
+    assert opened.isVisible()  # Enter pressed no button
     opened.limit.setValue(5)
     assert opened.fastest.text() == "No trial has word error rate ≤ 5.0 %."
     opened.objective.setCurrentIndex(opened.objective.findData("memory"))
@@ -125,6 +126,11 @@ def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, fol
     opened.choose(3)
     qtbot.mouseClick(opened.open_session, LEFT)
     assert opened.state.text().startswith("The session of trial 3 is not there any more")
+    opened.pages.setCurrentIndex(1)
+    opened.table.setFocus()
+    qtbot.keyClick(opened.table, Qt.Key.Key_Return)  # the same
+    assert opened.isVisible()
+    opened.pages.setCurrentIndex(0)
     qtbot.mouseDClick(opened.front.viewport(), LEFT, pos=place(opened.front, 1))
     assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
     assert not opened.isVisible()
