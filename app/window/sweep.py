@@ -70,7 +70,7 @@ class Row:
         if option is None:
             self.values.setPlaceholderText("")
             return
-        acting = (v for v in option.choices if settings.obstacle(self._config, option.key, v) is None)
+        acting = (v for v in option.choices if settings.unavailable_reason(self._config, option.key, v) is None)
         listed: list[Value] = [False, True] if option.type == "bool" else [*acting, *option.shipped()]
         self.values.setText(",".join(map(value_text, listed)))
         self.values.setPlaceholderText(displayable(_hint(option, settings.get(self._config, option.key))))
@@ -223,7 +223,7 @@ class SweepDialog(QDialog):
 def _can_vary(option: Option, config: settings.Config) -> bool:
     """Whether a setting changes how speech is decoded with the others."""
     apart = (*settings.COURSE, *settings.SOUND)
-    return option.key not in apart and settings.obstacle(config, option.key) is None
+    return option.key not in apart and settings.unavailable_reason(config, option.key) is None
 
 
 def ask(window: MainWindow) -> SweepDialog:
