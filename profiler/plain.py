@@ -6,6 +6,7 @@ turn the direction of the rest of the line, or bytes that no encoding knows.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from typing import Final
 
@@ -43,6 +44,11 @@ def clock(second: float, digits: int = 0) -> str:
     hours, minutes = divmod(int(minutes), 60)
     front = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
     return f"{sign}{front}:{rest:0{width}.{digits}f}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration as "40 s", or "3 min" from 90 s on, rounded up."""
+    return f"{math.ceil(seconds / 60)} min" if seconds >= 90 else f"{math.ceil(seconds)} s"
 
 
 def counted(number: int, one: str, many: str) -> str:

@@ -17,17 +17,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.cli import _output, _pipeline, _report
 from app.model import report
+from profiler.errors import BadInput
 
 if TYPE_CHECKING:
     from pipelines.config import Config
     from pipelines.run.control import Control
+    from pipelines.run.recogniser import Progress
     from pipelines.run.session_run import Outcome
+
+DECODING: Final = "decoding"
+"""What a run says when all is prepared."""
+WAITING_S: Final = 0.2
+"""Between two looks whether a run that waits is to stop."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,12 +53,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file or pipe for the partial results of a stream (stream.chunk_ms), a line of JSON each",
     )
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="prepare, then decode from the first line on standard input until its end: several runs can begin at once",
+    )
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
     chosen = _pipeline.preset(arguments)
+    if arguments.wait and _pipeline.STANDARD_INPUT in arguments.audio:
+        raise BadInput("--wait and --audio - both read standard input; name a file of sound.")
     name = None if arguments.no_profile else chosen.name
     request = _pipeline.request(arguments, chosen, name)
     from pipelines.run.session_run import execute
@@ -62,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         signals.stopping(control.stop) as stop,
         _pipeline.removing_empty(arguments, request),
     ):
-        outcome = execute(request, control, progress)
+        outcome = execute(request, control, _waiting(control, progress) if arguments.wait else progress)
     if request.out is None:
         tree = _without_session(outcome, chosen.config)
     else:
@@ -72,6 +88,27 @@ def run(arguments: argparse.Namespace) -> int:
     if request.out is not None and not arguments.json:
         print(f"session: {request.out}")
     return _pipeline.status(outcome, stop)
+
+
+def _waiting(control: Control, progress: Progress) -> Progress:
+    """`progress` that holds up decoding until standard input has a line; the run stops where that ends."""
+    begun = threading.Event()
+
+    def follow() -> None:
+        # Not sys.stdin: a thread that waits there holds a lock that the end of the process needs.
+        while piece := os.read(0, 1):
+            if piece == b"\n":
+                begun.set()
+        control.stop()
+
+    threading.Thread(target=follow, daemon=True).start()
+
+    def step(stage: str, fraction: float | None = None) -> None:
+        progress(stage, fraction)
+        while stage == DECODING and not control.stopping and not begun.wait(WAITING_S):
+            pass
+
+    return step
 
 
 @contextmanager
@@ -117,7 +154,7 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
         **report.words(word_errors(result.utterances)),
         "transcribed": transcribed(result.utterances)._asdict(),
         "notes": list(outcome.notes),
-        "utterances": [report.utterance(u, u.alternatives) for u in result.utterances],
+        "utterances": [report.utterance(u, u.alternatives) | {"stream": u.stream} for u in result.utterances],
         "categories": None,
         "stages": [],
         "recorder": None,

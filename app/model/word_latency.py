@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -91,6 +91,14 @@ class StreamLatency:
     """The part of it in which other programs had the processor."""
 
 
+class Spoken(NamedTuple):
+    """What is known of an utterance without a session; words as (word, first frame, frames)."""
+
+    name: str
+    first_frame: int
+    words: Sequence[tuple[str, int, int]]
+
+
 @dataclass
 class _Shown:
     """A word on display: since which chunk, and at first."""
@@ -119,7 +127,7 @@ def streams(session: Session) -> dict[int, StreamLatency]:
     return known
 
 
-def of_utterance(utterance: Utterance, about: Stream) -> StreamLatency:
+def of_utterance(utterance: Utterance | Spoken, about: Stream) -> StreamLatency:
     """The latencies of an utterance from what its session keeps of its stream."""
     times = about["audio_ns"], about["arrived_ns"], about["started_ns"], about["shown_ns"], about["other_ns"]
     n = min(map(len, times))

@@ -62,6 +62,8 @@ class _Begun(NamedTuple):
     """An utterance that has been read. `number`: in the session; `features`: f32 [frames, dim]."""
 
     number: int
+    first: int
+    """Its first frame."""
     features: Array
     duration_s: float
     wall_ns: int
@@ -208,7 +210,7 @@ class Decoder:
             settings = recogniser.config.stream
             stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
             features = stream.features
-        return _Begun(utterance, features, sound.duration_s, end - start, tuple(notes), stream)
+        return _Begun(utterance, first, features, sound.duration_s, end - start, tuple(notes), stream)
 
     def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
         """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
@@ -411,6 +413,9 @@ class Decoder:
                 notes,
                 alternatives,
                 str(item.path),
+                None
+                if begun.stream is None
+                else {**begun.stream.as_dict(), "words": [(word, at - begun.first, n) for word, at, n in words]},
             )
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)

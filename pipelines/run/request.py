@@ -49,7 +49,8 @@ class Decoded:
     """What came of one utterance. `errors` is None where nothing can be said about word errors.
 
     `audio_s`: of its whole length the part that its decoded frames are. `done`: decoded to its end. `complete`:
-    whether the words are a sentence of the grammar, None without one. `notes`: what was done to the sound.
+    whether the words are a sentence of the grammar, None without one. `notes`: what was done to the sound. `stream`:
+    what a session keeps of a stream (docs/session-format.md), and its words with frames of the utterance.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Decoded:
     notes: tuple[str, ...] = ()
     alternatives: dict[str, object] | None = None  # nbest and confidences, as JSON values
     path: str = ""
+    stream: dict[str, object] | None = None
 
 
 @dataclass

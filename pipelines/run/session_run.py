@@ -111,7 +111,6 @@ def execute(
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             measurements = RunMeasurements(recorder, lane, request.config.replay)
         decoder = Decoder(recogniser, recorder, lane, journal, control, measurements)
-        progress("decoding", None)
         outcome.result = decoder.result
         threads = request.config.threads
         with (
@@ -120,6 +119,7 @@ def execute(
             counting.counting(lane, group, journal, threads) as report,
             watching(journal, report, memory) if request.out is not None else nullcontext(),
         ):
+            progress("decoding", None)
             order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
         state = outcome.state = "stopped" if control.stopping else "closed"

@@ -19,13 +19,9 @@ from pipelines.experiments.sweep import trial
 from pipelines.experiments.sweep.space import Axis, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
+from profiler.files.alone import alone
 from profiler.plain import one_line
 from profiler.process import kernel_cache
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import optuna
@@ -100,7 +96,7 @@ def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
     if folder.exists() and not file.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{shown} is no study of a sweep; --out takes one, or a folder that is not there yet.")
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder, shown):
+    with alone(folder, "study"):
         if file.exists():
             _check_same(_read(file, shown), about, shown)
         else:
@@ -117,25 +113,6 @@ def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
         # Another seed each time, or a resumed study would suggest what it has suggested.
         made.sampler = optuna.samplers.TPESampler(seed=SEED + len(made.get_trials(deepcopy=False)))
         yield made
-
-
-@contextlib.contextmanager
-def _alone(folder: Path, shown: str) -> Iterator[None]:
-    """Hold the folder while this process lives; BadInput where another one holds it."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"{shown}: another process works on this study; wait for it, or stop it.") from None
-        except OSError:
-            pass  # a file system without locks
-        yield
-    finally:
-        os.close(handle)
 
 
 def _repair(journal: Path) -> None:

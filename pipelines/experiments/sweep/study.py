@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import math
 import os
 import shutil
 import warnings
@@ -34,7 +33,7 @@ from pipelines.experiments.sweep.home import Engine
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
 from pipelines.experiments.sweep.space import Choice
 from profiler.errors import BadInput
-from profiler.plain import one_line
+from profiler.plain import duration_text, one_line
 
 if TYPE_CHECKING:
     import optuna
@@ -391,7 +390,9 @@ class Study:
             for file in (self.folder / "trials").glob(f"*/{trial.RESULT}")
         ]
         left = max(wanted - ended, 0)
-        time_left = f", about {_duration(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
+        time_left = (
+            f", about {duration_text(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
+        )
         progress(f"{min(ended, wanted)} of {wanted} trials done{time_left}", min(ended / wanted, 1.0))
 
 
@@ -412,7 +413,3 @@ def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
 def _attempts(folder: Path, number: int) -> int:
     """How many attempts of a trial have begun."""
     return max((int(found.name.partition("-")[2]) for found in folder.glob(f"{number}-*")), default=0)
-
-
-def _duration(seconds: float) -> str:
-    return f"{math.ceil(seconds / 60)} min" if seconds >= 90 else f"{math.ceil(seconds)} s"

@@ -1,0 +1,316 @@
+"""How many streams this machine carries: latency, throughput and memory by number of streams, and where it bends.
+
+    asrscope capacity --preset gmm-quick
+    asrscope capacity --streams 1..32 --cores 2 --set stream.chunk_ms=80 --bound 0.4 --out calls
+    asrscope capacity --preset dnn --streams 8 --audio calls/ --json
+
+A stream is a process `asrscope run` of one thread, without a recorder, whose sound arrives on the clock whether or
+not it keeps up. N streams share the cores. N is doubled until the p99 of the delay is over --bound, or a queue grows;
+then the bend is bisected, and both sides of it are measured three times. The delay is the time from the end of a word
+until it is first shown, without emission: what the search waits for at any load. No more streams are tried than fit
+into free memory.
+
+--out names a folder; the same command with the same --out goes on after a stop. Run nothing else meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from app.cli import _output, _pipeline
+from app.model import capacity as model
+from app.model.report import Tree
+from app.model.report_lines import number
+from pipelines import config as settings
+from pipelines.config.presets import Preset
+from profiler.errors import BadInput, Cancelled
+from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.model.capacity import Figures
+    from pipelines.experiments.capacity.folder import About, Kept
+    from pipelines.experiments.capacity.streams import Sound
+    from pipelines.experiments.capacity.study import Study
+
+CHUNK_MS: Final = 160
+"""Where the settings have no streaming."""
+DELAY: Final = "without_emission"
+MOST_STREAMS: Final = 4096
+LONGEST_S: Final = 3600.0
+
+MOST_SOUND_S: Final = 600.0
+"""Of the sound that is given; it is repeated anyway."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the verb takes."""
+    _pipeline.add_arguments(parser, repeat=False)
+    parser.add_argument(
+        "--streams",
+        metavar="N|LO..HI",
+        type=_streams,
+        default=(1, MOST_STREAMS),
+        help="how many streams to try (default: from 1 on until it bends)",
+    )
+    parser.add_argument(
+        "--cores",
+        metavar="M",
+        type=_output.whole_number(1, 1 << 16),
+        help="processors that the streams share (default: all that this program may use)",
+    )
+    parser.add_argument(
+        "--bound",
+        metavar="SECONDS",
+        type=_seconds,
+        default=model.BOUND_S,
+        help=f"most that the p99 of the delay may be (default: {model.BOUND_S:g})",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="S",
+        type=_seconds,
+        help="length of each measurement (default: as long as 400 words take, at least 20 s)",
+    )
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the study; a study that is there already goes on")
+    _output.json_flag(parser)
+
+
+def _streams(text: str) -> tuple[int, int]:
+    """A number, or the smallest and the largest one, as LO..HI."""
+    low, dots, high = text.partition("..")
+    read = _output.whole_number(1, MOST_STREAMS)
+    ends = read(low), read(high if dots else low)
+    if ends[0] > ends[1]:
+        raise argparse.ArgumentTypeError(f"must be a range LO..HI, not {text!r}")
+    return ends
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"must be seconds, above 0 and at most {LONGEST_S:g}, not {text!r}")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and report."""
+    cores = _cores(arguments.cores)
+    preset = _preset(arguments)
+    sound, about = _sound(arguments, preset, len(cores))
+    from pipelines.experiments.capacity.folder import opened
+    from pipelines.experiments.capacity.streams import Bench, Machine, watts_of_idle
+    from pipelines.experiments.capacity.study import Study
+    from profiler.files.paths import new_session_path
+    from profiler.process import signals
+
+    stopped: list[bool] = []
+    named = Path(arguments.out) if arguments.out is not None else new_session_path("capacity").with_suffix(".capacity")
+    folder = named.absolute()
+    with (
+        _output.Progress() as progress,
+        signals.stopping(lambda: stopped.append(True)) as stop,
+        opened(folder, about),
+        tempfile.TemporaryDirectory(prefix="asrscope-capacity-") as temporary,
+    ):
+        bench = Bench(
+            command=lambda file: _command(arguments, preset, file),
+            sound=sound,
+            chunk_s=preset.config.stream.chunk_ms * 1e-3,
+            machine=Machine(cores, watts_of_idle()),
+            cancelled=lambda: bool(stopped),
+        )
+        known: dict[Path, Figures] = {}
+
+        def figures(kept: Kept) -> Figures:
+            if kept.folder not in known:
+                known[kept.folder] = _figures(kept, len(cores))
+            return known[kept.folder]
+
+        low, high = arguments.streams
+        study = Study(folder, bench, low, high, arguments.seconds, lambda kept: figures(kept).holds(arguments.bound))
+        once = Path(temporary) / "sound.wav"
+        sound.write(once, sound.seconds, 0.0)
+        try:
+            study.run(_command(arguments, preset, once, pace=0), progress)
+            status = 0
+        except Cancelled:
+            status = 128 + (stop.number or signal.SIGINT)
+        measured = {n: [*map(figures, kept)] for n, kept in study.measured.items()}
+        tree = _report(study, measured, preset, arguments.bound, status == 0)
+    _output.print_report(tree, arguments.json, as_text)
+    if status:
+        _output.complain("stopped; the same command with --out goes on with the study.")
+    return status
+
+
+def _cores(wanted: int | None) -> tuple[int, ...]:
+    """The processors that the streams share. BadInput where there are not as many."""
+    if not hasattr(os, "sched_getaffinity"):
+        if wanted not in (None, os.cpu_count()):
+            raise BadInput("--cores: this system does not let a program choose its processors; leave it out.")
+        return tuple(range(os.cpu_count() or 1))
+    there = sorted(os.sched_getaffinity(0))
+    if wanted is not None and wanted > len(there):
+        raise BadInput(f"--cores must be at most {len(there)}, the processors that this program may use; not {wanted}.")
+    return tuple(there[:wanted])
+
+
+def _preset(arguments: argparse.Namespace) -> Preset:
+    """The settings of a stream. BadInput where they do not fit."""
+    preset = _pipeline.preset(arguments)
+    set_keys = {settings.parse_assignment(text)[0] for text in arguments.set}
+    if not preset.config.stream.chunk_ms:
+        if "stream.chunk_ms" in set_keys:
+            raise BadInput("A capacity is that of streams: stream.chunk_ms must be above 0.")
+        preset = replace(preset, config=settings.replace(preset.config, "stream.chunk_ms", CHUNK_MS))
+    for key, wanted in (("loop", False), ("threads", 1)):
+        if settings.get(preset.config, key) != wanted:
+            raise BadInput(f"Each stream is one process of one thread that ends: {key} must be {str(wanted).lower()}.")
+    if "pace" in set_keys and preset.config.pace != 1.0:
+        raise BadInput("The sound of a stream arrives on the clock: pace must be 1.")
+    return replace(preset, config=settings.check(settings.replace(preset.config, "pace", 1.0)))
+
+
+def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[Sound, About]:
+    """What is said in the streams, and what the folder of the study says of itself."""
+    if _pipeline.STANDARD_INPUT in arguments.audio:
+        raise BadInput("--audio - can be read once, and every stream decodes it; name a file.")
+    items = _pipeline.request(arguments, preset).playlist.items
+    import hashlib
+    import importlib.metadata
+
+    from pipelines.audio import loading
+    from pipelines.experiments.capacity.folder import About
+    from pipelines.experiments.capacity.streams import Sound
+    from profiler.machine import describe
+    from profiler.process import kernel_cache
+
+    loaded: list[loading.Audio] = []
+    for item in items:
+        loaded.append(loading.load(item.path, item.part))
+        if sum(sound.duration_s for sound in loaded) >= MOST_SOUND_S:
+            break
+    sound = Sound.of([each.samples for each in loaded], loaded[0].sample_rate)
+    about = About(
+        version=f"{importlib.metadata.version('asrscope')} {kernel_cache.digest()}",
+        machine=str(describe.describe().get("cpu")),
+        cores=cores,
+        seconds=arguments.seconds,
+        settings={
+            option.key: settings.value_text(settings.get(preset.config, option.key)) for option in settings.options()
+        },
+        sound=hashlib.sha256(sound.samples.tobytes()).hexdigest(),
+    )
+    return sound, about
+
+
+def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: int = 1) -> list[str]:
+    """The run of one stream."""
+    from profiler.process import children
+
+    source = ["--preset", preset.name]
+    if arguments.config is not None:
+        source = ["--config", str(Path(arguments.config).absolute())]
+    assigned = [*arguments.set, f"stream.chunk_ms={preset.config.stream.chunk_ms}", f"pace={pace}", "loop=false"]
+    return [
+        *children.python("-m", "app.cli.main"),
+        *("run", *source, "--audio", str(file), "--no-profile", "--wait", "--json"),
+        *(word for text in assigned for word in ("--set", text)),
+    ]
+
+
+def _figures(kept: Kept, cores: int) -> Figures:
+    streams = [model.read(kept.folder / f"{number + 1}.json").stream() for number in range(kept.level.n)]
+    if any(stream is None for stream in streams):
+        raise BadInput(f"{kept.folder.name}: a stream has decoded nothing.")
+    return model.figures(kept.level, [stream for stream in streams if stream is not None], cores)
+
+
+def _report(
+    study: Study, measured: Mapping[int, Sequence[Figures]], preset: Preset, bound_s: float, finished: bool
+) -> Tree:
+    from pipelines.experiments.capacity import search
+
+    cores = len(study.bench.machine.cores)
+    failing = search.first_failing(study.outcomes)
+    middle = {n: model.middle(each) for n, each in sorted(measured.items())}
+    if failing is not None:
+        why = model.reason(middle[min(middle)], middle[failing], cores)
+    elif not finished or not middle:
+        why = "The study is not finished."
+    elif study.short_of_memory:
+        why = f"Memory is the limit, not time: {study.memory_text()}."
+    else:
+        why = f"All numbers of streams up to {max(middle)} hold; --streams asks for no more."
+    return {
+        "schema": 1,
+        "study": str(study.folder),
+        "finished": finished,
+        "preset": preset.name,
+        "cores": cores,
+        "threads_per_stream": 1,
+        "chunk_ms": preset.config.stream.chunk_ms,
+        "streams": [model.row(measured[n], bound_s) for n in middle],
+        "capacity": search.capacity(study.outcomes),
+        "capacity_range": list(search.interval(study.outcomes)),
+        "bound_p99_s": bound_s,
+        "why": why,
+        "bound_meaning": model.DELAY,
+        "rtfx_meaning": model.RTFX,
+        "memory_meaning": model.MEMORY,
+    }
+
+
+def as_text(tree: Tree) -> str:
+    """The report as text."""
+    low, high = tree["capacity_range"]
+    streams, cores = counted(tree["capacity"], "stream", "streams"), counted(tree["cores"], "core", "cores")
+    by_each = "" if low == high == tree["capacity"] else f" (by single measurements {low} to {high})"
+    so_far = "" if tree["finished"] else "So far "
+    lines = [
+        f"{so_far}{streams} on {cores}{by_each}: p99 of the delay is at most {tree['bound_p99_s']:g} s, and no queue "
+        "grows.",
+        tree["why"],
+        "",
+        f"{'':7}  {'delay, s':^22}  {'first':>6}  {'stable':>6}  {'final':>6}  {'chunk':>6}  {'RTF of a chunk':^14}",
+        "streams     p50     p90" + 5 * "     p99" + "     p50     p99    RTFx    memory  core-s/h  held",
+        *map(_line, tree["streams"]),
+        "",
+        f"Delay: {tree['bound_meaning']}.",
+        f"RTFx: {tree['rtfx_meaning']}.",
+        f"Memory: {tree['memory_meaning']}.",
+        f"core-s/h: processor time per hour of audio, s. Chunks of {tree['chunk_ms']} ms.",
+        "",
+        f"study: {tree['study']}",
+    ]
+    return _output.page(lines)
+
+
+COLUMNS: Final = (
+    (DELAY, "p50"), (DELAY, "p90"), (DELAY, "p99"),
+    ("first_shown", "p99"), ("stable", "p99"), ("final", "p99"), ("chunk", "p99"),
+)  # fmt: skip
+"""Latencies of a line, and their quantiles."""
+
+
+def _line(row: Tree) -> str:
+    rtf = row["rtf"] or {}
+    seconds = [(row["latency_s"][name] or {}).get(quantile) for name, quantile in COLUMNS]
+    cells = [number(value, ".3f") for value in (*seconds, rtf.get("p50"), rtf.get("p99"))]
+    memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6
+    return (
+        f"{row['n']:7}  {'  '.join(f'{cell:>6}' for cell in cells)}  {number(row['rtfx'], '.1f'):>6}  "
+        f"{number(memory, '.0f'):>5} MB  {number(row['core_s_per_audio_hour'], '.0f'):>8}  "
+        f"{row['held']:>2}/{row['measurements']}{'  a queue grows' if row['queue_grows'] else ''}"
+    )

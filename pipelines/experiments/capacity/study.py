@@ -1,0 +1,172 @@
+"""The measurements of a study, one after the other: as `search` chooses them, and as far as memory goes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import psutil
+
+from pipelines.experiments.capacity import folder as study
+from pipelines.experiments.capacity import search, streams
+from pipelines.experiments.capacity.folder import Kept
+from pipelines.experiments.capacity.streams import Bench
+from profiler.errors import BadInput
+from profiler.files import outputs
+from profiler.plain import counted, duration_text
+
+WORDS: Final = 400
+"""Words of a measurement: p99 then rests on the longest four."""
+LEAST_S: Final = 20.0
+"""Seconds of a measurement at least, for a queue to be seen."""
+
+RESERVE_BYTES: Final = 1_000_000_000
+"""Memory that the streams leave free: for the cache of files and for programs that grow."""
+
+FIRST: Final = "first"
+SETUP_S, END_S = 3.0, 0.3
+"""Seconds that a stream takes to prepare and to end, for the time left: about those on one core of a server."""
+
+
+class First(msgspec.Struct, frozen=True):
+    """The whole sound, decoded as fast as possible by one process; `memory_bytes` with the model loaded."""
+
+    words: int
+    audio_s: float
+    wall_s: float
+    memory_bytes: int | None
+
+
+class _Utterance(msgspec.Struct, frozen=True):
+    hypothesis: str
+    audio_s: float
+    wall_s: float
+
+
+class _Report(msgspec.Struct, frozen=True):
+    utterances: list[_Utterance]
+
+
+@dataclass
+class Study:
+    """The study in `folder`, which is held (`folder.opened`).
+
+    `low`, `high`: which numbers of streams to try. `seconds`: of each measurement; None: for WORDS words. `holds`:
+    whether a measurement does.
+    """
+
+    folder: Path
+    bench: Bench
+    low: int
+    high: int
+    seconds: float | None
+    holds: Callable[[Kept], bool]
+    measured: dict[int, list[Kept]] = field(init=False)
+    short_of_memory: bool = field(default=False, init=False)
+    """Whether more streams would have been tried if there had been room."""
+
+    def __post_init__(self) -> None:
+        self.measured = study.kept(self.folder)
+        self._first: First | None = None
+
+    @property
+    def outcomes(self) -> search.Outcomes:
+        """Whether each measurement held, by number of streams."""
+        return {n: [self.holds(each) for each in kept] for n, kept in self.measured.items()}
+
+    def run(self, command: Sequence[str], progress: Callable[[str, float | None], None]) -> None:
+        """Measure until the bend is known; `command` decodes a sound file, `Bench.sound`, once.
+
+        Raises Cancelled, and BadInput where a run fails or memory is too short for the fewest streams.
+        """
+        first = self._first = self._decoded_once(command, progress)
+        while True:
+            outcomes = self.outcomes
+            most = min(self.high, max(self._room(first), max(outcomes, default=0)))
+            if most < self.low:
+                raise BadInput(
+                    f"There is no memory for {counted(self.low, 'stream', 'streams')}: {self.memory_text()}."
+                )
+            n = search.following(outcomes, self.low, most)
+            if n is None:
+                self.short_of_memory = most < self.high and search.first_failing(outcomes) is None
+                return
+            window_s = self._window_s(n, first)
+            left_s = self._left_s(outcomes, most, first)
+
+            def step(what: str, share: float, n: int = n, left_s: float = left_s) -> None:
+                progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", share)
+
+            folder = study.next_folder(self.folder, n, len(self.measured.get(n, ())))
+            level = self.bench.measure(n, window_s, folder, step)
+            self.measured.setdefault(n, []).append(Kept(level, folder))
+
+    def memory_text(self) -> str:
+        """What a stream takes, and what is free."""
+        per_stream = self._per_stream() or 0
+        free = psutil.virtual_memory().available
+        return (
+            f"each takes {per_stream / 1e6:.0f} MB, and {free / 1e9:.1f} GB are free, of which "
+            f"{RESERVE_BYTES / 1e9:.0f} GB stay so"
+        )
+
+    def _per_stream(self) -> int | None:
+        """Bytes of a stream among the most that were measured, or of one alone; None where that is not known."""
+        known = [each.level for kept in self.measured.values() for each in kept if each.level.memory_bytes]
+        if known:
+            largest = max(known, key=lambda level: level.n)
+            return (largest.memory_bytes or 0) // largest.n
+        return self._first.memory_bytes if self._first else None
+
+    def _room(self, first: First) -> int:
+        """How many streams fit into the memory that is free."""
+        per_stream = self._per_stream()
+        if not per_stream:
+            return self.high
+        free = int(psutil.virtual_memory().available)
+        return max(free - RESERVE_BYTES, 0) // per_stream
+
+    def _decoded_once(self, command: Sequence[str], progress: Callable[[str, float | None], None]) -> First:
+        """The sound decoded once: its words, and everything in its cache."""
+        place = self.folder / FIRST
+        file = place / streams.RESULT
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=First)
+        except (OSError, msgspec.DecodeError):
+            shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        progress("decoding the sound once", None)
+        memory = streams.run_once(command, place, self.bench.machine.cores, self.bench.cancelled)
+        utterances = msgspec.json.decode((place / "1.json").read_bytes(), type=_Report).utterances
+        first = First(
+            sum(len(one.hypothesis.split()) for one in utterances),
+            sum(one.audio_s for one in utterances),
+            sum(one.wall_s for one in utterances),
+            memory,
+        )
+        if not first.words:
+            raise BadInput("No word is recognised in the sound, so there is no latency of words; give other --audio.")
+        with outputs.writing(file, "the study") as draft:
+            draft.write_bytes(msgspec.json.encode(first))
+        return first
+
+    def _window_s(self, n: int, first: First) -> float:
+        if self.seconds is not None:
+            return self.seconds
+        return max(WORDS / n * first.audio_s / first.words, LEAST_S)
+
+    def _left_s(self, outcomes: search.Outcomes, most: int, first: First) -> float:
+        """Seconds that the measurements to come take, if the cores are shared until nothing of them is left."""
+        cores = len(self.bench.machine.cores)
+        levels = [each.level for kept in self.measured.values() for each in kept]
+        share, setup_s = first.wall_s / first.audio_s, SETUP_S / cores
+        if levels:
+            last = max(levels, key=lambda level: level.n)
+            share, setup_s = last.cpu_s / last.n / last.window_s, last.setup_s / last.n
+        coming = search.remaining(outcomes, self.low, most, int(cores / max(share, 1e-6)))
+        fixed_s = streams.WARM_UP_S + streams.AFTER_S
+        return sum(self._window_s(n, first) + fixed_s + n * (setup_s + streams.APART_S + END_S) for n in coming)
