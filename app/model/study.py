@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from app.model.recent import REPORT
-from pipelines.config import Value, value_text
+from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
 from profiler.files.inputs import MIB, read_bytes
@@ -33,7 +33,13 @@ LARGEST: Final = 16 * MIB
 MOST: Final = 1e15
 """No figure of a run is higher, and no number of a setting is further from 0."""
 
+LONGEST: Final = 4096
+"""Characters of a setting: a path has no more."""
+
+MOST_SETTINGS: Final = 200
+
 Figure = Annotated[float, msgspec.Meta(ge=0.0, le=MOST)]
+Name = Annotated[str, msgspec.Meta(max_length=LONGEST)]
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -41,7 +47,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     id: int
     state: str
-    settings: dict[str, Value]
+    settings: dict[Name, bool | int | float | Name]
     rtf: Figure | None
     rtf_ratio: Figure | None
     wer: Figure | None
@@ -115,6 +121,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
             (not {point.trial for point in self.front} <= ids, "a trial of the front is missing"),
             (not set(self.objectives) <= OBJECTIVES.keys(), "an objective is unknown"),
             (any(abs(number) > MOST for number in numbers), "the number of a setting is too large"),
+            (len(self.keys) > MOST_SETTINGS, "it has too many settings"),
             (
                 any(word.startswith("-") and word not in OPTIONS for word in self.command),
                 "its command has other options",
@@ -168,7 +175,7 @@ class Study(msgspec.Struct, frozen=True, dict=True):
 def read(folder: Path) -> Study:
     """The study in `folder`; BadInput, one sentence, where there is none that can be read."""
     shown = one_line(str(folder))
-    if folder.is_dir() and not os.path.lexists(folder / REPORT):
+    if os.path.isdir(folder) and not os.path.lexists(folder / REPORT):
         raise BadInput(f"{shown} holds no study of a sweep: there is no {REPORT}.")
     content = read_bytes(folder / REPORT, "the report of a sweep", LARGEST)
     try:

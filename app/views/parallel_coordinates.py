@@ -127,7 +127,7 @@ class ParallelCoordinates(StillPlot):
                 y = area.bottom() - place * area.height()
                 wide = min(small_metrics().horizontalAdvance(text), apart - 12) + 4
                 shorter = small_metrics().elidedText(text, Qt.TextElideMode.ElideMiddle, wide)
-                self.text(shorter, QRectF(x + 4, y - LINE / 2, wide, LINE), ground=200)
+                self.text(shorter, QRectF(x + 4, y - LINE / 2, wide, LINE), ground=255)
 
     def _lines(self, trials: Sequence[Trial], lines: Mapping[int, Sequence[QPointF]]) -> None:
         """The dominated trials, pale, many of them as one item; then the front, and the trial that is chosen."""
@@ -137,7 +137,7 @@ class ParallelCoordinates(StillPlot):
         pale.setAlpha(PALE if len(dominated) <= MANY else PALER)
         if len(dominated) <= MANY:
             for line in dominated:
-                self.curve(line, QPen(pale, 1.2))
+                self.curve(line, QPen(pale, 1))
         else:
             ends = [end for line in dominated for ends in pairwise(line) for end in ends]
             self.curve(ends, QPen(pale, 1), pairs=True)

@@ -50,7 +50,8 @@ def front_chart(study: Study) -> Chart:
     if on_front:
         ends = [study.ends(trial) or (ratios[trial.id], ratios[trial.id]) for trial in on_front]
         low, high = zip(*ends, strict=True)
-        layers.append(replace(_line(FRONT, on_front, at, ratios), joined=True, steps=True))
+        if len(study.objectives) <= 2:  # of three it is no line
+            layers.append(replace(_line(FRONT, on_front, at, ratios), joined=True, steps=True))
         layers.append(replace(_line(FRONT, on_front, at, ratios), low=low, high=high))
         span = at[done[-1].id] - at[done[0].id]
         gaps = (at[b.id] - at[a.id] for a, b in itertools.pairwise(on_front))

@@ -27,6 +27,7 @@ from app.window.actions.files import STUDY
 from app.window.command_dialog import SHARE, VERB, CommandDialog, open_over
 from pipelines import config as settings
 from profiler.errors import BadInput
+from profiler.files.inputs import regular
 from profiler.files.outputs import OutputError
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ class StudyDialog(CommandDialog):
         session = None if trial is None else session_of(trial, self.folder)
         if trial is None or session is None or self.working:
             return
-        if not session.is_file():
+        if not regular(session):
             self.state.setText(tr("The session of trial {0} is not there any more: {1}").format(trial.id, session))
             return
         signal.emit(session)

@@ -46,6 +46,12 @@ def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interva
     assert points.low == points.high == points.y
 
 
+def test_the_front_of_three_objectives_is_no_line() -> None:
+    tree = made_study.four_trials(objectives=["rtf", "wer", "memory"])
+    lines = [layer for layer in front_chart(study_of(tree)).layers if isinstance(layer, Line)]
+    assert [(line.name, line.joined) for line in lines] == [(TRIED, False), (FRONT, False)]
+
+
 @pytest.mark.parametrize("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
 def test_a_picture_is_written_also_of_few_trials(tree: Study, tmp_path: Path) -> None:
     sweep_picture(tree, tmp_path / "front.png", scale=1.0)

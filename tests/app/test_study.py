@@ -80,6 +80,8 @@ def test_the_table_as_csv(tmp_path: Path) -> None:
         ({"trials": [trial(0, 1e300, 0.1)], "front": []}, "Expected `float` <= 1000000000000000.0"),
         ({"trials": [trial(0, 1.0, 0.1, settings={"a": 1e300})], "front": []}, "a setting is too large"),
         ({"trials": [trial(0, 1.0, 0.1, settings={"a": [1]})], "front": []}, "got `array`"),
+        ({"trials": [trial(0, 1.0, 0.1, settings={"a": "x" * 5000})], "front": []}, "length <= 4096"),
+        ({"trials": [trial(0, 1.0, 0.1, settings={str(n): 1 for n in range(300)})], "front": []}, "too many settings"),
     ],
 )
 def test_a_report_that_does_not_fit_together_is_refused(tmp_path: Path, change: dict, says: str) -> None:

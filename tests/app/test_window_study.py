@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import random
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit
 from pytestqt.qtbot import QtBot
 
+from app import gui
 from app.charts.still import StillPlot
 from app.model.study import study_of
 from app.views.parallel_coordinates import columns
 from app.window import study as study_window
 from app.window.main_window import MainWindow
 from app.window.study import StudyDialog
+from tests.bench.campaign.window import MARKUP, NUMBERS, ODD, REALS
 from tests.waiting import SOON_MS
 
 Window = Callable[..., MainWindow]
@@ -27,7 +31,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def dialog_of(window: MainWindow) -> StudyDialog:
-    (found,) = window.findChildren(StudyDialog)
+    (found,) = (one for one in window.findChildren(StudyDialog) if one.isVisible())
     return found
 
 
@@ -57,15 +61,27 @@ def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(
     window: Window, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     w = window()
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(folder))
+    begun: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *words: begun.append(words[2]) or str(folder))
     w.actions_["file.study"].trigger()
     assert dialog_of(w).state.text() == "4 trials: 3 done, 1 failed · 2 on the front"
     dialog_of(w).close()
+    w.actions_["file.study"].trigger()
+    assert begun == [str(tmp_path / "sessions"), str(folder.parent)]  # where sweeps go, then where the last study is
+    dialog_of(w).close()
     w.files.drop([folder])
-    assert len([one for one in w.findChildren(StudyDialog) if one.isVisible()]) == 1
+    assert dialog_of(w).study.trials
     (tmp_path / "nothing").mkdir()
     assert not w.open_session(tmp_path / "nothing")
     assert "holds no study of a sweep" in w.notices.banners[-1].text
+
+
+def test_a_study_that_the_window_begins_with_lies_over_the_welcome_page(window: Window, folder: Path) -> None:
+    w = window()
+    w.pages.setCurrentWidget(w.skeleton)
+    gui._first_page(w, folder, demo=False)
+    assert dialog_of(w).isVisible()
+    assert w.pages.currentWidget() is w.welcome
 
 
 def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyDialog) -> None:
@@ -131,6 +147,7 @@ def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, fol
     qtbot.keyClick(opened.table, Qt.Key.Key_Return)  # the same
     assert opened.isVisible()
     opened.pages.setCurrentIndex(0)
+    assert not window.open_session("x" * 5000)  # neither a file nor a folder can have this name
     qtbot.mouseDClick(opened.front.viewport(), LEFT, pos=place(opened.front, 1))
     assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
     assert not opened.isVisible()
@@ -192,6 +209,35 @@ def test_studies_of_few_trials(qtbot: QtBot, window: Window, tmp_path: Path, tre
         made.pages.setCurrentIndex(page)
         made.grab()
     assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
+
+
+def nodes(tree: object) -> Iterator[tuple[dict | list, str | int]]:
+    """Every place in a tree of JSON that holds a value."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield tree, key
+        yield from nodes(value)
+
+
+def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window: Window, tmp_path: Path) -> None:
+    w, rng, shown = window(), random.Random(7), 0
+    odd = (None, True, {}, [], *MARKUP, *ODD, *NUMBERS, *(real for real in REALS if math.isfinite(real)))
+    for _ in range(70):
+        tree = four_trials(importance={"wer": {"search.beam": 1.0}})
+        place, key = rng.choice(list(nodes(tree)))
+        place[key] = rng.choice(odd)
+        if w.open_session(write_study(tmp_path / "s", tree)):
+            made = dialog_of(w)
+            for page in range(4):
+                made.pages.setCurrentIndex(page)
+                made.grab()
+            made.write_table(tmp_path / "t.csv")
+            made.close()
+            shown += 1
+        else:
+            assert len(w.notices.banners[-1].text) < 1000
+            assert w.notices.banners[-1].text.isprintable()
+            w.notices.clear()
+    assert shown > 10
 
 
 def test_parallel_coordinates_place_numbers_by_size_and_names_apart() -> None:

@@ -58,7 +58,7 @@ class Files(QObject):
 
     def open_session(self, path: str | Path) -> bool:
         """Show a session, or the study in a folder; return whether that worked."""
-        if Path(path).is_dir():
+        if os.path.isdir(path):
             return self.open_study(Path(path))
         try:
             self._playhead.open(path)
@@ -84,9 +84,9 @@ class Files(QObject):
 
     def ask_study(self) -> None:
         """Ask for the folder of a study."""
-        last = Path(self._memory.text(STUDY))
+        last = self._memory.text(STUDY)
         try:
-            start = last.parent if last.is_dir() else sessions_dir()
+            start = Path(last).parent if last and os.path.isdir(last) else sessions_dir()
         except OSError:
             start = Path.home()
         title = self.tr("Choose the folder of a study, which a sweep has made")
