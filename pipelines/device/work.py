@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipelines.device.base import COMPUTE, COPY, Device
 from pipelines.device.launches import Launches
 from profiler.device.clock import Event
-from profiler.device.time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.device.time import TRANSFER_COST, TRANSFER_WORK, DeviceTimer, Part
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
@@ -76,10 +76,12 @@ class DeviceWork:
         counts: tuple[int, int, int] = (0, 0, 0),
         stream: int = COMPUTE,
         directly: bool = False,
+        parts: Sequence[Part] = (),
     ) -> None:
         """Give `work` to `stream`: one span of `stage` there, with these work counts.
 
         `directly`: nothing was given to the stream since the piece before, not even a wait for another stream.
+        `parts`: what the device timed within it, which may be filled until `end_block`.
         """
         if self._counting is not None:
             work = self._counting.counted(stage, frames, work)
@@ -91,7 +93,7 @@ class DeviceWork:
             self._pause()
         given, began = timer.begin(stream, directly)
         self.device.run(stream, work)
-        timer.end(given, began, stage, stream, first_frame, frames, counts)
+        timer.end(given, began, stage, stream, first_frame, frames, counts, parts=parts)
         if self.device.blocking:
             self._since = self.now()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from profiler.device.charging import Busy, Wait, charge
 from profiler.device.clock import ClockMap, DeviceClock, Event, measure_pair
@@ -60,6 +60,14 @@ RECORDS: Final = Cost(unmodelled="the recorder reads the device's events and div
 _LARGEST: Final = (1 << 32) - 1
 
 
+class Part(NamedTuple):
+    """What the device itself timed within a piece of work: `ns` of `stage`, with these work counts."""
+
+    stage: int
+    ns: int
+    work: tuple[int, int, int] = (0, 0, 0)
+
+
 @dataclass(slots=True)
 class _Item:
     """Work given to a stream, not yet known to be done."""
@@ -75,6 +83,7 @@ class _Item:
     work: tuple[int, int, int]
     transfer: bool
     key: int
+    parts: Sequence[Part] = ()
     passed_on: bool = False
     """Its last event is the first one of what follows it, which gives it back."""
 
@@ -147,8 +156,13 @@ class DeviceTimer:
         frames: int,
         work: tuple[int, int, int],
         transfer: bool = False,
+        parts: Sequence[Part] = (),
     ) -> None:
-        """All of the piece of work has been given."""
+        """All of the piece of work has been given.
+
+        `parts`, which may be filled until `resolve`: on the stream's lane they stand one after another in place of as
+        much of the piece's own span; waits are for the piece.
+        """
         ended = self._device.record(stream)
         self.events += 1
         if self._device.blocking:
@@ -166,6 +180,7 @@ class DeviceTimer:
             work,
             transfer,
             self._keys,
+            parts,
         )
         self._items.append(item)
         self._latest[stream] = item
@@ -250,16 +265,12 @@ class DeviceTimer:
             lane = self._lanes[item.stream]
             if lane.epoch != item.epoch:
                 lane.epoch = item.epoch
-            lane.put(
-                item.stage,
-                busy.start_ns,
-                busy.end_ns,
-                item.first_frame,
-                item.frames,
-                work0,
-                work1,
-                work2,
-            )
+            start = busy.start_ns
+            for part, end in _placed(item.parts, busy):
+                lane.put(part.stage, start, end, item.first_frame, item.frames, *part.work)
+                start = end
+            if start < busy.end_ns or not item.parts:
+                lane.put(item.stage, start, busy.end_ns, item.first_frame, item.frames, work0, work1, work2)
 
     def _charge_waits(
         self, done: Sequence[_Item], ran: Sequence[Busy], first_frame: int, frames: int
@@ -368,6 +379,16 @@ class DeviceTimer:
         if len(self.clock_map.pairs) > 3:
             self.clock_map.forget_before(self.clock_map.pairs[-2].device_ns)
         self._pair_due = self._now() + PAIR_EVERY_NS
+
+
+def _placed(parts: Sequence[Part], busy: Busy) -> Iterator[tuple[Part, int]]:
+    """Each part and when it ends; all are shorter where they took longer than the piece."""
+    spent = busy.end_ns - busy.start_ns
+    scale = min(1.0, spent / max(sum(part.ns for part in parts), 1))
+    passed = 0
+    for part in parts:
+        passed += part.ns
+        yield part, busy.start_ns + min(round(passed * scale), spent)
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:

@@ -15,7 +15,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.device.charging import Busy, Charge, Wait, charge
 from profiler.device.clock import ClockMap, ClockPair, measure_pair
-from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer, Part
 from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -211,6 +211,31 @@ def test_times_that_are_the_hosts_own_need_no_pairs() -> None:
     assert sums == {"score.dense.wait": 2 * MS, "transfer.down.wait": 2 * MS}
     assert compute["duration_ns"].tolist() == [3 * MS, 2 * MS]
     assert rig.timer.clock_map.pairs == []
+
+
+@pytest.mark.parametrize(("emit", "close", "spans"), [(3 * MS, MS, [3, 1, 2]), (9 * MS, 3 * MS, [4.5, 1.5])])
+def test_what_the_device_timed_itself_stands_in_place_of_the_piece(emit: int, close: int, spans: list[float]) -> None:
+    rig = Rig(rate=1.0)
+    stages = [rig.recorder.stage(name, "search") for name in ("search.emit", "search.epsilon")]
+    parts: list[Part] = []
+    given, began = rig.timer.begin(COMPUTE)
+    rig.device.run(COMPUTE, 6 * MS)
+    rig.timer.end(given, began, rig.gemm, COMPUTE, 5, 4, (7, 0, 0), parts=parts)
+    with rig.timer.waiting(COMPUTE):
+        rig.device.wait(rig.device.mark(COMPUTE))
+    # It is known when the piece is done.
+    parts += [Part(stages[0], emit, (30, 0, 0)), Part(stages[1], close)]
+    rig.timer.resolve()
+    sums, (compute, *_) = rig.taken()
+    # More than the piece took is too much: all are shorter then, and nothing is left for the piece's own span.
+    assert (compute["duration_ns"] / MS).tolist() == pytest.approx(spans, abs=1e-3)
+    assert compute["stage"].tolist() == [*stages, rig.gemm][: len(spans)]
+    assert compute["work0"].tolist() == [30, 0, 7][: len(spans)]
+    assert compute["first_frame"].tolist() == [5] * len(spans)
+    for one, after in pairwise(compute):
+        assert one["start_ns"] + one["duration_ns"] == after["start_ns"]
+    # What the host waited for is the piece.
+    assert sums["score.dense.wait"] == pytest.approx(6 * MS, abs=LATENCY_NS)
 
 
 def test_silent_work_is_done_and_not_recorded() -> None:

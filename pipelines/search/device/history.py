@@ -117,6 +117,12 @@ class UtteranceHistory:
         found = self._tracer.words(self._history[: self._used], entry, self._frames)
         return found, self._tracer.backpointers
 
+    @property
+    def cutoff(self) -> float:
+        """Cost above the best (nat) of the costliest token that lives; +inf: there is none."""
+        alive = self.costs[self.costs < np.inf]
+        return float(alive.max()) if len(alive) else np.inf
+
     def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
         arcs = self._arcs

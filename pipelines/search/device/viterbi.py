@@ -10,8 +10,9 @@ from pipelines.config import Search
 from pipelines.device import DeviceWork
 from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.alternatives import Hypothesis
+from pipelines.search.device.choice import search_on
 from pipelines.search.device.history import UtteranceHistory
-from pipelines.search.device.search import STAGES, DeviceSearch
+from pipelines.search.device.search import STAGES
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.words import Word
 from profiler.arrays import I64, Array
@@ -19,6 +20,8 @@ from profiler.spans import Cost, Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from pipelines.search.device.cuda.search import CudaUtterance
 
 
 class DeviceViterbi:
@@ -31,7 +34,7 @@ class DeviceViterbi:
     def __init__(self, graph: Graph, config: Search, work: DeviceWork) -> None:
         self.graph = graph
         self._work = work
-        self._search = DeviceSearch(graph, config, work)
+        self._search = search_on(graph, config, work)
         self._ids: dict[str, int] = {}
         self._config = config
         self._adaptive = AdaptiveBeam() if config.adaptive_beam else None
@@ -45,7 +48,8 @@ class DeviceViterbi:
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""
         self._search.stages(recorder)
-        self._ids = {name: recorder.stage(name, "search", c) for name, c in STAGES.items()}
+        own = ("search.active", "search.backtrace")
+        self._ids = {name: recorder.stage(name, "search", STAGES[name]) for name in own}
 
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
@@ -71,10 +75,8 @@ class DeviceViterbi:
 
     @property
     def cutoff(self) -> float:
-        """Cost above the best (nat) of the costliest token that lives; +inf: there is none."""
-        costs = self._one.costs
-        alive = costs[costs < np.inf]
-        return float(alive.max()) if len(alive) else np.inf
+        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
+        return self._one.cutoff
 
     def warm_up(self) -> None:
         """Load and compile what the first utterance would otherwise pay for."""
@@ -153,7 +155,7 @@ class DeviceViterbi:
         return self._search.costs()
 
     @property
-    def _one(self) -> UtteranceHistory:
+    def _one(self) -> UtteranceHistory | CudaUtterance:
         return self._search.utterances[0]
 
     def _backtrace(self, final: bool, lane: Lane | NullLane | None) -> list[Word]:

@@ -1,0 +1,173 @@
+"""What the CUDA search works on, as tensors of torch: the graph, one utterance's state times the batch, and scores.
+
+Tensors, because scores come from torch and its streams and memory are the device's; the kernel takes them where they
+lie. Where numba's simulator runs the kernels, they lie in the host's memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipelines.device import Device
+from pipelines.search.alternatives import epsilon_ranks
+from pipelines.search.device.cuda import kernel
+from pipelines.search.device.cuda.intrinsics import SIMULATED
+from pipelines.search.device.frontier import BLOCK_FRAMES
+from pipelines.search.graph.wfst import Graph, GraphError
+from profiler.arrays import I32
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FIRST_ROOM = 1 << 15
+"""Tokens of an utterance that its lists have room for at first; a frame with more doubles them."""
+LEAST_HISTORY, MOST_HISTORY = 1 << 16, 1 << 22
+"""Entries of an utterance's history at first: what a quarter of the free memory holds, between these."""
+ENTRY_BYTES = 12
+
+
+def record_arcs(graph: Graph) -> tuple[I32, I32]:
+    """Arcs as the kernel reads them, int32 [m, 4], and the state that each leaves, int32 [m].
+
+    GraphError where epsilon arcs have a cycle.
+    """
+    states, arcs = graph.states, graph.arcs
+    source = np.repeat(np.arange(graph.n_states, dtype=np.int32), np.diff(states["first"]))
+    inside = (arcs["ilabel"] == 0) & (arcs["target"] < graph.n_epsilon_states)
+    rank = epsilon_ranks(graph)
+    if (rank[arcs["target"][inside]] <= rank[source[inside]]).any():
+        raise GraphError("The graph has a cycle of epsilon arcs, which no device search can follow.")
+    entering = np.append(False, graph.senone_state == 0)[arcs["ilabel"]]
+    word = arcs["olabel"] != 0
+    made = arcs.view(np.int32).reshape(-1, 4).copy()
+    made[:, 2] = kernel.WORD * word + kernel.RECORDED * (word | entering)
+    return made, source
+
+
+class Arrays:
+    """The tensors, allocated by `place` on the device's compute stream.
+
+    `books_here` int64 [batch, N_BOOKS], `floats_here` f64 [batch, N_FLOATS], `stamps_here` int64 [batch, frames, 6] and
+    `scores_here` f32 [frames, batch, senones] are the host's copies of those without `_here`.
+    """
+
+    def __init__(self, graph: Graph, batch: int, device: Device) -> None:
+        self.graph, self.batch, self.device = graph, batch, device
+        self._records = record_arcs(graph)
+
+    @property
+    def bytes(self) -> int:
+        """Least memory of the device that `place` takes."""
+        graph, batch = self.graph, self.batch
+        lists = 4 * kernel.N_LISTS * min(FIRST_ROOM, graph.n_states)
+        own = 16 * graph.n_states + lists + ENTRY_BYTES * LEAST_HISTORY + 4 * BLOCK_FRAMES * graph.n_senones
+        return int(graph.states.nbytes + 20 * len(graph.arcs) + 4 * graph.n_states + batch * own)
+
+    def place(self) -> None:
+        """Allocate, and upload the graph."""
+        import torch
+
+        graph, batch, where = self.graph, self.batch, self.device.where
+        arcs, source = self._records
+        # A graph without arcs has arrays all the same.
+        none = np.zeros((1, 4), np.int32)
+        self.states = torch.from_numpy(graph.states.view(np.int32).reshape(-1, 4).copy()).to(where)
+        self.arcs = torch.from_numpy(arcs if len(arcs) else none).to(where)
+        self.source = torch.from_numpy(source if len(source) else none[0]).to(where)
+        self.final = torch.from_numpy(graph.final.copy()).to(where)
+        self.keys = torch.full((batch, graph.n_states), kernel.FREE, dtype=torch.int64, device=where)
+        self.by_state = torch.zeros((batch, 2, graph.n_states), dtype=torch.int32, device=where)
+        self.lists = self._lists(min(FIRST_ROOM, graph.n_states))
+        free = self.device.free_bytes()
+        entries = MOST_HISTORY if free is None else free // (4 * ENTRY_BYTES * batch)
+        self.history = self._history(min(max(entries, LEAST_HISTORY), MOST_HISTORY))
+        self.numbers = torch.zeros(kernel.N_NUMBERS, dtype=torch.float64, device=where)
+        shapes = {
+            "books": ((batch, kernel.N_BOOKS), torch.int64),
+            "floats": ((batch, kernel.N_FLOATS), torch.float64),
+            "stamps": ((batch, BLOCK_FRAMES, len(kernel.PHASES) + 1), torch.int64),
+            "scores": ((BLOCK_FRAMES, batch, graph.n_senones), torch.float32),
+        }
+        for name, (shape, kind) in shapes.items():
+            setattr(self, name, torch.zeros(shape, dtype=kind, device=where))
+            setattr(self, f"{name}_here", self.device.host_tensor(shape, kind, pinned=True))
+        self.books_here.zero_()
+        self.floats_here.zero_()
+
+    books: Tensor
+    books_here: Tensor
+    floats: Tensor
+    floats_here: Tensor
+    stamps: Tensor
+    stamps_here: Tensor
+    scores: Tensor
+    scores_here: Tensor
+
+    def search(self, scores: Tensor, threads: int) -> None:
+        """Launch `kernel.search` on the present stream of torch, a block of `threads` per utterance."""
+        _launch(
+            kernel.search,
+            self.batch,
+            threads,
+            self.states,
+            self.arcs,
+            self.source,
+            scores.float().contiguous(),
+            self.numbers,
+            *self._state,
+            self.books,
+            self.floats,
+            self.stamps,
+        )
+
+    def trace(self, chosen: Tensor, known: Tensor, path: Tensor, counts: Tensor) -> None:
+        """Launch `kernel.trace`."""
+        width = 32
+        blocks = -(-self.batch // width)
+        _launch(
+            kernel.trace, blocks, width, self.arcs, self.source, *self._state, self.books, chosen, known, path, counts
+        )
+
+    def enlarge_lists(self) -> None:
+        """Make room for twice as many tokens, at most for all states."""
+        room = self.lists.shape[2] - 1
+        larger = self._lists(min(2 * room, self.graph.n_states))
+        larger[:, :, : room + 1] = self.lists
+        self.lists = larger
+
+    def enlarge_history(self) -> None:
+        """Make room for twice as many entries."""
+        entries = self.history.shape[1]
+        larger = self._history(2 * entries)
+        larger[:, :entries] = self.history
+        self.history = larger
+
+    @property
+    def _state(self) -> tuple[Tensor, ...]:
+        return self.keys, self.by_state, self.lists, self.history
+
+    def _lists(self, room: int) -> Tensor:
+        import torch
+
+        shape = (self.batch, kernel.N_LISTS, room + 1)
+        return torch.zeros(shape, dtype=torch.int32, device=self.device.where)
+
+    def _history(self, entries: int) -> Tensor:
+        import torch
+
+        return torch.empty((self.batch, entries, 3), dtype=torch.int32, device=self.device.where)
+
+
+def _launch(launched: object, blocks: int, threads: int, *tensors: Tensor) -> None:
+    from numba import cuda
+
+    if SIMULATED:
+        launched[blocks, threads](*(each.numpy() for each in tensors))  # type: ignore[index]
+        return
+    import torch
+
+    stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+    arrays = (cuda.as_cuda_array(each, sync=False) for each in tensors)
+    launched[blocks, threads, stream](*arrays)  # type: ignore[index]

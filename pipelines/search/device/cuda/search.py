@@ -1,0 +1,483 @@
+"""Utterances decoded by the CUDA search, many at a time, with the interface of the search in torch (`device.search`).
+
+Tokens and histories stay on the device. After a block of frames the host reads a few numbers of each utterance, makes
+room where a list was too short, and lets the kernel go on where it was. Words are read along the best path only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from pipelines.config import Search
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, Launches, is_out_of_memory
+from pipelines.search.device.cuda import kernel
+from pipelines.search.device.cuda.arrays import ENTRY_BYTES, Arrays
+from pipelines.search.device.frontier import BLOCK_FRAMES
+from pipelines.search.device.search import ASKS, KEEPS, LAUNCHES
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.history import collect
+from pipelines.search.viterbi import BEAM_DELTA
+from pipelines.search.words import Word, WordTracer
+from profiler.arrays import F32, I32, I64, Array
+from profiler.device.time import Part
+from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+R = TypeVar("R")
+
+FIRST_PATH = 4096
+"""Entries of a path that a trace has room for at first."""
+UNSETTLED = 64
+"""Entries at the end of a path that are traced anew each time; those before are known already."""
+
+SECTOR = 32.0
+"""Bytes that a scattered access moves at least, between a GPU's caches and memory."""
+REST = "the launch of the kernel, and thread blocks whose utterance has ended while others go on"
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "search.cutoff": ("examined",),
+    "search.compact": ("examined", "kept"),
+    "search.history": ("entries", "examined"),
+    "search.emit": ("tokens", "arcs"),
+    "search.epsilon": ("followed", "examined"),
+    "search.frames": (),
+    "search.launch": (),
+    "search.active": ("looked at", "active"),
+    "search.backtrace": ("backpointers",),
+}
+
+
+class _Best(NamedTuple):
+    """Of each utterance the best token: its state (-1: there is none), its cost, and whether it is in a final state."""
+
+    state: I32
+    cost: F32
+    complete: Array
+
+
+class CudaUtterance:
+    """One utterance of a batch: what `history.UtteranceHistory` is of the search in torch."""
+
+    def __init__(self, search: CudaSearch, number: int) -> None:
+        self.complete = self.lost = False
+        self.best_cost = np.inf
+        self.path: I32 = np.empty((0, 3), np.int32)
+        """Entries of the last path, the first one first: history entry, arc, frame."""
+        self._search, self._number = search, number
+        self._tracer = WordTracer(search.graph)
+
+    @property
+    def known(self) -> int:
+        """History entry up to which the last path needs no other trace; -2: none."""
+        return int(self.path[-UNSETTLED, 0]) if len(self.path) > UNSETTLED and self.path[-UNSETTLED, 0] >= 0 else -2
+
+    @property
+    def states(self) -> I32:
+        """State of each token that is alive."""
+        return self._search.tokens(self._number)[0]
+
+    @property
+    def cutoff(self) -> float:
+        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
+        return float(self._search.floats[self._number, kernel.CUTOFF])
+
+    @property
+    def costs(self) -> F32:
+        """Cost of each token that is alive, the best one's being about 0."""
+        return self._search.tokens(self._number)[1]
+
+    def words(self, final: bool) -> tuple[list[Word], int]:
+        """Words of the best token (`final`: to a final state if there is one), and entries followed."""
+        best = self._search.trace(final)
+        if final:
+            self.complete = bool(best.complete[self._number]) and not self.lost
+        if best.state[self._number] < 0:
+            return [], 0
+        books = self._search.books[self._number]
+        if final:
+            self.best_cost = float(self._search.floats[self._number, kernel.OFF]) + float(best.cost[self._number])
+        history = np.empty((len(self.path), 3), np.int32)
+        history[:, 0] = np.arange(-1, len(history) - 1)
+        history[:, 1:] = self.path[:, 1:]
+        found = self._tracer.words(history, len(history) - 1, int(books[kernel.FRAME]))
+        return found, self._tracer.backpointers
+
+    def take(self, newer: I32, met: bool) -> None:
+        """Append `newer` entries of a trace, the last one first; `met`: it ended at `known`, else it is whole."""
+        kept = len(self.path) - UNSETTLED + 1 if met else 0
+        self.path = np.concatenate([self.path[:kept], newer[::-1]])
+        self._tracer.reset(kept)
+
+    def forget_path(self) -> None:
+        """History entries have other numbers now."""
+        self.path = self.path[:0]
+        self._tracer.reset()
+
+    def active_senones(self) -> tuple[I64, int]:
+        """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
+        self._search.prune()
+        graph, states = self._search.graph, self.states
+        first = graph.states["first"][states].astype(np.int64)
+        degree = graph.states["epsilon"][states] - first
+        places = np.arange(int(degree.sum())) - np.repeat(np.cumsum(degree) - degree, degree)
+        labels = np.append(graph.arcs["ilabel"][np.repeat(first, degree) + places], graph.states["loop_label"][states])
+        found = np.unique(labels)
+        return found[found > 0].astype(np.int64) - 1, len(labels)
+
+
+class CudaSearch:
+    """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
+
+    DeviceError, one sentence, where the device has too little memory. `utterances`: what has come of each. `books`
+    int64 [batch, N_BOOKS] and `floats` f64 [batch, N_FLOATS] as after the last block.
+    """
+
+    def __init__(
+        self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1, threads: int = kernel.THREADS
+    ) -> None:
+        self.graph, self.batch = graph, batch
+        self.launches = Launches()
+        self._work, self._threads = work, threads
+        self._ids: dict[str, int] = {}
+        self.stages(Recorder())
+        self._arrays = Arrays(graph, batch, work.device)
+        self._check_memory()
+        with self._guarded():
+            work.at_once(self._arrays.place)
+        self.books: I64 = self._arrays.books_here.numpy()
+        self.floats = self._arrays.floats_here.numpy()
+        self._path_room = FIRST_PATH
+        self._traced: tuple[bool, _Best] | None = None
+        self._prune_last = False
+        self.stamped = True
+        """Whether the kernel notes when its phases begin; from the next change of settings on."""
+        self.configure(config)
+        self.begin()
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        before = dict(self._ids)
+        for name, counts in STAGES.items():
+            self._ids[name] = recorder.stage(name, "search", counts)
+        self.launches.renumber(before, self._ids)
+
+    def configure(self, config: Search) -> None:
+        """Take over settings, from the next block on."""
+        self._config = config
+        self.use_beam(float(config.beam))
+
+    def use_beam(self, beam: float) -> None:
+        """Prune by this beam from the next block on."""
+        self.beam = beam
+        self._tell()
+
+    def begin(self) -> None:
+        """New utterances begin, all at once."""
+        self.utterances = [CudaUtterance(self, number) for number in range(self.batch)]
+        rounds = self.books[:, kernel.ROUND].copy()
+        self.books[:] = 0
+        self.books[:, kernel.OPENING] = 1
+        # Rounds go on, so that what was queued before is not taken for what is.
+        self.books[:, kernel.ROUND] = rounds
+        self.floats[:] = (0.0, np.inf, np.inf, 0.0, np.inf)
+        arrays = self._arrays
+
+        def clear() -> None:
+            arrays.keys.fill_(kernel.FREE)
+            arrays.floats.copy_(arrays.floats_here)
+
+        self._traced = None
+        self._work.at_once(clear)
+
+    def take_notices(self) -> list[str]:
+        """Return new messages on the device for the user, each once."""
+        return self._work.take_notices()
+
+    def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
+        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
+
+        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
+        """
+        for at in range(0, len(scores), BLOCK_FRAMES):
+            part = scores[at : at + BLOCK_FRAMES]
+            left = [min(max(n - at, 0), len(part)) for n in lengths]
+            with self._guarded():
+                self._block(part, left, first_frame + at)
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages.
+
+        An arc is priced twice, each time by 2 additions and a comparison of floats and some 20 integer operations; its
+        record is read, and its target's key is met by an atomic operation in the second cache. Of what is scattered
+        at most a sector of 32 bytes moves for each access. Integer operations are counted in `kernel`, roughly.
+        """
+        where = self._work.device.where
+        device = "" if where == "cpu" else where
+        touched = self.batch * (SECTOR * 4.0 * min(self._config.max_active, self.graph.n_states))
+
+        def law(operations: Sequence[float], least: Sequence[float], most: Sequence[float]) -> Cost:
+            per_work = [Linear(per_work=(first, second, 0.0)) for first, second in (operations, least, most)]
+            kind = f"fma@{device}" if device else "fma"
+            return Cost({kind: per_work[0]}, per_work[1], per_work[2], touched, scattered=True, device=device)
+
+        return {
+            "search.cutoff": law((10.0, 0.0), (12.0, 0.0), (SECTOR + 4.0, 0.0)),
+            "search.compact": law((10.0, 20.0), (12.0, 24.0), (SECTOR + 4.0, 2.0 * SECTOR)),
+            "search.history": law((20.0, 10.0), (ENTRY_BYTES, 12.0), (2.0 * SECTOR, 2.0 * SECTOR)),
+            "search.emit": law((20.0, 46.0), (28.0, 28.0), (2.0 * SECTOR, 5.0 * SECTOR)),
+            "search.epsilon": law((20.0, 5.0), (24.0, 4.0), (3.0 * SECTOR, SECTOR)),
+            "search.frames": Cost(unmodelled=REST),
+            "search.launch": Cost(unmodelled=LAUNCHES),
+            "search.active": Cost(unmodelled=ASKS),
+            "search.backtrace": Cost(unmodelled=KEEPS),
+            **self._work.costs(),
+        }
+
+    def prune(self) -> None:
+        """End the last frame of each utterance, so that its tokens are those that the next frame expands."""
+        if self.books[:, (kernel.PENDING, kernel.OPENING)].any():
+            self._prune_last = True
+            self._tell()
+            self._without_frames()
+            self._prune_last = False
+            self._tell()
+
+    def tokens(self, number: int) -> tuple[I32, F32]:
+        """State and cost of each token of an utterance that is alive."""
+        self._open()
+        states, costs = self._fetched(lambda: [column[number].cpu() for column in self._held()])
+        alive = costs.numpy() < np.inf
+        return states.numpy()[alive].astype(np.int32), costs.numpy()[alive]
+
+    def trace(self, final: bool) -> _Best:
+        """The best token of each utterance (`final`: in a final state, if one is), whose path it then has."""
+        self._open()
+        if self._traced is None or self._traced[0] != final:
+            self._traced = final, self._best_paths(final)
+        return self._traced[1]
+
+    def _open(self) -> None:
+        """Have the tokens before the first frame, which the first block makes otherwise."""
+        if self.books[:, kernel.OPENING].any():
+            self._without_frames()
+
+    def _without_frames(self) -> None:
+        """A block of no frames; it is part of what the caller records."""
+        self.books[:, kernel.LENGTH] = self.books[:, kernel.NEXT] = 0
+        with self._guarded(), self._work.timer.silent():
+            self._passed(self._arrays.scores, 0, 0)
+
+    def _passed(self, scores: Tensor, first_frame: int, frames: int) -> None:
+        """Launch the kernel until no utterance wants more room."""
+        while True:
+            self._run(scores, first_frame, frames)
+            if not self._made_room():
+                break
+
+    def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int) -> None:
+        """One block: up, over all its frames, and again from where a list was too short."""
+        frames, work, arrays = len(scores), self._work, self._arrays
+        lost = [one.lost for one in self.utterances]
+        self.books[:, kernel.NEXT] = 0
+        self.books[:, kernel.LENGTH] = np.where(lost, 0, lengths)
+        self.books[:, kernel.TOKENS :] = 0
+        with work.launching(self._ids["search.launch"], first_frame, frames):
+            if isinstance(scores, np.ndarray):
+                arrays.scores_here.numpy()[:frames] = scores
+                work.upload(arrays.scores[:frames], arrays.scores_here[:frames], first_frame, frames)
+                scores = arrays.scores[:frames]
+            self._passed(scores, first_frame, frames)
+        work.end_block(first_frame, frames)
+
+    def _run(self, scores: Tensor, first_frame: int, frames: int) -> None:
+        """Launch the kernel, and wait for what the host has to know."""
+        work, arrays = self._work, self._arrays
+        self._traced = None
+        work.upload(arrays.books, arrays.books_here, first_frame, frames)
+        work.then(COPY, COMPUTE)
+        step = partial(arrays.search, scores, self._threads)
+        before, parts = self.books.copy(), list[Part]()
+        work.work(self._ids["search.frames"], step, first_frame, frames, parts=parts)
+        work.then(COMPUTE, COPY)
+        work.download(arrays.books_here, arrays.books, first_frame, frames)
+        for name in ("floats", "stamps"):
+            work.download(getattr(arrays, f"{name}_here"), getattr(arrays, name), first_frame, frames, directly=True)
+        work.wait_for(work.mark(COPY), COPY)
+        if work.timer.recording and self.stamped:
+            parts += self._parts(before)
+
+    def _parts(self, before: I64) -> list[Part]:
+        """Where the kernel's time went since the books were `before`: of each phase the mean over the utterances."""
+        stamps, begin, end = self._arrays.stamps_here.numpy(), before[:, kernel.NEXT], self.books[:, kernel.NEXT]
+        frame = np.arange(stamps.shape[1])
+        done = (frame >= begin[:, None]) & (frame < end[:, None])
+        spent = np.diff(stamps, axis=2)[done].sum(0) / self.batch
+        tokens, arcs, followed, touched, entries, kept = (self.books - before)[:, kernel.TOKENS :].sum(0).tolist()
+        counts = {
+            "cutoff": (touched, 0, 0),
+            "compact": (touched, kept, 0),
+            "history": (entries, touched, 0),
+            "emit": (tokens, arcs, 0),
+            "epsilon": (followed, touched, 0),
+        }
+        return [
+            Part(self._ids[f"search.{phase}"], round(ns), counts[phase])
+            for phase, ns in zip(kernel.PHASES, spent.tolist(), strict=True)
+        ]
+
+    def _made_room(self) -> bool:
+        """Whether utterances stopped for want of room, which there now is. Those that lost all tokens have no frame."""
+        status = self.books[:, kernel.STATUS]
+        for b in np.flatnonzero(status == kernel.NO_TOKENS).tolist():
+            self.utterances[b].lost = True
+            self.books[b, kernel.LENGTH] = 0
+        short = status == kernel.NEED_ROOM
+        if short.any():
+            self._work.at_once(partial(self._enlarge_lists, np.flatnonzero(short)))
+            self.books[short, kernel.M] = 0
+        full = np.flatnonzero(status == kernel.NEED_HISTORY).tolist()
+        for b in full:
+            self._collect(b)
+        return bool(short.any() or full)
+
+    def _enlarge_lists(self, short: I64) -> None:
+        self._arrays.enlarge_lists()
+        for b in short.tolist():
+            # The frame begins anew: states that no list had room for hold a key.
+            self._arrays.keys[b].fill_(kernel.FREE)
+
+    def _collect(self, b: int) -> None:
+        """Drop history that no token leads to; enlarge it where more than half stays in use."""
+        import torch
+
+        arrays, book = self._arrays, self.books[b]
+        n, used, side = (int(book[which]) for which in (kernel.N, kernel.USED, kernel.SIDE))
+        row = kernel.ENTRY + side
+        history, roots = self._fetched(lambda: [arrays.history[b, :used].cpu(), arrays.lists[b, row, :n].cpu()])
+        entries, tokens = history.numpy(), roots.numpy()
+        nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+        kept, _ = collect(entries, 0, tokens, nobody, none, np.empty(0, np.float32), np.inf)
+        grows = 2 * (kept + int(book[kernel.M])) > arrays.history.shape[1]
+
+        def put() -> None:
+            arrays.history[b, :kept] = torch.from_numpy(entries[:kept]).to(arrays.device.where)
+            arrays.lists[b, row, :n] = torch.from_numpy(tokens).to(arrays.device.where)
+            if grows:
+                arrays.enlarge_history()
+
+        self._work.at_once(put)
+        book[kernel.USED] = kept
+        self.utterances[b].forget_path()
+
+    def _best_paths(self, final: bool) -> _Best:
+        """Best tokens and their paths, of all utterances in one launch."""
+        import torch
+
+        arrays, where = self._arrays, self._arrays.device.where
+        known = torch.tensor([one.known for one in self.utterances], dtype=torch.int32)
+        boxes: list[Tensor] = []
+
+        def choose() -> list[Tensor]:
+            boxes[:] = self._best(final)
+            return [column.cpu() for column in boxes]
+
+        state, cost, complete = (column.numpy() for column in self._fetched(choose))
+        while True:
+
+            def follow() -> list[Tensor]:
+                found = torch.empty((self.batch, self._path_room, 3), dtype=torch.int32, device=where)
+                counts = torch.empty((self.batch, 2), dtype=torch.int32, device=where)
+                arrays.trace(boxes[0], known.to(where), found, counts)
+                most = min(int(counts[:, 0].max()), self._path_room)
+                return [found[:, :most].cpu(), counts.cpu()]
+
+            found, counts = (column.numpy() for column in self._fetched(follow))
+            most = int(counts[:, 0].max())
+            if most <= self._path_room:
+                break
+            self._path_room = 2 * most
+        for b, one in enumerate(self.utterances):
+            if state[b] >= 0:
+                one.take(found[b, : counts[b, 0]], bool(counts[b, 1]))
+        return _Best(state, cost, complete)
+
+    def _held(self) -> tuple[Tensor, Tensor]:
+        """States int64 and costs f32 of the tokens of each utterance, [batch, most tokens]; infinite: none to count."""
+        import torch
+
+        arrays, books, where = self._arrays, self.books, self._arrays.device.where
+        pending = books[:, kernel.PENDING] != 0
+        counts = np.where(pending, books[:, kernel.M], books[:, kernel.N])
+        most = max(int(counts.max()), 1)
+        touched = torch.from_numpy(pending).to(where).unsqueeze(1)
+        inside = torch.arange(most, device=where) < torch.from_numpy(counts).to(where).unsqueeze(1)
+        lists = arrays.lists[:, :, :most]
+        states = torch.where(touched, lists[:, kernel.TOUCHED], lists[:, kernel.STATE]).long().masked_fill_(~inside, 0)
+        order = arrays.keys.gather(1, states) >> 32
+        costs = (order ^ ((order >> 31) & kernel.SIGN)).int().view(torch.float32)
+        limits = torch.from_numpy(self.floats[:, kernel.LIMIT].astype(np.float32)).to(where).unsqueeze(1)
+        costs = costs.masked_fill(costs > limits, torch.inf)
+        costs = torch.where(touched, costs, lists[:, kernel.COST].contiguous().view(torch.float32))
+        return states, costs.masked_fill_(~inside, torch.inf)
+
+    def _best(self, final: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """State, cost and completeness of the best tokens [batch]; of those that cost the same, the first state's."""
+        import torch
+
+        states, costs = self._held()
+        total = costs + self._arrays.final[states] if final else costs
+        complete = torch.isfinite(total).any(1, keepdim=True)
+        total = torch.where(complete, total, costs)
+        least = total.amin(1, keepdim=True)
+        state = states.masked_fill(total > least, self.graph.n_states).amin(1)
+        state = torch.where(torch.isfinite(least[:, 0]), state, -1)
+        return state.int(), least[:, 0], complete[:, 0] & final
+
+    def _tell(self) -> None:
+        """Let the next launches know the settings."""
+        import torch
+
+        config, graph = self._config, self.graph
+        told = [0.0] * kernel.N_NUMBERS
+        told[kernel.BEAM], told[kernel.BEAM_DELTA] = self.beam, BEAM_DELTA
+        told[kernel.MAX_ACTIVE], told[kernel.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
+        told[kernel.PENALTY], told[kernel.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
+        told[kernel.EPSILON_STATES], told[kernel.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
+        told[kernel.PRUNE_LAST], told[kernel.STAMPED] = float(self._prune_last), float(self.stamped)
+        here = torch.tensor(told, dtype=torch.float64)
+        self._work.device.run(COMPUTE, lambda: self._arrays.numbers.copy_(here))
+
+    def _fetched(self, read: Callable[[], list[Tensor]]) -> list[Tensor]:
+        """What `read` returns, done on the compute stream."""
+        found: list[Tensor] = []
+        self._work.at_once(lambda: found.extend(read()))
+        return found
+
+    def _check_memory(self) -> None:
+        free, need = self._work.device.free_bytes(), self._arrays.bytes
+        if free is not None and need > free:
+            raise DeviceError(
+                f"search.device = {self._work.device.name} needs {need / 1e6:.0f} MB for this graph and "
+                f"{self.batch} utterances at once, and {free / 1e6:.0f} MB are free; take a smaller "
+                "graph.vocabulary or search.device = cpu."
+            )
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Full memory becomes one sentence."""
+        try:
+            yield
+        except RuntimeError as problem:
+            if not is_out_of_memory(problem):
+                raise
+            raise DeviceError(
+                f"The memory of {self._work.device.name} does not suffice for the search; lower "
+                "search.max_active or graph.vocabulary, or choose search.device = cpu."
+            ) from problem

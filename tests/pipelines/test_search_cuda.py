@@ -1,0 +1,121 @@
+"""The CUDA search where there is no CUDA: its simulated tests, and what its kernel takes of an H100's processor."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pipelines.device import DeviceWork, HostDevice
+from pipelines.search.device import choice
+from pipelines.search.device.cuda import arrays
+from pipelines.search.device.search import DeviceSearch
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
+from profiler.process import children
+from profiler.spans import NullLane, Recorder
+from tests.pipelines.search_graphs import random_graph, settings
+
+ROOT = Path(__file__).parents[2]
+REGISTER_FILE = 65_536
+"""32-bit registers of a processor of compute capability 9.0, given out in eights to each thread."""
+
+
+def test_the_kernels_in_the_simulator():
+    if importlib.util.find_spec("numba.cuda") is None:
+        pytest.skip("this numba has no CUDA simulator; install numba-cuda")
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/pipelines/cuda_simulated.py"]
+    done = subprocess.run(
+        children.python(*command),
+        cwd=ROOT,
+        env=children.environment({"PYTHONPATH": str(ROOT), "NUMBA_ENABLE_CUDASIM": "1"}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert "skipped" not in done.stdout
+
+
+def test_two_blocks_fit_a_processor_of_an_h100_without_spills(tmp_path, monkeypatch):
+    pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+    found = importlib.util.find_spec("nvidia.cuda_nvcc")
+    ptxas = Path(found.submodule_search_locations[0]) / "bin" / "ptxas" if found else Path("missing")
+    if not ptxas.is_file():
+        pytest.skip("ptxas is not installed: it comes with numba-cuda[cu12]")
+    from numba import cuda, types
+    from numba.cuda import dispatcher
+
+    from pipelines.search.device.cuda import kernel
+    from pipelines.search.device.cuda.intrinsics import REGISTERS, SIMULATED
+
+    if SIMULATED:
+        pytest.skip("the simulator compiles nothing")
+    # Functions that the kernel calls are compiled for the present device otherwise.
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+    i32, i64, f32, f64 = types.int32, types.int64, types.float32, types.float64
+    graph = [(i32, 2), (i32, 2), (i32, 1)]
+    state = [(i64, 2), (i32, 3), (i32, 3), (i32, 3), (i64, 2)]
+    arguments = [*graph, (f32, 3), (f64, 1), *state, (f64, 2), (i64, 3)]
+    signature = types.void(*(types.Array(kind, axes, "C") for kind, axes in arguments))
+    ptx, _ = cuda.compile_ptx(kernel.search.py_func, signature, cc=(9, 0))
+    assert "atom.global.min.s64" in ptx
+    assert "%globaltimer" in ptx
+    (tmp_path / "search.ptx").write_text(ptx)
+    command = [str(ptxas), "-v", "-arch=sm_90", f"--maxrregcount={REGISTERS}", "search.ptx", "-o", "search.cubin"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in said
+    used = re.search(r"Used (\d+) registers", said)
+    shared = re.search(r"(\d+) bytes smem", said)
+    assert used is not None
+    assert shared is not None
+    assert -(-int(used[1]) // 8) * 8 * 2 * kernel.THREADS <= REGISTER_FILE
+    assert 2 * int(shared[1]) < 100_000
+
+
+def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeypatch):
+    work = DeviceWork(HostDevice(), Recorder(), NullLane())
+    graph = random_graph(3, all_final=True)
+    assert isinstance(choice.search_on(graph, settings(), work), DeviceSearch)
+    assert work.take_notices() == []
+    # As on a machine with a GPU and without numba-cuda.
+    monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
+    assert isinstance(choice.search_on(graph, settings(), work), DeviceSearch)
+    (notice,) = work.take_notices()
+    assert "runs in torch, which is slower: numba-cuda is not installed" in notice
+
+
+def test_arcs_say_what_the_kernel_asks_of_them():
+    graph = random_graph(3, all_final=True)
+    made, source = arrays.record_arcs(graph)
+    from pipelines.search.device.cuda import kernel
+
+    np.testing.assert_array_equal(made[:, 0], graph.arcs["target"])
+    np.testing.assert_array_equal(made[:, 3].view(np.float32), graph.arcs["weight"])
+    np.testing.assert_array_equal(made[:, 2] & kernel.WORD != 0, graph.arcs["olabel"] != 0)
+    # Its senones are no first states.
+    np.testing.assert_array_equal(made[:, 2] & kernel.RECORDED != 0, graph.arcs["olabel"] != 0)
+    for state in range(graph.n_states):
+        first, end = graph.states["first"][state : state + 2]
+        assert (source[first:end] == state).all()
+
+
+def circle() -> Graph:
+    """Two states, an arc, and epsilon arcs there and back."""
+    column = [np.array(values) for values in ((0, 0, 1), (1, 0, 0), (0, 0, 0), (0.5, 0.5, 0.5), (1, 1, 0))]
+    fst = from_arcs(2, 0, np.zeros(2, np.float32), *column)
+    none = np.zeros(2)
+    topology = Topology(fst, none.astype(np.int32), none.astype(np.float32))
+    return from_topology(topology, Senones([0], [1], np.array([True])), ("a",), [[]])
+
+
+def test_epsilon_arcs_in_a_circle_are_refused():
+    with pytest.raises(GraphError, match="cycle of epsilon arcs"):
+        arrays.record_arcs(circle())
