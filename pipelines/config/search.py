@@ -17,8 +17,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["cpu", "torch-cpu", "cuda", "mps", "xpu"],
         setting(
             "Search device",
-            "cpu: token passing in compiled code. cuda: one kernel for all frames of a block, where numba-cuda is "
-            "installed. Others run the search as tensor operations on that device; torch-cpu runs them on the processor.",
+            "cpu: token passing in compiled code. Others run the search as tensor operations on that device; "
+            "torch-cpu runs them on the processor. cuda: one kernel for a block of frames, if numba-cuda is installed.",
             layer="Search",
             choices_when=dict.fromkeys(DEVICES, IN_ONE_GO),
         ),

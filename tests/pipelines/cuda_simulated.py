@@ -46,7 +46,7 @@ from tests.pipelines.search_graphs import (
 
 pytestmark = pytest.mark.skipif(not SIMULATED, reason="NUMBA_ENABLE_CUDASIM=1 was not set before numba was imported")
 
-EXAMPLES = int(os.environ.get("CUDA_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("CUDA_EXAMPLES", "4"))
 LANE = NullLane()
 
 
@@ -254,6 +254,7 @@ def test_each_frame_is_stamped_phase_by_phase():
 
 def test_the_settings_choose_it_and_its_phases_are_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(choice, "unavailable_reason", lambda device: "")
+    monkeypatch.setattr(kernel, "THREADS", 4)
     graph = entering(random_graph(8, all_final=True))
     scores = smooth_scores(8, 24, graph.n_senones, 20.0)
     chosen = settings(6.0, 1000)

@@ -135,16 +135,17 @@ class CudaUtterance:
 class CudaSearch:
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
 
-    DeviceError, one sentence, where the device has too little memory. `utterances`: what has come of each. `books`
-    int64 [batch, N_BOOKS] and `floats` f64 [batch, N_FLOATS] as after the last block.
+    DeviceError, one sentence, where the device has too little memory. `threads`: of each block, by default
+    `kernel.THREADS`. `utterances`: what has come of each. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
+    N_FLOATS] as after the last block.
     """
 
     def __init__(
-        self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1, threads: int = kernel.THREADS
+        self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1, threads: int | None = None
     ) -> None:
         self.graph, self.batch = graph, batch
         self.launches = Launches()
-        self._work, self._threads = work, threads
+        self._work, self._threads = work, threads or kernel.THREADS
         self._ids: dict[str, int] = {}
         self.stages(Recorder())
         self._arrays = Arrays(graph, batch, work.device)
