@@ -6,8 +6,10 @@
     asrscope run --audio call.wav --set audio.channel=each
     ffmpeg -i talk.m4a -f wav - | asrscope run --audio -
     asrscope run --transcripts data/test/text
+    asrscope run --on gpu --preset dnn --set device=cuda --out gpu.asrs
 
-The last decodes the audio named by Kaldi's wav.scp (and segments) next to `text`; docs/formats.md lists the formats.
+The last but one decodes the audio named by Kaldi's wav.scp (and segments) next to `text`; docs/formats.md lists the
+formats. The last runs on the machine that ssh calls gpu, and records the session here; docs/other-machines.md.
 The speech is decoded once, also with a preset that begins again and again in the window: `--set loop=true` does so
 here. Without --out the session is saved in the same folder as those of the window, and its path is printed. Ctrl+C
 stops after the current block and leaves a valid session.
@@ -23,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from app.cli import _output, _pipeline, _report
+from app.cli import _on_host, _output, _pipeline, _report
 from app.model import report
 from profiler.errors import BadInput
 
@@ -58,11 +60,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="prepare, then decode from the first line on standard input until its end: several runs can begin at once",
     )
+    _on_host.add_argument(parser)
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
+    if arguments.on is not None:
+        return _on_host.run(arguments)
     chosen = _pipeline.preset(arguments)
     if arguments.wait and _pipeline.STANDARD_INPUT in arguments.audio:
         raise BadInput("--wait and --audio - both read standard input; name a file of sound.")

@@ -21,15 +21,10 @@ RELEASE_SECONDS: Final = 3.0
 """How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
 
 
-def create(path: Path, meta: Iterable[tuple[str, str]], clock: tuple[int, int]) -> sqlite3.Connection:
-    """Make the tables in `path`, which the caller has claimed, with `meta` (key, JSON) and the first clock pair.
-
-    WAL with synchronous=NORMAL, without automatic checkpoints. SessionError where that cannot be; nothing is then
-    left of the file.
-    """
-    connection = None
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file for the writer of its session: WAL with synchronous=NORMAL, without automatic checkpoints."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=2.0)
     try:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=2.0)
         # So that the room of the small blocks can be given back at the end.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -40,10 +35,24 @@ def create(path: Path, meta: Iterable[tuple[str, str]], clock: tuple[int, int]) 
             )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
+    except BaseException:  # whatever ends this, nobody else has the connection
+        connection.close()
+        raise
+    return connection
+
+
+def create(path: Path, meta: Iterable[tuple[str, str]], *clock: tuple[int, int]) -> sqlite3.Connection:
+    """Make the tables in `path`, which the caller has claimed, with `meta` (key, JSON) and the first clock pairs.
+
+    SessionError where that cannot be; nothing is then left of the file.
+    """
+    connection = None
+    try:
+        connection = connect(path)
         connection.execute("BEGIN IMMEDIATE")
         schema.create(connection)
         connection.executemany("INSERT INTO meta VALUES(?,?)", meta)
-        connection.execute("INSERT INTO clock VALUES(?,?)", clock)
+        connection.executemany("INSERT INTO clock VALUES(?,?)", clock)
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (sqlite3.Error, OSError) as error:

@@ -201,7 +201,7 @@ def claim(path: Path, replace: bool) -> None:
     An existing session is removed only when `replace` is true and nobody records into it; any other
     existing file is never touched.
     """
-    _check_claim(path, replace)
+    check_claim(path, replace)
     try:
         if replace:
             path.unlink(missing_ok=True)
@@ -219,7 +219,7 @@ def claim(path: Path, replace: bool) -> None:
         raise SessionError(f"{path}: the session cannot be recorded there: {reason(error)}") from error
 
 
-def _check_claim(path: Path, replace: bool) -> None:
+def check_claim(path: Path, replace: bool) -> None:
     """Refuse a name under which something lies that a new session may not take the place of."""
     try:
         about = path.lstat()

@@ -30,17 +30,19 @@ class Statements(Protocol):
 class Blocks:
     """Appends to `table`(`owner`, end_record, data), records of `record_bytes` each.
 
+    `ends`: how many records each owner has in the file already.
+
     Against a busy Python thread every statement costs waits for the interpreter lock, so as few as
     possible are run.
     """
 
-    def __init__(self, table: str, owner: str, record_bytes: int) -> None:
+    def __init__(self, table: str, owner: str, record_bytes: int, ends: Mapping[int, int] | None = None) -> None:
         self._insert = f"INSERT INTO {table}({owner}, end_record, data) VALUES (?,?,?)"
         self._delete = f"DELETE FROM {table} WHERE {owner}=? AND end_record>?"
         self._record_bytes = record_bytes
         self._fresh: dict[int, list[bytes]] = {}
-        self._merged: dict[int, int] = {}
-        self._end: dict[int, int] = {}
+        self._merged = dict(ends or {})
+        self._end = dict(ends or {})
 
     def end(self, owner: int) -> int:
         """Return how many records `owner` has in the file."""

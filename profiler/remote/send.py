@@ -1,0 +1,151 @@
+"""The sending end of a stream (wire.py): what a session file has beyond a position, until the session ends.
+
+Each round reads in one transaction and is sent after that, so that a slow link never stands in the way of the writer.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from profiler.errors import BadInput
+from profiler.machine.describe import own_version
+from profiler.remote.run_files import Commands, Log
+from profiler.remote.wire import MAGIC, PROTOCOL, Position, Value, frame
+from profiler.session.format import rows, schema
+from profiler.session.queries import Queries
+from profiler.session.reader import SAMPLE, Session
+from profiler.session.recover import Located, locate
+from profiler.spans import RECORD_BYTES
+
+NUMBERED: Final = {
+    "clock": ("SELECT rowid, * FROM clock WHERE rowid>? ORDER BY rowid", 0),
+    "stage": ("SELECT * FROM stage WHERE id>? ORDER BY id", 0),
+    "cost": ("SELECT * FROM cost WHERE id>? ORDER BY id", 0),
+    "config": ("SELECT * FROM config WHERE id>? ORDER BY id", 0),
+    "calibration": ("SELECT * FROM calibration WHERE id>? ORDER BY id", 0),
+    "sample_name": ("SELECT * FROM sample_name WHERE id>? ORDER BY id", 0),
+    "peaks": ("SELECT * FROM peaks WHERE utterance>? ORDER BY utterance", 0),
+    "utterance": ("SELECT * FROM utterance WHERE revision>? ORDER BY revision", 1),
+    "marker": ("SELECT * FROM marker WHERE revision>? ORDER BY revision", 1),
+    "counter": ("SELECT * FROM counter WHERE revision>? ORDER BY revision", 6),
+}
+"""Table → the rows that are new, and which column has their number. In this order: an utterance follows its peaks."""
+
+OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})
+"""Facts of `meta` that each file has for itself."""
+
+ROUND_BYTES: Final = 4 << 20
+"""A round that has more is continued by the next one."""
+
+POLL_SECONDS: Final = schema.BLOCK_SECONDS
+ALIVE_SECONDS: Final = 1.0
+"""Between commits without news: writing is how a sender finds out that its link is gone."""
+
+ENDING_SECONDS: Final = 5.0
+"""How long a recording process may take from the end of its session to its own."""
+
+
+def position_of(text: str) -> Position:
+    """Read a position as `--from` takes it; BadInput where it is none."""
+    try:
+        return msgspec.json.decode(text, type=Position)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise BadInput("--from takes a position as JSON, as a receiver sends it; {} is the beginning.") from None
+
+
+class Tail(Session):
+    """A session of which `refresh` collects the rows beyond `position` as `frames`."""
+
+    def __init__(self, located: Located, position: Position) -> None:
+        super().__init__(located)
+        self.position = position
+        self.frames: list[bytes] = []
+        self._sent_lanes: dict[int, tuple[Value, ...]] = {}
+        self._room = 0
+
+    @classmethod
+    def follow(cls, path: Path, position: Position) -> "Tail":
+        """Open the session; nothing is read yet. SessionError where it cannot be."""
+        return cls(locate(Path(os.path.abspath(path))), position)
+
+    def _read_all(self, db: Queries) -> bool:
+        before, self._room = len(self.frames), ROUND_BYTES
+        known = dict(self._meta_text)
+        self._read_meta(db)
+        for key, value in self._meta_text.items():
+            if known.get(key) != value and key not in OWN_FACTS:
+                self._put(["meta", key, value])
+        for row in db.rows("SELECT * FROM lane"):
+            *about, recorded, dropped = row
+            if self._sent_lanes.get(row[0]) != (*about, dropped):
+                self._sent_lanes[row[0]] = (*about, dropped)
+                self._put(["lane", *about, recorded, dropped])
+        # Not one after the other finds the round full: nothing that refers to a row may overtake it.
+        full = any(self._numbered(db, table) for table in NUMBERED)
+        full = full or self._blocks(db, "sample", "name", self.position.sample, SAMPLE.itemsize)
+        full = full or self._blocks(db, "block", "lane", self.position.block, RECORD_BYTES)
+        ended = self._located.state or rows.state(self.meta.get("state"))
+        self.state = "recording" if full else ended
+        if full:
+            self._signature = None
+        return len(self.frames) > before
+
+    def _put(self, values: list[Value], blob: bytes | memoryview = b"") -> None:
+        made = frame(values, blob)
+        self._room -= len(made)
+        self.frames.append(made)
+
+    def _numbered(self, db: Queries, table: str) -> bool:
+        """Put what is new of a table; whether the round is full."""
+        query, at = NUMBERED[table]
+        number = getattr(self.position, table)
+        for row in db.rows(query, number):
+            # Counters change many at once, under one number.
+            if self._room <= 0 and row[at] != number:
+                return True
+            number = row[at]
+            blob = row[-1] if isinstance(row[-1], bytes) else b""
+            self._put([table, *(row[:-1] if table == "peaks" else row)], blob)
+            setattr(self.position, table, number)
+        return False
+
+    def _blocks(self, db: Queries, table: str, column: str, position: dict[int, int], record_bytes: int) -> bool:
+        """Put the new records of each owner; whether the round is full."""
+        for owner in self._sent_lanes if table == "block" else range(self.position.sample_name + 1):
+            for data, end in db.blocks(table, column, owner, position.get(owner, 0), record_bytes):
+                if self._room <= 0:
+                    return True
+                self._put([table, owner, end], data)
+                position[owner] = end
+        return False
+
+
+def send(path: Path, position: Position, write: Callable[[bytes], object]) -> None:
+    """Write the stream of a session to its end. SessionError where it cannot be read; what `write` raises goes up."""
+    log, commands = Log(path, position.log), Commands(path)
+    with contextlib.closing(Tail.follow(path, position)) as tail:
+        tail.refresh()
+        session_id = str(tail.meta.get("session_id"))
+        write(MAGIC + frame(["hello", PROTOCOL, schema.VERSION, own_version() or "", session_id]))
+        due = ending = 0.0
+        while True:
+            now = time.monotonic()
+            state = tail.state
+            if state != "recording" and commands.open:
+                # Its last words follow its session.
+                ending = ending or now + ENDING_SECONDS
+                state = "recording" if now < ending else state
+            lines = [frame(["log", after, line]) for after, line in log.lines()]
+            if tail.frames or lines or state != "recording" or now >= due:
+                write(b"".join([*tail.frames, *lines, frame(["commit", state])]))
+                tail.frames.clear()
+                due = now + ALIVE_SECONDS
+            if state != "recording":
+                return
+            if not tail.refresh():
+                time.sleep(POLL_SECONDS)

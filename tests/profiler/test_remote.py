@@ -1,0 +1,495 @@
+"""A session that comes from another machine: equal to the one there, whatever the link does; hostile streams end."""
+
+from __future__ import annotations
+
+import io
+import random
+import shlex
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from profiler_sessions import edit, record
+
+from profiler.errors import BadInput
+from profiler.remote import link, send, wire
+from profiler.remote.link import Following, Host, LinkError, Steering, ssh
+from profiler.remote.receive import Copy
+from profiler.remote.wire import MAGIC, Position, Value, frame, frames
+from profiler.session.errors import Damaged, SessionError
+from profiler.session.files import side_files
+from profiler.session.reader import Session
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands of POSIX")
+
+DOUBLE = Path(__file__).with_name("remote_double.py")
+OWN = "('session_id', 'state', 'writer')"
+
+Contents = dict[str, list[tuple[object, ...]]]
+
+
+def contents(path: Path) -> Contents:
+    """All rows of a session that it does not have for itself, the records of each lane and quantity in one piece."""
+    with closing(sqlite3.connect(path)) as db:
+        tables = (
+            "stage",
+            "lane",
+            "cost",
+            "config",
+            "calibration",
+            "sample_name",
+            "peaks",
+            "utterance",
+            "marker",
+            "counter",
+        )
+        found = {table: sorted(db.execute(f"SELECT * FROM {table}"), key=repr) for table in tables}
+        found["clock"] = db.execute("SELECT rowid, * FROM clock ORDER BY 1").fetchall()
+        found["meta"] = db.execute(f"SELECT * FROM meta WHERE key NOT IN {OWN} ORDER BY 1").fetchall()
+        for table, owner in (("block", "lane"), ("sample", "name")):
+            rows: dict[int, bytes] = {}
+            for number, data in db.execute(f"SELECT {owner}, data FROM {table} ORDER BY {owner}, end_record"):
+                rows[number] = rows.get(number, b"") + data
+            found[table] = list(rows.items())
+    assert all(found[table] for table in ("meta", "block", "sample", "utterance", "marker", "counter", "calibration"))
+    return found
+
+
+def stream_of(path: Path, position: str = "{}") -> bytes:
+    """What `asrscope tail` writes."""
+    pieces: list[bytes] = []
+    send.send(path, send.position_of(position), pieces.append)
+    return b"".join(pieces)
+
+
+def sending(stream: bytes, folder: Path) -> Host:
+    """A machine that sends these bytes."""
+    file = folder / "stream"
+    file.write_bytes(stream)
+    return Host("gpu", ("sh", "-c", f"cat {shlex.quote(str(file))}"))
+
+
+def state_of(path: Path) -> str:
+    with closing(Session.open(path)) as session:
+        return session.state
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "WAITS_S", (0.0,) * 3)
+
+
+def test_a_finished_session_arrives_whole(small: Path, tmp_path: Path) -> None:
+    out = tmp_path / "here.asrs"
+    assert Following(sending(stream_of(small), tmp_path), str(small), out).run() == "closed"
+    assert contents(out) == contents(small)
+    assert state_of(out) == "closed"
+    assert not any(side.exists() for side in side_files(out))
+
+
+def test_a_session_that_grows_is_followed(tmp_path: Path) -> None:
+    there, out = tmp_path / "there.asrs", tmp_path / "here.asrs"
+    writer = record(there)
+    (tmp_path / "plan").touch()
+    seen: list[int] = []
+    following = Following(Host("gpu", (sys.executable, str(DOUBLE), str(tmp_path / "plan"))), str(there), out)
+    thread = threading.Thread(target=lambda: seen.append(following.run() == "stopped"))
+    thread.start()
+    wait_until(out.exists)
+    wait_until(lambda: count(out, "utterance") == 1)
+    assert state_of(out) == "recording"
+    writer.marker("user", "later", 7)
+    wait_until(lambda: count(out, "marker") == 2)
+    writer.close("stopped")
+    thread.join()
+    assert seen == [True]
+    assert contents(out) == contents(there)
+    assert state_of(out) == "stopped"
+
+
+def count(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        try:
+            return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0  # not made yet
+
+
+def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(
+    small: Path, tmp_path: Path, no_waiting: None
+) -> None:
+    # Rounds of a few rows, so that links end before, within and after them.
+    size = len(stream_of(small))
+    places = random.Random(1).sample(range(size // 4), 20)
+    (tmp_path / "plan").write_text("\n".join(map(str, [3, 11, *places[2:]])))
+    out, drops = tmp_path / "here.asrs", list[str]()
+    host = Host("gpu", (sys.executable, str(DOUBLE), str(tmp_path / "plan")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link, "WAITS_S", (0.0,) * 20)
+        assert Following(host, str(small), out, progress=drops.append).run() == "closed"
+    assert drops == ["the link to gpu dropped; trying again"] * len(drops)
+    assert len(drops) > 5  # the last ones may never come: all is there
+    assert contents(out) == contents(small)
+
+
+@pytest.mark.parametrize("size", [0, 5, 8, 19, 30, 400])
+def test_every_cut_is_a_dropped_link(size: int, small: Path, tmp_path: Path, no_waiting: None) -> None:
+    host = sending(stream_of(small)[:size], tmp_path)
+    with pytest.raises(
+        LinkError, match=r"^the link to gpu does not come back\. The session there stays; `asrscope tail"
+    ):
+        Following(host, str(small), tmp_path / "here.asrs").run()
+
+
+def test_what_came_stays_and_is_continued(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, stream = tmp_path / "here.asrs", in_rounds(small)
+    monkeypatch.setattr(link, "WAITS_S", ())
+    with pytest.raises(LinkError):
+        Following(sending(stream[: len(stream) * 2 // 3], tmp_path), str(small), out).run()
+    with closing(Session.open(out)) as session:
+        assert session.state == "failed"
+        assert "does not come back" in session.meta["problem"]
+        assert len(session.stages) == 5
+    with closing(Copy.reopen(out)) as copy:
+        position = wire.msgspec.json.encode(copy.position).decode()
+    assert len(stream_of(small, position)) < len(stream) * 2 / 3
+    Following(sending(stream_of(small, position), tmp_path), str(small), out, resume=True).run()
+    assert contents(out) == contents(small)
+    assert state_of(out) == "closed"
+
+
+def in_rounds(path: Path) -> bytes:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(send, "ROUND_BYTES", 1500)
+        return stream_of(path)
+
+
+def test_another_session_is_not_mixed_in(small: Path, tmp_path: Path) -> None:
+    record(tmp_path / "other.asrs").close()
+    out = tmp_path / "here.asrs"
+    Following(sending(stream_of(small), tmp_path), "there", out).run()
+    before = contents(out)
+    with pytest.raises(LinkError, match="another session than that on gpu"):
+        Following(sending(stream_of(tmp_path / "other.asrs"), tmp_path), "there", out, resume=True).run()
+    after = contents(out)
+    assert [row for row in after.pop("meta") if row[0] != "problem"] == before.pop("meta")
+    assert after == before
+
+
+def test_a_session_that_somebody_records_is_not_continued(tmp_path: Path) -> None:
+    with record(tmp_path / "here.asrs"), pytest.raises(SessionError, match="another asrscope is recording"):
+        Following(Host("gpu", ("false",)), "there", tmp_path / "here.asrs", resume=True)
+
+
+# -- hostile streams ----------------------------------------------------------------------------------
+
+
+Rows = list[tuple[list[Value], bytes]]
+
+
+def rows_of(stream: bytes) -> Iterator[tuple[list[Value], bytes]]:
+    try:
+        yield from frames(io.BytesIO(stream))
+    except wire.Dropped:
+        return
+
+
+def first(rows: Rows, table: str, nth: int = 0) -> tuple[list[Value], bytes]:
+    return [row for row in rows if row[0][0] == table][nth]
+
+
+def cell(table: str, column: int, value: Value) -> Callable[[Rows], None]:
+    """An attack: another value in the first row of a table."""
+
+    def change(rows: Rows) -> None:
+        first(rows, table)[0][column + 1] = value
+
+    return change
+
+
+def again(table: str) -> Callable[[Rows], None]:
+    """An attack: the first row of a table comes a second time."""
+    return lambda rows: rows.insert(-1, first(rows, table))
+
+
+def blob(table: str, change: Callable[[bytes], bytes]) -> Callable[[Rows], None]:
+    """An attack: other bytes in the first BLOB of a table."""
+
+    def spoil(rows: Rows) -> None:
+        number = rows.index(first(rows, table))
+        rows[number] = (rows[number][0], change(rows[number][1]))
+
+    return spoil
+
+
+def put(*values: Value, data: bytes = b"") -> Callable[[Rows], None]:
+    """An attack: another frame before the last commit."""
+    return lambda rows: rows.insert(-1, (list(values), data))
+
+
+def lanes(number: int) -> Callable[[Rows], None]:
+    """An attack: this many lanes."""
+
+    def add(rows: Rows) -> None:
+        for lane in range(number):
+            put("lane", lane, "x", "cpu", 1, 0, 0)(rows)
+
+    return add
+
+
+ATTACKS: dict[str, tuple[Callable[[Rows], None], str]] = {
+    "another format version": (cell("hello", 1, 3), "sends sessions of format version 3"),
+    "another protocol": (cell("hello", 0, 2), r"\(protocol 2\)"),
+    "no version": (cell("hello", 1, "2"), "its first frame is no greeting"),
+    "an endless session id": (cell("hello", 3, "x" * 10_000), "10,000 characters"),
+    "no greeting": (lambda rows: rows.__delitem__(0), "its first frame is no greeting"),
+    "a table that does not exist": (put("sqlite_master", 1, "x"), "a table that no session has: sqlite_master"),
+    "a table by number": (put(7, 1), "a table that no session has: 7"),
+    "an empty frame": (put(), "an empty frame"),
+    "a stage of text": (cell("stage", 0, "0"), "where a number below 512 belongs"),
+    "a stage out of order": (cell("stage", 0, 3), "row 3 of stage after row -1"),
+    "a stage twice": (again("stage"), "row 0 of stage after row 4"),
+    "a clock that goes back": (again("clock"), "row 1 of clock after row"),
+    "a marker twice": (again("marker"), "of marker after row"),
+    "an utterance twice": (again("utterance"), "of utterance after row"),
+    "a law twice": (again("cost"), "of cost after row"),
+    "peaks twice": (again("peaks"), "of peaks after row"),
+    "a block twice": (again("block"), "do not follow those before"),
+    "readings twice": (again("sample"), "do not follow those before"),
+    "a block of a huge count": (cell("block", 1, 1 << 62), "do not follow those before"),
+    "a block of no lane": (cell("block", 0, 9), "belong to nothing"),
+    "a block of a lane of text": (cell("block", 0, "0"), "belong to nothing"),
+    "half a record": (blob("block", lambda data: data[:-1]), "belong to nothing"),
+    "no records": (blob("block", lambda data: b""), "belong to nothing"),
+    "spans of no stage": (blob("block", lambda data: b"\xff" * len(data)), "a span with impossible values"),
+    "a reading of no quantity": (cell("sample", 0, 5), "belong to nothing"),
+    "half a wave": (blob("peaks", lambda data: data + b"x"), "an impossible length"),
+    "a lane beyond all": (lanes(65), "more than 64 lanes"),
+    "an utterance of text": (cell("utterance", 4, "many"), "where a count belongs"),
+    "words of another kind": (cell("utterance", 9, '{"a": 1}'), "JSON of another kind"),
+    "too few columns": (put("marker", 9, 99), "that no recording writes"),
+    "too many columns": (put("clock", 99, 1, 1, 1), "that no recording writes"),
+    "a text where a number is stored": (cell("calibration", 7, "x"), "where a number belongs"),
+    "a flag of text": (cell("lane", 3, "yes"), "that no recording writes"),
+    "a law that is none": (cell("cost", 3, "[1]"), "cost|law"),
+    "a fact that is no JSON": (put("meta", "x", "{"), "is not JSON"),
+    "deep JSON": (put("meta", "x", "[" * 5000 + "]" * 5000), "deep|nested|levels|JSON"),
+    "a fact of our own": (put("meta", "writer", "{}"), "the writer of another file"),
+    "an endless name": (put("stage", 5, "x" * 20_000, "search", "[]"), "20,000 characters"),
+    "a state that is none": (lambda rows: rows.__setitem__(-1, (["commit", "lost"], b"")), "its state is"),
+    "a log that does not go on": (put("log", 0, "a"), "out of order"),
+    "a log of numbers": (put("log", 5, 5), "out of order"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_hostile_row_ends_in_a_sentence(name: str, small: Path, tmp_path: Path) -> None:
+    attack, sentence = ATTACKS[name]
+    rows = list(rows_of(stream_of(small)))
+    attack(rows)
+    stream = MAGIC + b"".join(frame(values, data) for values, data in rows)
+    out = tmp_path / "here.asrs"
+    with pytest.raises(LinkError, match=sentence) as refused:
+        Following(sending(stream, tmp_path), "there", out).run()
+    assert str(refused.value).startswith("gpu cannot be followed: ")
+    assert "\n" not in str(refused.value)
+    if out.exists():  # nothing of the round is in it
+        assert state_of(out) == "failed"
+        assert count(out, "block") == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "sentence"),
+    [
+        (b"Welcome to gpu!\nYou have mail.\n", "other text before the session: Welcome to gpu!"),
+        (b"\x1b[2J" + MAGIC, "other text"),
+        (MAGIC + wire.HEAD.pack(1 << 62, 10), "a frame of 4,611,686,018,427,387,904 bytes"),
+        (MAGIC + wire.HEAD.pack(100, 97), "a frame of 100 bytes, 97 of them JSON"),
+        (MAGIC + wire.HEAD.pack(3, 0), "a frame of 3 bytes"),
+        (MAGIC + wire.HEAD.pack(wire.MAX_FRAME, wire.MAX_JSON + 1), "of them JSON"),
+        (MAGIC + wire.HEAD.pack(6, 2) + b"{}", "a frame that is no row"),
+        (MAGIC + wire.HEAD.pack(9, 5) + b"[[1]]", "a frame that is no row"),
+        (MAGIC + wire.HEAD.pack(10, 6) + b"[true]", "a frame that is no row"),
+        (MAGIC + wire.HEAD.pack(6, 2) + b"\xff\xff", "a frame that is no row"),
+    ],
+)
+def test_hostile_bytes_end_in_a_sentence(stream: bytes, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(LinkError, match=sentence.replace("(", r"\(")) as refused:
+        Following(sending(stream, tmp_path), "there", tmp_path / "here.asrs").run()
+    assert str(refused.value).isprintable()
+    assert not (tmp_path / "here.asrs").exists()
+
+
+def test_a_frame_takes_no_more_memory_than_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Counting(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asked.append(size or 0)
+            return super().read(size)
+
+    stream = Counting(MAGIC + wire.HEAD.pack(wire.MAX_FRAME, 10) + b"[1,2,3,45]" + b"few")
+    with pytest.raises(wire.Dropped):
+        list(frames(stream))
+    assert max(asked) == wire.PIECE
+
+
+def test_mutated_streams_end_in_a_sentence_or_whole(small: Path, tmp_path: Path) -> None:
+    good, rng = in_rounds(small), random.Random(3)
+    for number in range(40):
+        stream = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            stream[rng.randrange(len(stream))] = rng.randrange(256)
+        out = tmp_path / f"{number}.asrs"
+        copy = Copy.create(out, "x")
+        with suppress(wire.Dropped, Damaged):
+            for values, data in frames(io.BytesIO(bytes(stream))):
+                if values[:1] not in (["hello"], ["log"]) and copy.take(values, data) and copy.state != "recording":
+                    break
+        copy.close()
+        # Its rows are sound one by one; that they fit together, the reader checks.
+        with suppress(SessionError), closing(Session.open(out)) as session:
+            assert session.state in ("closed", "failed", "stopped", "crashed")
+
+
+# -- the machine here and the one there ---------------------------------------------------------------
+
+
+def test_a_full_disk_here_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / "long.asrs"
+    with record(long) as writer:
+        for _ in range(5):
+            writer.marker("note", "x" * 60_000, 0)
+    made = Copy.create
+
+    def small_disk(path: Path, session_id: str, replace: bool = False) -> Copy:
+        copy = made(path, session_id, replace)
+        pages = copy._connection.execute("PRAGMA page_count").fetchone()[0]
+        copy._connection.execute(f"PRAGMA max_page_count = {pages + 10}")
+        return copy
+
+    monkeypatch.setattr(Copy, "create", small_disk)
+    out = tmp_path / "here.asrs"
+    with pytest.raises(
+        LinkError, match=r"here\.asrs: the session cannot be written: the disk is full\. The session there"
+    ):
+        Following(sending(in_rounds(long), tmp_path), "there", out).run()
+    monkeypatch.undo()
+    assert state_of(out) == "failed"
+    assert count(out, "stage") == 5
+    with closing(Copy.reopen(out)) as copy:
+        position = wire.msgspec.json.encode(copy.position).decode()
+    Following(sending(stream_of(long, position), tmp_path), "there", out, resume=True).run()
+    assert contents(out) == contents(long)
+
+
+def test_a_file_removed_meanwhile_is_a_sentence(small: Path, tmp_path: Path) -> None:
+    copy = Copy.create(tmp_path / "here.asrs", "x")
+    (tmp_path / "here.asrs").unlink()
+    with pytest.raises(SessionError, match="was removed or replaced"):
+        copy.take(["commit", "recording"], b"")
+    copy.close()
+    assert not (tmp_path / "here.asrs").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("echo 'sh: 1: asrscope: not found' >&2; exit 127", "^gpu has no asrscope on the PATH of commands over ssh"),
+        ("echo 'ssh: connect to host gpu port 22: Connection timed out' >&2; exit 255",
+         r"^gpu cannot be reached: ssh: connect to host gpu port 22: Connection timed out\."),
+        ("echo 'Permission denied (publickey).' >&2; exit 255",
+         r"^gpu cannot be reached: Permission denied \(publickey\)\."),
+        ("exit 255", "^gpu cannot be reached: ssh gave no reason"),
+        ("echo 'asrscope: x.asrs: there is no such file' >&2; exit 2", r"^gpu: x\.asrs: there is no such file\."),
+        ("printf '\\033[2Jx\\n' >&2; exit 1", r"^gpu: \\x1b\[2Jx\."),
+        ("exit 4", "^gpu: exit status 4"),
+    ],
+)  # fmt: skip
+def test_a_machine_that_does_not_answer_is_a_sentence(script: str, sentence: str, tmp_path: Path) -> None:
+    host = Host("gpu", ("sh", "-c", script))
+    with pytest.raises(LinkError, match=sentence):
+        Following(host, "there", tmp_path / "here.asrs").run()
+    with pytest.raises(LinkError, match=sentence.partition("; ")[0]):
+        link.record(host, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("Welcome", "no answer of asrscope: Welcome"),
+        ('{"session": "x.asrs", "pid": 1}', "no name of a session: x.asrs"),
+        ('{"session": "/x\\u001b.asrs", "pid": 1}', "no name of a session"),
+        ('{"session": 1, "pid": 1}', "no answer of asrscope"),
+    ],
+)
+def test_an_answer_that_is_none_is_a_sentence(answer: str, sentence: str) -> None:
+    with pytest.raises(LinkError, match=sentence):
+        link.record(Host("gpu", ("sh", "-c", f"printf '%s' {shlex.quote(answer)}")), [])
+
+
+def test_an_endless_answer_is_a_sentence() -> None:
+    with pytest.raises(LinkError, match="no answer of asrscope: yyy"):
+        link.record(Host("gpu", ("sh", "-c", "yes y | tr -d '\\n' | head -c 1000000")), [])
+
+
+def test_an_older_program_there_is_a_sentence() -> None:
+    script = "echo 'asrscope: unrecognized arguments: --protocol=1.2; `asrscope open --help` lists' >&2; exit 2"
+    with pytest.raises(LinkError, match=r"an older asrscope, without `asrscope record`; install"):
+        link.record(Host("gpu", ("sh", "-c", script)), [])
+
+
+def test_no_ssh_here_is_a_sentence() -> None:
+    with pytest.raises(LinkError, match="gpu cannot be reached: there is no no-such-ssh here"):
+        link.record(Host("gpu", ("no-such-ssh",)), [])
+
+
+@pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "a b", "a\nb"])
+def test_a_name_that_is_no_machine_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="--on takes a name that ssh knows"):
+        ssh(name)
+
+
+def test_words_reach_the_shell_there_as_they_are() -> None:
+    host = ssh("gpu")
+    *options, end, name, command = host.words("record", "--audio=it's; $(x) *.wav")
+    assert (end, name) == ("--", "gpu")
+    assert "BatchMode=yes" in options
+    assert shlex.split(command) == ["asrscope", "record", "--audio=it's; $(x) *.wav"]
+
+
+def test_a_stop_waits_for_the_link(tmp_path: Path) -> None:
+    # The machine there sends back what it is sent; that is no stream, and the sentence quotes it.
+    steering = Steering()
+    steering.stop()
+    host = Host("gpu", ("sh", "-c", "head -n 1"))
+    with pytest.raises(LinkError, match=r'other text before the session: \{"do": "stop"\}'):
+        Following(host, "there", tmp_path / "here.asrs", steering=steering).run()
+
+
+def test_a_position_is_checked() -> None:
+    assert send.position_of('{"block": {"3": 40}, "clock": 2}') == Position(clock=2, block={3: 40})
+    for text in ("", "[]", '{"clock": -2}', '{"clock": "1"}', '{"block": {"x": 1}}', '{"other": 1}', "[" * 10_000):
+        with pytest.raises(BadInput, match="--from takes a position"):
+            send.position_of(text)
+
+
+def test_an_older_format_is_sent_converted(tmp_path: Path) -> None:
+    kept = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
+    out = tmp_path / "here.asrs"
+    Following(sending(stream_of(kept), tmp_path), "there", out).run()
+    with closing(Session.open(kept)) as there, closing(Session.open(out)) as here:
+        assert here.spans.tobytes() == there.spans.tobytes()
+        assert list(here.utterances) == list(there.utterances)
+
+
+def test_a_crashed_run_there_is_crashed_here(small: Path, tmp_path: Path) -> None:
+    edit(small, "UPDATE meta SET value='\"recording\"' WHERE key='state'")
+    out = tmp_path / "here.asrs"
+    assert Following(sending(stream_of(small), tmp_path), "there", out).run() == "crashed"
+    assert state_of(out) == "crashed"
