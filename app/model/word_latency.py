@@ -33,6 +33,7 @@ PARTS: Final = ("buffering", "queue", "compute", "other_programs", "emission")
 
 PART_TITLES: Final = {"other_programs": "other programs"}
 QUANTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0}
+HALF: Final = 0.5
 TAKEN_BACK: Final = 64
 """Words taken back that may come again, of an utterance: the latest."""
 
@@ -229,6 +230,7 @@ def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str
         "parts_mean": means,
         "taken_back": sum(one.taken_back for one in found) / max(sum(one.shown for one in found), 1),
         "attack": attack(means),
+        "queue_from": queue_from(session) if attack(means) == "queue" else None,
         "sentence": advice(session, words),
     }
 
@@ -262,6 +264,18 @@ def attack(means: dict[str, float]) -> str | None:
     return max(means, key=lambda name: means[name], default=None)
 
 
+def queue_from(session: Session) -> str:
+    """The part that makes chunks wait for each other: what takes most of the time in which they are decoded."""
+    return "other_programs" if _share_of_others(session) > HALF else "compute"
+
+
+def _share_of_others(session: Session) -> float:
+    """The part of the time in which chunks are decoded that other programs have the processor."""
+    every = streams(session).values()
+    busy_s = sum(one.busy_s for one in every)
+    return sum(one.other_s for one in every) / busy_s if busy_s else 0.0
+
+
 def advice(session: Session, words: Sequence[WordLatency]) -> str:
     """One sentence: the largest part of the time until `words` are shown, and where it comes from in the session."""
     means = mean_parts(words)
@@ -271,9 +285,8 @@ def advice(session: Session, words: Sequence[WordLatency]) -> str:
     every = streams(session).values()
     chunk_ms, after_ms = _of_chunks(session)
     chunks = sum(one.chunks for one in every)
-    busy, other = sum(one.busy_s for one in every), sum(one.other_s for one in every)
-    each = f"a chunk of {chunk_ms} ms takes {milliseconds(busy / max(chunks, 1))} ms"
-    share = f"other programs had the processor for {other / busy if busy else 0.0:.0%} of that"
+    each = f"a chunk of {chunk_ms} ms takes {milliseconds(sum(one.busy_s for one in every) / max(chunks, 1))} ms"
+    share = f"other programs had the processor for {_share_of_others(session):.0%} of that"
     late = sum(one.late for one in every)
     reasons = {
         "buffering": f"a word waits until its chunk of {chunk_ms} ms is full",

@@ -142,7 +142,7 @@ def test_the_report_has_percentiles_parts_and_words(tmp_path: Path) -> None:
     assert about["time_to_final"] == pytest.approx({"p50": 0.030, "p90": 0.030, "p99": 0.030})
     assert about["first_interim"]["p99"] == pytest.approx(0.190)
     assert about["parts_mean"] == pytest.approx(dict(zip(PARTS, (0.060, 0.070, 0.010, 0.0, -0.1 / 3), strict=True)))
-    assert (about["words"], about["taken_back"], about["attack"]) == (3, 0.5, "queue")
+    assert (about["words"], about["taken_back"], about["attack"], about["queue_from"]) == (3, 0.5, "queue", "compute")
     (row,) = tree["utterances"]
     assert [word["word"] for word in row["words"]] == ["a", "cat", "sat"]
     assert row["words"][1]["first_shown_s"] == pytest.approx(0.240)
@@ -152,6 +152,17 @@ def test_the_report_has_percentiles_parts_and_words(tmp_path: Path) -> None:
         "latency of 3 words, p50 / p90 / p99: first shown 90 / 210 / 237 ms, stable 90 / 250 / 286 ms, "
         "time to final 30 / 30 / 30 ms; 50% taken back"
     )
+
+
+def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_their_time(tmp_path: Path) -> None:
+    about = stream()
+    busy = [shown - started for shown, started in zip(about["shown_ns"], about["started_ns"], strict=True)]
+    for share, expected in ((0.4, "compute"), (0.6, "other_programs")):
+        made = stream(other_ns=[int(share * ns) for ns in busy])
+        with Session.open(recorded(tmp_path / f"{expected}.asrs", made)) as session:
+            found = word_latency.as_dict(session)
+        assert found is not None
+        assert (found["attack"], found["queue_from"]) == ("queue", expected)
 
 
 def test_a_session_without_a_stream_has_none(finished: Path) -> None:

@@ -1,10 +1,11 @@
 """Latencies in a session against the clock of another process, and planted causes of latency.
 
-    python -m tests.bench.stream_clock
+    python -m tests.bench.stream_clock [--tries N]
 
 A child decodes speech as a stream at real time and writes partial results into a pipe. This process notes when each
-line arrives and compares it with the time in the session. Then the same with a planted cause: a slow scorer, and a core
-that busy loops share with the child from the first partial result on.
+line arrives and compares it with the time in the session. Then the same with planted causes, which the session has to
+name: a slow scorer with short chunks (compute), a recogniser that is slower than real time (a queue, from compute), and
+a core that busy loops share with the child from the first partial result on (other programs, or a queue from them).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -31,12 +32,23 @@ CHUNK_MS = 160
 SETTINGS = ("pace=1", f"stream.chunk_ms={CHUNK_MS}", "graph.vocabulary=1000")
 
 
+SLOW: Final = ("model=continuous", "block=1")
+SLOWER: Final = ("gmm.components=128", "search.beam=40", "search.max_active=100000")
+PLANTED: Final = {
+    "plain": ((), 0, {"buffering"}),
+    "slow": ((*SLOW, "stream.chunk_ms=20"), 0, {"compute"}),
+    "queues": ((*SLOW, *SLOWER), 0, {"queue from compute"}),
+    "starved": ((), 8, {"other_programs", "queue from other_programs"}),
+}
+"""Cause → settings, busy loops, and what the session may name as the largest part."""
+
+
 class Compared(NamedTuple):
     """Partial results of a run: how much later each arrived in the pipe than the session says, ms; and its sentence."""
 
     later_ms: list[float]
     sentence: str
-    attack: str | None
+    named: str
 
 
 def run(folder: Path, files: list[Path], *settings: str, rivals: int = 0) -> Compared:
@@ -70,26 +82,29 @@ def run(folder: Path, files: list[Path], *settings: str, rivals: int = 0) -> Com
         about = {one.name: opened.meta[f"stream/{one.id}"] for one in opened.utterances}
         later = [(now - about[name]["origin_ns"] - about[name]["shown_ns"][chunk]) * 1e-6 for now, name, chunk in seen]
         tree = word_latency.as_dict(opened) or {}
-    return Compared(later, str(tree.get("sentence")), str(tree.get("attack")))
+    named = str(tree.get("attack"))
+    if named == "queue":
+        named = f"queue from {tree.get('queue_from')}"
+    return Compared(later, str(tree.get("sentence")), named)
 
 
 def main() -> None:
-    """Print two lines for each run."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    """Print two lines for each run, and how often each cause was named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tries", type=int, default=1, metavar="N", help="of each cause")
+    tries = parser.parse_args().tries
     files = [assets.path("speech", name) for name in SPEECH]
-    with tempfile.TemporaryDirectory(prefix="asrscope-stream-") as name:
-        folder = Path(name)
-
-        def tell(what: str, made: Compared) -> None:
+    right = dict.fromkeys(PLANTED, 0)
+    with tempfile.TemporaryDirectory(prefix="asrscope-stream-") as folder:
+        for cause in [*PLANTED] * tries:
+            settings, rivals, expected = PLANTED[cause]
+            made = run(Path(folder), files, *settings, rivals=rivals)
             size = np.abs(made.later_ms)
-            print(
-                f"{what}: {len(size)} partial results, at most {size.max():.2f} ms apart (median {np.median(size):.2f})"
-            )
-            print(f"  {made.sentence}")
-
-        tell("plain", run(folder, files))
-        tell("slow", run(folder, files, "model=continuous", "block=1", "stream.chunk_ms=20"))
-        tell("starved", run(folder, files, rivals=8))
+            most, median = size.max(), np.median(size)
+            print(f"{cause}: {len(size)} partial results, at most {most:.2f} ms apart (median {median:.2f})")
+            print(f"  {made.sentence}", flush=True)
+            right[cause] += made.named in expected
+    print(", ".join(f"{cause} named in {count} of {tries}" for cause, count in right.items()))
 
 
 if __name__ == "__main__":
