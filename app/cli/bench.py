@@ -45,6 +45,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=("cuda", "xpu", "mps", "torch-cpu", "any"),
         help="device: what must be here (any: an accelerator); default: an accelerator, else the processor",
     )
+    parser.add_argument(
+        "--only", metavar="STEP", nargs="+", default=[], help="device: these steps, even if done before"
+    )
     parser.add_argument("--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs")
     _output.json_flag(parser)
 
@@ -68,12 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"bench must be one of {', '.join(known)}, not {arguments.name!r}.")
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
-    if arguments.require and arguments.name != "device":
-        raise BadInput(f"--require is for `bench device`; the bench {arguments.name} needs none.")
+    if arguments.name != "device" and (arguments.require or arguments.only):
+        option = "--require" if arguments.require else "--only"
+        raise BadInput(f"{option} is for `bench device`; the bench {arguments.name} has no use for it.")
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
         _check_speech(arguments.audio, arguments.transcripts)
-        more = {"require": arguments.require} if arguments.name == "device" else {}
+        more = {"require": arguments.require, "only": arguments.only} if arguments.name == "device" else {}
         with _output.Progress() as progress:
             tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
     except ModuleNotFoundError as error:

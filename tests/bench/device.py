@@ -2,15 +2,18 @@
 
     asrscope bench device --require cuda --json       (make gpu)
     asrscope bench device --require torch-cpu --json  the same with the processor in a device's place
+    asrscope bench device --only cuda-search lab      these steps, again (make gpu ONLY="cuda-search lab")
 
 Each step is a process of its own and leaves its row in build/bench/device before the next begins, whatever it breaks.
-A row has `proved` (true, false, or null: it cannot be, on this device), `why`, and figures. The last step leaves a
-session of at most 2 MB and a table for docs/measurements.md.
+A row has `proved` (true, false, or null: it cannot be, on this device), `why`, and figures. All takes eight minutes at
+most: steps for which no time is left, and only these, are taken when it is called again for the same commit and device.
+The step `session` leaves a session of at most 2 MB. table.md is for docs/measurements.md.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -23,10 +26,14 @@ from pipelines.device import HOST
 from profiler.errors import BadInput
 from tests.bench.device_steps.__main__ import STEPS
 from tests.bench.device_steps.result import Result, write
+from tests.bench.device_steps.runs import as_table
 
+ROOT = Path(__file__).parents[2]
 FOLDER = Path("build") / "bench" / "device"
-LIMIT_S = 1800.0
-"""Of a step: one that hangs is ended."""
+BUDGET_S = 480.0
+"""Of all steps together, but for those that --only names: a GPU may be lent for minutes."""
+LEAST_S = 20.0
+"""That a step must have left, or it is left for the next call."""
 ACCELERATORS = ("cuda", "xpu", "mps")
 
 
@@ -36,19 +43,32 @@ def run(
     repeat: int,
     progress: Callable[[str, float | None], None],
     require: str | None = None,
+    only: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Take every step on the device that is required; BadInput where it is not here.
+    """Take every step that has no row yet, or those of `only`, on the device that is required; BadInput where it is
+    not here.
 
     Without `require`: the first accelerator, or the processor in its place.
     """
+    if unknown := [step for step in only if step not in STEPS]:
+        raise BadInput(f"bench device --only: there is no step {unknown[0]!r}; choose among {', '.join(STEPS)}.")
     name = device(require)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in [*FOLDER.glob("*.json"), *FOLDER.glob("combination.asrs*")]:
-        old.unlink()
-    rows = []
-    for i, step in enumerate(STEPS):
-        progress(f"{name}: {step}", i / len(STEPS))
-        rows.append(_taken(i, step, name, [list(paths), transcripts]))
+    made_of = {"commit": _commit(), "device": name}
+    known = {step: row for step in STEPS if (row := _kept(step)) is not None and made_of.items() <= row.items()}
+    chosen = list(only) or [step for step in STEPS if step not in known]
+    ends = math.inf if only else time.monotonic() + BUDGET_S
+    for i, step in enumerate(chosen):
+        left = ends - time.monotonic()
+        if left < LEAST_S:
+            break
+        progress(f"{name}: {step}", i / len(chosen))
+        row = _taken(step, name, [list(paths), transcripts], left, made_of)
+        known.pop(step, None)
+        if row is not None:
+            known[step] = row
+    rows = [known[step] for step in STEPS if step in known]
+    (FOLDER / "table.md").write_text(as_table(rows), encoding="utf-8")
     proved = {value: sum(row["proved"] is value for row in rows) for value in (True, False, None)}
     return {
         "peer": None,
@@ -63,7 +83,7 @@ def run(
             "cannot be proved here": proved[None],
             "seconds": sum(row["seconds"] for row in rows),
         },
-        "agreement": {"rows": str(FOLDER)},
+        "agreement": {"rows": str(FOLDER), "left for another call": [step for step in STEPS if step not in known]},
         "rows": rows,
     }
 
@@ -86,27 +106,51 @@ def device(require: str | None) -> str:
     return require
 
 
-def _taken(i: int, step: str, name: str, speech: list[Any]) -> dict[str, Any]:
-    """Take a step in a process of its own; its row, also kept in the folder."""
-    file = FOLDER / f"{i + 1:02}-{step}.json"
-    command = [sys.executable, "-m", "tests.bench.device_steps", step, name, str(FOLDER)]
-    began = time.monotonic()
-    why = ""
+def _taken(step: str, name: str, speech: list[Any], left_s: float, made_of: dict[str, str]) -> dict[str, Any] | None:
+    """Take a step in a process of its own; its row, also kept in the folder. None: the time left was too short."""
+    file = _file(step)
+    file.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "tests.bench.device_steps", step, name, str(FOLDER.resolve())]
+    began, limit_s = time.monotonic(), STEPS[step].limit_s
     try:
         child = subprocess.run(
-            [*command, str(file), json.dumps(speech)],
-            cwd=Path(__file__).parents[2],
+            [*command, str(file.resolve()), json.dumps(speech)],
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,
-            timeout=LIMIT_S,
+            timeout=min(limit_s, left_s),
         )
         why = f"its process ended with {child.returncode}: {child.stderr.strip()[-300:]}"
     except subprocess.TimeoutExpired:
-        why = f"it took more than {LIMIT_S:.0f} s"
+        if left_s < limit_s:
+            return None
+        why = f"it took more than {limit_s:.0f} s"
     if not file.is_file():
         write(file, step, Result(False, why))
-    row: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    row: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) | made_of
     row["seconds"] = round(time.monotonic() - began, 1)
     file.write_text(json.dumps(row, indent=1), encoding="utf-8")
     return row
+
+
+def _file(step: str) -> Path:
+    return FOLDER / f"{list(STEPS).index(step) + 1:02}-{step}.json"
+
+
+def _kept(step: str) -> dict[str, Any] | None:
+    """The row of a step from an earlier call."""
+    try:
+        row: dict[str, Any] = json.loads(_file(step).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return row
+
+
+def _commit() -> str:
+    """The commit of this checkout, with a mark where files have changed since; "" where git is missing."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""

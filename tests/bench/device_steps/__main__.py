@@ -5,32 +5,47 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.bench.device_steps import checks, runs, throughput
+from tests.bench.device_steps import checks, cuda_search, runs, throughput
 from tests.bench.device_steps.result import Result, Task, write
 
-STEPS = {
-    "identity": checks.identity,
-    "tests": checks.tests,
-    "sanitizer": checks.sanitizer,
-    "roofs": checks.roofs,
-    "clock": checks.clock,
-    "combinations": runs.combinations,
-    "busy": throughput.busy,
-    "graphs": throughput.graphs,
-    "search": throughput.search,
-    "scoring": throughput.scoring,
-    "memory": checks.memory,
-    "session": runs.session,
+
+class Step(NamedTuple):
+    """What is done, and after how many seconds it is ended, as it hangs."""
+
+    take: Callable[[Task], Result]
+    limit_s: float
+
+
+STEPS: dict[str, Step] = {
+    "identity": Step(checks.identity, 30),
+    "cuda-words": Step(cuda_search.words, 90),
+    "cuda-search": Step(cuda_search.search_alone, 120),
+    "cuda-scoring": Step(cuda_search.scoring_too, 120),
+    "cuda-stamps": Step(cuda_search.stamps, 45),
+    "session": Step(runs.session, 60),
+    "lab": Step(runs.lab, 90),
+    "tests": Step(checks.tests, 120),
+    "roofs": Step(checks.roofs, 60),
+    "clock": Step(checks.clock, 90),
+    "busy": Step(throughput.busy, 60),
+    "graphs": Step(throughput.graphs, 60),
+    "memory": Step(checks.memory, 60),
+    "sanitizer": Step(checks.sanitizer, 120),
+    "search": Step(throughput.search, 120),
+    "scoring": Step(throughput.scoring, 120),
+    "combinations": Step(runs.combinations, 600),
 }
-"""In the order in which they are taken."""
+"""In the order in which they are taken: what is not known yet first, and what takes long last."""
 
 
 def main(step: str, task: Task, out: Path) -> None:
     """Take `step` and keep its row; an exception is its result."""
     try:
-        result = STEPS[step](task)
+        result = STEPS[step].take(task)
     except Exception as problem:  # whatever it is, the row has all of it
         lines = str(problem).strip().splitlines()
         result = Result(

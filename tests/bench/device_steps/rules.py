@@ -28,6 +28,14 @@ NEAR_NS = 2_000
 """… plus this much for each kernel between two of them."""
 MOST_OVERHEAD = 0.03
 """Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
+SAME_COST_NAT = 1e-3
+"""Of paths over some hundred frames: the last bits of costs that are summed in the same order."""
+SEARCH_GOALS = {1: 250.0, 256: 20_000.0}
+"""Times real time by utterances at once, of the search alone: Kaldi's CUDA decoder does 16 500 to 24 900 on a V100."""
+DECODING_GOALS = {1: 200.0, 256: 10_000.0}
+"""The same of scoring and search."""
+MOST_STAMPS = 0.02
+"""Of the search's time, that its stamps may take."""
 LARGEST_SESSION = 2 << 20
 """Bytes of the session that is kept."""
 MOST_REASONS = 6
@@ -248,6 +256,38 @@ def search(utterances: int, others: int, apart: int, figures: dict[str, Any]) ->
     return Result(True, why, figures)
 
 
+def same_words(utterances: int, apart: int, furthest: float, figures: dict[str, Any]) -> Result:
+    """Whether the CUDA search finds what the compiled search finds; `apart` utterances have other words."""
+    if apart or not furthest <= SAME_COST_NAT:
+        why = f"{apart} of {utterances} utterances have other words; costs are up to {furthest:.2g} nat off"
+        return Result(False, why, figures)
+    return Result(True, f"{utterances} utterances have the words and costs that the processor finds", figures)
+
+
+def fast(rows: Sequence[Mapping[str, Any]], goals: Mapping[int, float], device: str) -> Result:
+    """Whether each preset reaches the goals, times real time by utterances at once."""
+    figures = {"rows": list(rows), "goals, × real time": dict(goals)}
+    if device != "cuda":
+        return Result(None, "a simulator says nothing of speed; every figure is there", figures)
+    missed = [
+        f"{row['preset']}, {row['at once']} at once: {row['× real time']:.0f} times real time, not {wanted:.0f}"
+        for row in rows
+        if "on" not in row and row["× real time"] < (wanted := goals.get(row["at once"], 0.0))
+    ]
+    if missed:
+        return Result(False, "; ".join(missed), figures)
+    return Result(True, "every preset is as fast as wanted", figures)
+
+
+def stamps(ratios: Sequence[float], device: str) -> Result:
+    """Whether stamps cost little: time with / time without, paired, ascending."""
+    figures = {"time with / without": median(ratios), "least": ratios[0], "most": ratios[-1]}
+    if device != "cuda":
+        return Result(None, "a simulator says nothing of speed", figures)
+    cost = median(ratios) - 1.0
+    return Result(cost <= MOST_STAMPS, f"the stamps of the phases take {cost:.1%} of the search", figures)
+
+
 def scoring(utterances: int, worst: float, rows: Sequence[Mapping[str, Any]]) -> Result:
     """Whether the scores of utterances in company are those of the processor, `worst` nat apart."""
     figures = {"rows": list(rows), "largest difference, nat": worst}
@@ -256,8 +296,15 @@ def scoring(utterances: int, worst: float, rows: Sequence[Mapping[str, Any]]) ->
     return Result(True, f"the scores of {utterances} utterances are those of the processor", figures)
 
 
+def lab(tree: Mapping[str, Any], device: str) -> Result:
+    """What the lab of scoring and search says (`asrscope lab --json`)."""
+    row = tree["labs"][0]
+    said = f"the lab says: {row['verdict']}. {row['why']}"
+    return Result(True if device in ("cuda", "xpu", "mps") else None, said, dict(row))
+
+
 def session(size: int, state: str, figures: dict[str, Any]) -> Result:
     """Whether there is a session, closed and small enough to be sent."""
     if size > LARGEST_SESSION or state != "closed":
         return Result(False, f"the session has {size} bytes and is {state}", figures)
-    return Result(True, "a session and a table are there", figures)
+    return Result(True, "a session is there", figures)

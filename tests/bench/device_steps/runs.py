@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis.breakdown import breakdown
 from profiler.device.time import EVENTS
+from profiler.process import children
 from profiler.session.reader import Session
 from tests.bench.device_steps import rules
 from tests.bench.device_steps.result import Result, Task
@@ -99,7 +101,7 @@ def combinations(task: Task) -> Result:
 
 
 def session(task: Task) -> Result:
-    """A session of a run to keep, and a table of all rows for the page of measurements."""
+    """A session of a run to keep."""
     choice = {
         "model": "dnn",
         "number": "fp32",
@@ -113,11 +115,19 @@ def session(task: Task) -> Result:
     request = Request(config_of(task, choice), "dnn", tuple(str(item.path) for item in items), None, path)
     outcome = execute(request, Control(), lambda *_: None)
     size = path.stat().st_size
-    table = task.folder / "table.md"
-    rows = [json.loads(file.read_text("utf-8")) for file in sorted(task.folder.glob("*.json"))]
-    table.write_text(as_table(rows), encoding="utf-8")
-    figures = {"session": str(path), "bytes": size, "table": str(table), "state": outcome.state}
+    figures = {"session": str(path), "bytes": size, "state": outcome.state}
     return rules.session(size, outcome.state, figures)
+
+
+def lab(task: Task) -> Result:
+    """The lab that asks what a GPU gives scoring and search; its session stays in the folder."""
+    out = task.folder / "gpu-scoring-search.asrs"
+    out.unlink(missing_ok=True)
+    command = children.python("-m", "app.cli.main", "lab", "gpu-scoring-search", "--out", str(out), "--json")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=children.environment())
+    if done.returncode:
+        return Result(False, children.last_words(done.stderr, done.returncode))
+    return rules.lab(json.loads(done.stdout), task.device)
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:
