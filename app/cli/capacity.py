@@ -32,7 +32,6 @@ from app.model.report_lines import number
 from pipelines import config as settings
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput, Cancelled
-from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.model.capacity import Figures
@@ -274,13 +273,8 @@ def _report(
 
 def as_text(tree: Tree) -> str:
     """The report as text."""
-    low, high = tree["capacity_range"]
-    streams, cores = counted(tree["capacity"], "stream", "streams"), counted(tree["cores"], "core", "cores")
-    by_each = "" if low == high == tree["capacity"] else f" (by single measurements {low} to {high})"
-    so_far = "" if tree["finished"] else "So far "
     lines = [
-        f"{so_far}{streams} on {cores}{by_each}: p99 of the delay is at most {tree['bound_p99_s']:g} s, and no queue "
-        "grows.",
+        model.headline(tree["capacity"], tree["capacity_range"], tree["cores"], tree["bound_p99_s"], tree["finished"]),
         tree["why"],
         "",
         f"{'':7}  {'delay, s':^22}  {'first':>6}  {'stable':>6}  {'final':>6}  {'chunk':>6}  {'RTF of a chunk':^14}",

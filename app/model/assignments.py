@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
+
+if TYPE_CHECKING:
+    from app.model.audio_choice import AudioChoice
 
 
 def all_set(config: Config) -> list[str]:
@@ -27,6 +31,20 @@ def differing(config: Config, preset: str) -> list[str] | None:
         if any(settings.get(config, option.key) != settings.get(base, option.key) for base in bases)
         and settings.unavailable_reason(config, option.key) is None
     ]
+
+
+def words_of_run(config: Config, preset: str, audio: AudioChoice | None) -> list[str]:
+    """The arguments of the command line for a preset with these settings, but those of `COURSE`, and for its audio."""
+    changed = differing(config, preset)
+    texts = all_set(config) if changed is None else changed
+    words = ["--preset", preset]
+    for text in texts:
+        if text.partition("=")[0] not in settings.COURSE:
+            words += ["--set", text]
+    if audio is not None and not audio.bundled:
+        words += ["--audio", *audio.paths]
+        words += [] if audio.transcripts is None else ["--transcripts", audio.transcripts]
+    return words
 
 
 def modified(config: Config, preset: Config) -> bool:

@@ -232,6 +232,16 @@ def row(measured: Sequence[Figures], bound_s: float) -> Tree:
     }  # fmt: skip
 
 
+def headline(capacity: int, interval: tuple[int, int], cores: int, bound_s: float, finished: bool) -> str:
+    """How many streams hold; `interval`: those of single measurements."""
+    low, high = interval
+    by_each = "" if low == high == capacity else f" (by single measurements {low} to {high})"
+    return (
+        f"{'' if finished else 'So far '}{_streams(capacity)} on {counted(cores, 'core', 'cores')}{by_each}: "
+        f"p99 of the delay is at most {bound_s:g} s, and no queue grows."
+    )
+
+
 def reason(fewest: Figures, failing: Figures, cores: int) -> str:
     """What takes the time at the first number that fails, next to the fewest streams, from what both measured."""
     n, one = failing.n, fewest.n

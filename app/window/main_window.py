@@ -331,8 +331,14 @@ class MainWindow(FirstWindow):
 
         sweep.ask(self)
 
+    def capacity(self) -> None:
+        """Ask within which latency, and measure how many streams this machine carries."""
+        from app.window import capacity
+
+        capacity.ask(self)
+
     def sweep_unavailable_reason(self) -> str | None:
-        """Why no sweep can begin now, or None."""
+        """Why no sweep or capacity can be measured now, or None."""
         return self.when.has_audio.unavailable_reason() or self.calibrate_unavailable_reason()
 
     def record_sound(self) -> None:

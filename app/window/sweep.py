@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
-from app.model.assignments import all_set, differing
+from app.model.assignments import words_of_run
 from app.model.study import OBJECTIVES
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
 from app.widgets import CheckBox, ChoiceBox, NumberBox
@@ -195,15 +195,9 @@ class SweepDialog(QDialog):
     def words(self) -> list[str]:
         """The arguments of `asrscope sweep`, without the folder."""
         window = self._window
-        preset, audio = window.pipeline.preset.name, window.runs.audio
-        changed = differing(self._config, preset)
-        texts = all_set(self._config) if changed is None else changed
-        found = ["--preset", preset]
-        for text in (*(text for text in texts if text.partition("=")[0] not in settings.COURSE), *ENDS):
+        found = words_of_run(self._config, window.pipeline.preset.name, window.runs.audio)
+        for text in ENDS:
             found += ["--set", text]
-        if audio is not None and not audio.bundled:
-            found += ["--audio", *audio.paths]
-            found += [] if audio.transcripts is None else ["--transcripts", audio.transcripts]
         for row in self.rows:
             found += ["--over", row.text] if row.text else []
         names = [name for name, box in self.objectives.items() if box.isChecked()]

@@ -95,8 +95,8 @@ def test_a_core_that_others_keep_busy_is_seen(
         loops = busy(self.machine.cores[0], 6)
         *others, step = more
 
-        def stepped(what: str, share: float) -> None:
-            step(what, share)  # type: ignore[operator]
+        def stepped(what: str) -> None:
+            step(what)  # type: ignore[operator]
             if what.startswith("measuring"):
                 loops.__enter__()
 

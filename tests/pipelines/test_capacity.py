@@ -131,7 +131,7 @@ needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason
 @pytest.mark.usefixtures("hasty")
 def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path: Path) -> None:
     steps: list[str] = []
-    level = bench().measure(3, 0.3, tmp_path / "3-1", lambda what, share: steps.append(what))
+    level = bench().measure(3, 0.3, tmp_path / "3-1", steps.append)
     assert (level.n, level.joules) == (3, None)
     assert 0.3 <= level.window_s < 5
     assert level.begin_ns < level.end_ns < level.stopped_ns
@@ -153,9 +153,11 @@ def test_a_stop_leaves_no_process(begun: bool, tmp_path: Path) -> None:
     """While streams start, and while they are measured."""
     before = set(psutil.Process().children())
     met: list[set[psutil.Process]] = []
+    steps: list[str] = []
 
-    def step(what: str, share: float) -> None:
-        if what.startswith("measuring") if begun else share > 0:
+    def step(what: str) -> None:
+        steps.append(what)
+        if what.startswith("measuring") if begun else len(steps) == 2:
             met.append(set(psutil.Process().children()) - before)
 
     with pytest.raises(Cancelled):
@@ -171,7 +173,7 @@ def test_a_stop_leaves_no_process(begun: bool, tmp_path: Path) -> None:
 def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_path: Path) -> None:
     before = set(psutil.Process().children())
     with pytest.raises(BadInput, match="Stream 1 has ended: there is no such model"):
-        bench(work="sys.exit('asrscope: there is no such model.')").measure(2, 60.0, tmp_path / "2-1", lambda *_: None)
+        bench(work="sys.exit('asrscope: there is no such model.')").measure(2, 60.0, tmp_path / "2-1", print)
     assert set(psutil.Process().children()) <= before
 
 
@@ -182,7 +184,7 @@ def test_streams_that_share_a_core_wait_for_it(tmp_path: Path) -> None:
     busy = (
         "end = time.time() + 60\nwhile time.time() < end and not __import__('select').select([0], [], [], 0)[0]: pass"
     )
-    level = bench(work=busy).measure(3, 1.0, tmp_path / "3-1", lambda *_: None)
+    level = bench(work=busy).measure(3, 1.0, tmp_path / "3-1", print)
     assert level.waited_s is not None
     # Each is ready all the time; together they have one core, or less.
     assert level.cpu_s + level.waited_s == pytest.approx(3 * level.window_s, rel=0.25)
@@ -204,8 +206,8 @@ class Planted:
         self.windows: list[float] = []
         self._stop_after = stop_after
 
-    def measure(self, n: int, window_s: float, folder: Path, step: Callable[[str, float], None]) -> Level:
-        step("starting", 0.0)
+    def measure(self, n: int, window_s: float, folder: Path, step: Callable[[str], None]) -> Level:
+        step("starting")
         folder.mkdir(parents=True)
         if len(self.met) == self._stop_after:
             raise Cancelled

@@ -209,6 +209,13 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Tries settings on the audio of the next run, and finds those that no others beat"),
         ),
         add(
+            "run.capacity",
+            tr("How many streams?…"),
+            w.capacity,
+            enabled=Condition(w.sweep_unavailable_reason),
+            help=tr("Lets more and more streams share the cores until words are shown too late"),
+        ),
+        add(
             "run.undo",
             tr("Undo the last change of a setting"),
             w.undo.undo,

@@ -155,8 +155,8 @@ class Bench:
     machine: Machine
     cancelled: Callable[[], bool]
 
-    def measure(self, n: int, window_s: float, folder: Path, step: Callable[[str, float], None]) -> Level:
-        """Let `n` streams run for `window_s`; no stream is left then. `step`: called with what is done, and its share.
+    def measure(self, n: int, window_s: float, folder: Path, step: Callable[[str], None]) -> Level:
+        """Let `n` streams run for `window_s`; no stream is left then. `step`: called with what is done.
 
         Leaves in `folder` the report of each stream, N.json, and result.json. Raises Cancelled, and BadInput where a
         stream ends early.
@@ -183,17 +183,17 @@ class Bench:
         files: Sequence[Path],
         starts: Sequence[float],
         window_s: float,
-        step: Callable[[str, float], None],
+        step: Callable[[str], None],
     ) -> Level:
         n, cores, cancelled = len(files), self.machine.cores, self.cancelled
         begun = time.monotonic()
-        for number, file in enumerate(files):
-            step("starting", number / n)
+        for file in files:
+            step("starting")
             streams.start(self.command(file))
             streams.wait_until_ready(len(cores) - 1, cancelled)
         streams.wait_until_ready(0, cancelled)
         setup_s = time.monotonic() - begun
-        step(f"measuring for {window_s:.0f} s", 0.0)
+        step(f"measuring for {window_s:.0f} s")
         begun_ns = now_ns()
         for number, start_s in enumerate(starts):
             streams.sleep_until(begun_ns + int(start_s * 1e9), cancelled)
@@ -205,7 +205,7 @@ class Bench:
             now = streams.usage()
         streams.sleep_until(now.at_ns + int(AFTER_S * 1e9), cancelled)
         memory, stopped_ns = streams.memory_bytes(), now_ns()
-        step("ending", 1.0)
+        step("ending")
         streams.finish(cancelled, stop=True)
         return Level(
             n,

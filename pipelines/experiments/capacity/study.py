@@ -98,8 +98,8 @@ class Study:
             window_s = self._window_s(n, first)
             left_s = self._left_s(outcomes, most, first)
 
-            def step(what: str, share: float, n: int = n, left_s: float = left_s) -> None:
-                progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", share)
+            def step(what: str, n: int = n, left_s: float = left_s) -> None:
+                progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", None)
 
             folder = study.next_folder(self.folder, n, len(self.measured.get(n, ())))
             level = self.bench.measure(n, window_s, folder, step)
