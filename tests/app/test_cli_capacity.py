@@ -111,8 +111,8 @@ def test_a_core_that_others_keep_busy_is_seen(
     assert (tree["capacity"], tree["capacity_range"]) == (0, [0, 0])
     (row,) = tree["streams"]
     assert row["other_cores"] > 0.5
-    # One of seven on the core.
-    assert row["waited_s_per_chunk"] > row["processor_s_per_chunk"]
+    # About as long as it computes, as one of seven on the core that mostly sleeps; alone a thirtieth.
+    assert row["waited_s_per_chunk"] > 0.2 * row["processor_s_per_chunk"]
     assert tree["why"].startswith("The fewest streams tried do not hold. With 1 stream p99 is")
     assert "other programs" in tree["why"]
 
