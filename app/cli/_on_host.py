@@ -82,7 +82,7 @@ def _follow(
             elif message["event"] == "error":
                 problems.append(str(message.get("message", "")))
 
-        progress(f"starting the run on {host.name}")
+        progress(f"reaching {host.name}")
         following = Following(
             host, started(), out, replace=replace, resume=resume, steering=steering, message=hear, progress=progress
         )

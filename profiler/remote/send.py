@@ -42,7 +42,9 @@ OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})
 ROUND_BYTES: Final = 4 << 20
 """A round that has more is continued by the next one."""
 
-POLL_SECONDS: Final = schema.BLOCK_SECONDS
+POLL_SECONDS: Final = 0.1
+"""Between looks for news, each of which takes some 3 ms of a processor that the run may want."""
+
 ALIVE_SECONDS: Final = 1.0
 """Between commits without news: writing is how a sender finds out that its link is gone."""
 
