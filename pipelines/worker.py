@@ -95,7 +95,7 @@ class Worker:
             self.say("error", message="A run is going on; stop it before starting another.", session=None)
             return
         self._busy.set()
-        control = self._control = Control()
+        control = self._control = self.new_control()
         self._thread = threading.Thread(target=self._run, args=(command, control), name="decode")
         self._thread.start()
 
@@ -125,6 +125,10 @@ class Worker:
         if state:
             self.say("finished", session=session, state=state)
 
+    def new_control(self) -> Control:
+        """What takes the requests to the next run."""
+        return Control()
+
     def progress(self, stage: str, fraction: float | None) -> None:
         """Report to the window the current step and its share done."""
         self.say("progress", stage=stage, fraction=fraction)
@@ -152,7 +156,7 @@ class Worker:
         return [*outcome.result.refused, *filter(None, [outcome.problem])], outcome.state
 
 
-def main(kind: type[Worker] = Worker) -> int:
+def main(kind: Callable[[IO[str]], Worker] = Worker) -> int:
     """Run a worker on stdin and stdout until a quit command or a signal; returns the exit status."""
     if not faulthandler.is_enabled():
         faulthandler.enable()

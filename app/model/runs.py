@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.processes import leaving
-from app.model.processes.run_control import WORKER, RunControl, RunRequest
+from app.model.processes.run_control import ON_HOST, WORKER, RunControl, RunRequest
 from app.model.recent import Memory
 from app.model.setup_progress import USUAL_S, SetUp
 from pipelines import config as settings
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 PROGRESS_MS = 500  # Between two looks at how far a set-up has got
 SET_UP = "set-up"  # Key of the seconds that the phases of the last set-up took
+HOSTS = "hosts"  # Key of the names of other machines, the last one first
+MOST_HOSTS = 8
 DEMO = "demo"  # Preset of the demo: a workload on which the purpose of the program can be seen
 
 COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
@@ -47,6 +50,15 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another machine, as ssh knows it, and which of its files to decode: none for the bundled voices."""
+
+    host: str
+    audio: tuple[str, ...] = ()
+    transcripts: str | None = None
 
 
 class Runs(QObject):
@@ -80,6 +92,8 @@ class Runs(QObject):
         self._ticks.timeout.connect(self._show_progress)
         self._problems_shown = 0
         self._config: Config = pipeline.next
+        self._worker = tuple(worker)
+        self._elsewhere: Elsewhere | None = None
         self._last_audio: AudioChoice | None = None
         self._is_demo = False
         self._leaves_demo = False
@@ -141,10 +155,24 @@ class Runs(QObject):
     def start(self) -> None:
         """Run the settings as they are on the audio chosen."""
         self._is_demo = False
+        self._elsewhere = None
         self._start()
 
+    def start_on(self, elsewhere: Elsewhere) -> None:
+        """Run the settings as they are on another machine."""
+        hosts = [elsewhere.host, *(name for name in self.hosts() if name != elsewhere.host)]
+        self._memory.remember(HOSTS, hosts[:MOST_HOSTS])
+        self._is_demo = False
+        self._elsewhere = elsewhere
+        self._start()
+
+    def hosts(self) -> list[str]:
+        """The machines that runs were started on, the last one first."""
+        return self._memory.texts(HOSTS)
+
     def _start(self) -> None:
-        if self.audio is None or self.control.busy or self._blocked():
+        there = self._elsewhere
+        if (self.audio is None and there is None) or self.control.busy or self._blocked():
             return
         self._config = self._pipeline.next
         name = self._pipeline.preset.name
@@ -157,12 +185,15 @@ class Runs(QObject):
             return
         self._last_audio = self.audio
         self.begun.emit()
+        self.control.use(self._worker if there is None else (*ON_HOST, there.host))
+        audio = there or self.audio
+        assert audio is not None
         self.control.start(
             RunRequest(
                 config=settings.to_dict(self._config),
                 preset=name,
-                audio=self.audio.paths,
-                transcripts=self.audio.transcripts,
+                audio=audio.audio if isinstance(audio, Elsewhere) else audio.paths,
+                transcripts=audio.transcripts,
                 out=str(out),
             )
         )
@@ -186,6 +217,7 @@ class Runs(QObject):
         for key, value in COURSE_OF_DEMO.items():
             self._pipeline.set(key, value, by_hand=False)
         self._is_demo = True
+        self._elsewhere = None
         self._start()
 
     def choose_preset(self, name: str) -> None:

@@ -325,6 +325,12 @@ class MainWindow(FirstWindow):
             self.show_welcome()
         study.show_study(self, folder)
 
+    def run_on(self) -> None:
+        """Ask for another machine, and run there."""
+        from app.window import run_on
+
+        run_on.ask(self)
+
     def sweep(self) -> None:
         """Ask which settings are to vary, and try them."""
         from app.window import sweep

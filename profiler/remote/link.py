@@ -203,7 +203,7 @@ class Following:
 
     `session`: its file there. `out`: the file here, which is continued if `resume`; otherwise it is made (and an old
     session replaced, if `replace`). `message`: takes the messages of the run. `progress`: a sentence
-    where the link drops.
+    where the link drops. `made`: called when the file here is there.
     """
 
     def __init__(
@@ -217,10 +217,11 @@ class Following:
         steering: Steering | None = None,
         message: Callable[[dict[str, object]], object] = lambda message: None,
         progress: Callable[[str], object] = lambda sentence: None,
+        made: Callable[[], object] = lambda: None,
     ) -> None:
         self._host, self._session, self._out, self._replace = host, session, out, replace
         self._steering = steering or Steering()
-        self._message, self._progress = message, progress
+        self._message, self._progress, self._made = message, progress, made
         self._copy = Copy.reopen(out) if resume else None
         self._tries, self._linked = 0, False
 
@@ -306,7 +307,9 @@ class Following:
                     f"{self._out}: this is another session than that on {self._host.name}; choose another name"
                 )
             return self._copy
-        return Copy.create(self._out, session_id, self._replace)
+        copy = Copy.create(self._out, session_id, self._replace)
+        self._made()
+        return copy
 
     def _hear(self, copy: Copy, values: list[Value]) -> None:
         match values:

@@ -23,6 +23,9 @@ from profiler.process import children
 
 WORKER = tuple(children.python("-m", "pipelines.worker"))
 
+ON_HOST = tuple(children.python("-m", "pipelines.on_host"))
+"""Needs the name of the machine as well."""
+
 STOP_TIMEOUT_MS = 5000
 """How long the closing window waits for the worker to finish its session file."""
 
@@ -84,6 +87,12 @@ class RunControl(QObject):
         return self._errors.text
 
     # -- commands --------------------------------------------------------------------------
+
+    def use(self, command: Sequence[str]) -> None:
+        """Have the next run in a worker of this command; not while one is under way."""
+        if tuple(command) != self._command:
+            self.release()
+            self._command = tuple(command)
 
     def start(self, request: RunRequest) -> None:
         """Start a run, in a worker that is still there or in a new one."""

@@ -164,6 +164,13 @@ def _run(w: MainWindow) -> list[Action]:
     add = partial(Action, group=group)
     return [
         add("run.start", tr("Run"), w.runs.start, keys=("Ctrl+R",), enabled=when.can_start),
+        add(
+            "run.on",
+            tr("Run on…"),
+            w.run_on,
+            enabled=when.may_run,
+            help=tr("Runs the settings on another machine over ssh, and records the session here"),
+        ),
         add("run.stop", tr("Stop the run"), w.runs.stop, keys=("Ctrl+.",), enabled=when.can_stop),
         add("run.demo", tr("Run the demo"), w.runs.demo, keys=("Ctrl+D",), enabled=when.can_demo),
         add(

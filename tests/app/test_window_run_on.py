@@ -1,0 +1,83 @@
+"""Run on…: what is entered runs on that machine, the machines are remembered, and the next run is here again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+from shown_windows import start_run
+
+from app.model import runs
+from app.model.runs import Elsewhere
+from app.window.main_window import MainWindow
+from app.window.run_on import RunOnDialog
+from tests.waiting import SOON_MS
+
+WORKER = Path(__file__).with_name("window_worker.py")
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -> tuple[MainWindow, RunOnDialog]:
+    # A scripted worker in place of the one that reaches another machine: its last argument is no mode.
+    monkeypatch.setattr(runs, "ON_HOST", (sys.executable, str(WORKER)))
+    w = window()
+    w.actions_["run.on"].trigger()
+    (dialog,) = w.findChildren(RunOnDialog)
+    return w, dialog
+
+
+def test_a_machine_is_needed(opened: tuple[MainWindow, RunOnDialog]) -> None:
+    _, dialog = opened
+    assert not dialog.begin.isEnabled()
+    for name in ("-oProxyCommand=x", "a b", " "):
+        dialog.host.setEditText(name)
+        assert not dialog.begin.isEnabled()
+        assert "Enter a name that ssh knows" in dialog.remark.text()
+    dialog.host.setEditText(" me@gpu ")
+    assert dialog.begin.isEnabled()
+    assert dialog.elsewhere == Elsewhere("me@gpu")
+
+
+def test_what_is_entered_runs_there_and_toggles_act(
+    qtbot: QtBot, opened: tuple[MainWindow, RunOnDialog], tmp_path: Path
+) -> None:
+    w, dialog = opened
+    dialog.host.setEditText("gpu")
+    dialog.audio.setText("/data/talk.wav")
+    dialog.transcripts.setText("/data/t.tsv")
+    dialog.begin.click()
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    assert w.runs.control._process is not None
+    assert w.runs.control._process.arguments()[-1] == "gpu"
+    request = w.runs.control.request
+    assert request is not None
+    assert (request.audio, request.transcripts) == (("/data/talk.wav",), "/data/t.tsv")
+    assert w.runs.showing_run
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    assert w.runs.hosts() == ["gpu"]
+    # Again on that machine; the next run of this one is here.
+    w.runs.restart()
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    assert w.runs.control._process.arguments()[-1] == "gpu"
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    start_run(qtbot, w, tmp_path)
+    assert w.runs.control._process.arguments()[-1] != "gpu"
+
+
+def test_the_machines_are_remembered_the_last_one_first(qtbot: QtBot, opened: tuple[MainWindow, RunOnDialog]) -> None:
+    w, dialog = opened
+    dialog.reject()
+    for name in ("again", *map(str, range(10)), "again"):
+        w.runs.start_on(Elsewhere(name))  # all but the first find a run under way
+    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    w.actions_["run.on"].trigger()
+    dialog = w.findChildren(RunOnDialog)[-1]
+    assert [dialog.host.itemText(row) for row in range(dialog.host.count())] == ["again", *"9876543"]
+    assert dialog.host.currentText() == "again"
