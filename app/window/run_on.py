@@ -55,7 +55,7 @@ class RunOnDialog(QDialog):
             "Runs with the settings of the form where asrscope is installed too, and records the session here. Audio, "
             "transcripts and the folders that settings name are files of that machine."
         )
-        lay_out(
+        column = lay_out(
             QVBoxLayout(self),
             Wrapped(about),
             form,
@@ -65,8 +65,8 @@ class RunOnDialog(QDialog):
             spacing=10,
         )
         self.host.editTextChanged.connect(lambda _: self._check())
-        self.resize(WIDTH, 0)
         self._check()
+        self.resize(WIDTH, column.totalHeightForWidth(WIDTH))
         self.host.setFocus()
 
     @property
