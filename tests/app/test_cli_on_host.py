@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 from command_line import asrscope, decoding, here, refused
 
+import assets
 from app.model.report import Tree
 from profiler.process.children import ROOT
 from profiler.remote import link
@@ -72,7 +74,7 @@ def host(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def sshd(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def sshd(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A real server on a port of its own, and an ssh that knows it as "gpu"."""
     program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     client = shutil.which("ssh")
@@ -103,7 +105,7 @@ def sshd(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         wait_until(lambda: server.poll() is not None or b"listening" in (folder / "said").read_bytes())
         if server.poll() is not None:
             pytest.skip(f"sshd does not start: {(folder / 'said').read_text().strip()}")
-        yield
+        yield server
     finally:
         server.terminate()
         server.wait(SOON_S)
@@ -163,7 +165,7 @@ def test_a_run_there_is_a_run_here(host: Path, there: Path, tmp_path: Path) -> N
     assert f"-- gpu asrscope tail {original(there)} --from" in tail
 
 
-def test_a_run_over_ssh_is_a_run_here(sshd: None, there: Path, tmp_path: Path) -> None:
+def test_a_run_over_ssh_is_a_run_here(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     done = here("run", "--on", "gpu", *QUICK, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
@@ -171,8 +173,24 @@ def test_a_run_over_ssh_is_a_run_here(sshd: None, there: Path, tmp_path: Path) -
     assert_same_as_here(out, json.loads(done.stdout), tmp_path)
 
 
-def test_ctrl_c_over_ssh_stops_the_run_there(sshd: None, there: Path, tmp_path: Path) -> None:
+def test_ctrl_c_over_ssh_stops_the_run_there(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
     stops(there, tmp_path / "gpu.asrs")
+
+
+def test_a_link_over_ssh_that_drops_is_opened_again(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
+    out = tmp_path / "gpu.asrs"
+    with decoding("run", "--on", "gpu", *PACED, "--audio", *speech("01-slt-morning"), "--out", out) as process:
+        assert process.poll() is None
+        wait_for_frames(out)
+        for connection in psutil.Process(sshd.pid).children():
+            connection.kill()
+        _, stderr = process.communicate(timeout=SOON_S)
+    assert process.returncode == 0, stderr
+    assert "gpu cannot be reached: " in stderr  # ssh's own words
+    assert "; trying again" in stderr
+    with closing(Session.open(out)) as session:
+        assert session.state == "closed"
+    assert rows(out) == rows(original(there))
 
 
 def test_ctrl_c_stops_the_run_there(host: Path, there: Path, tmp_path: Path) -> None:
@@ -196,17 +214,15 @@ def stops(there: Path, out: Path) -> None:
 def test_a_run_goes_on_without_its_link(host: Path, there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     (tmp_path / "drops").write_text("\n" * 3)
-    done = here("run", "--on", "gpu", *PACED, "--audio", short(), "--out", out)
+    done = here("run", "--on", "gpu", *PACED, "--audio", *speech("08-kal16-short"), "--out", out)
     assert done.returncode == 0, done.stderr
     assert "the link to gpu dropped; trying again" in done.stderr
     assert host.read_text().count("asrscope tail") > 1  # how many depends on how fast the run is
     assert rows(out) == rows(original(there))
 
 
-def short() -> str:
-    import assets
-
-    return str(assets.path("speech", "08-kal16-short.flac"))
+def speech(*names: str) -> list[str]:
+    return [str(assets.path("speech", f"{name}.flac")) for name in names]
 
 
 def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, tmp_path: Path) -> None:
@@ -238,7 +254,7 @@ def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, 
 
 def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: Path) -> None:
     recorded = there / "mine.asrs"
-    done = here("record", *QUICK, "--audio", short(), "--out", recorded, "--json")
+    done = here("record", *QUICK, "--audio", *speech("08-kal16-short"), "--out", recorded, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["session"] == str(recorded)
     wait_until(lambda: not control_of(recorded).exists(), COMPILING_S)
@@ -330,4 +346,6 @@ def test_tail_of_no_session_is_a_sentence(tmp_path: Path) -> None:
 def test_a_session_is_not_recorded_over(tmp_path: Path) -> None:
     existing = tmp_path / "mine.asrs"
     SessionWriter(existing, Recorder(), {}).close()
-    assert "a session of this name exists" in refused("record", *QUICK, "--audio", short(), "--out", existing)
+    assert "a session of this name exists" in refused(
+        "record", *QUICK, "--audio", *speech("08-kal16-short"), "--out", existing
+    )
