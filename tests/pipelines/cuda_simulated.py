@@ -27,7 +27,9 @@ from pipelines.search.device.cuda import arrays, kernel, search
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.cuda.search import CudaSearch
 from pipelines.search.device.viterbi import DeviceViterbi
-from pipelines.search.graph.wfst import Graph
+from pipelines.search.graph.openfst import from_arcs
+from pipelines.search.graph.topology import Topology, epsilon_first
+from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
@@ -101,6 +103,23 @@ def entering(graph: Graph) -> Graph:
     return replace(graph, senone_state=np.zeros_like(graph.senone_state))
 
 
+def graph_of(seed: int, *, epsilons: float, n_senones: int = 5) -> Graph:
+    """A random graph whose states have each possible epsilon arc to a higher state with a chance of `epsilons`; half of
+    all arcs have words, and all senones are the first states of phones: so a frame adds several entries to a path."""
+    rng = np.random.default_rng(seed)
+    n = 7
+    arcs = [(s, int(rng.integers(1, n_senones + 1)), int(rng.integers(0, n))) for s in range(n) for _ in range(2)]
+    arcs += [(s, 0, t) for s in range(n) for t in range(s + 1, n) if rng.random() < epsilons]
+    source, ilabel, target = (np.array(column) for column in zip(*arcs, strict=True))
+    olabel = np.where(rng.random(len(arcs)) < 0.5, rng.integers(1, 4, len(arcs)), 0)
+    fst = from_arcs(n, 0, np.zeros(n, np.float32), source, ilabel, olabel, rng.exponential(1.0, len(arcs)), target)
+    loops = rng.integers(0, n_senones + 1, n).astype(np.int32)
+    weights = np.where(loops > 0, rng.exponential(1.0, n), 0.0).astype(np.float32)
+    made = epsilon_first(Topology(fst, loops, weights))
+    senones = Senones(np.zeros(n_senones), np.zeros(n_senones), np.array([True]))
+    return from_topology(made, senones, ("a", "b", "c"), [[], [], []])
+
+
 @hypothesis_settings(max_examples=EXAMPLES, deadline=None)
 @given(
     seed=st.integers(0, 100_000),
@@ -108,13 +127,12 @@ def entering(graph: Graph) -> Graph:
     limits=st.sampled_from([(1000, 0), (1000, 3), (1000, 20), (5, 0), (5, 20), (3, 2)]),
     threads=st.sampled_from([1, 2, 5, 16]),
     penalty=st.sampled_from([0.0, 0.5]),
-    first_states=st.booleans(),
+    epsilons=st.sampled_from([0.0, 0.3, 0.7]),
 )
-def test_random_graphs_as_the_compiled_search(seed, beam, limits, threads, penalty, first_states):
-    graph = random_graph(seed, all_final=seed % 2 == 0)
-    graph = entering(graph) if first_states else graph
+def test_random_graphs_as_the_compiled_search(seed, beam, limits, threads, penalty, epsilons):
+    graph = graph_of(seed, epsilons=epsilons) if epsilons else random_graph(seed, all_final=seed % 2 == 0)
     chosen = settings(beam, limits[0], min_active=limits[1], insertion_penalty=penalty)
-    several = [smooth_scores(seed + b, frames, graph.n_senones, 20.0) for b, frames in enumerate((20, 7))]
+    several = [smooth_scores(seed + b, frames, graph.n_senones, 20.0) for b, frames in enumerate((12, 5))]
     device, compiled = searching(graph, chosen, 2, threads), Viterbi(graph, chosen)
     found = together(device, several)
     for one, scores, words in zip(device.utterances, several, found, strict=True):
@@ -126,21 +144,46 @@ def test_random_graphs_as_the_compiled_search(seed, beam, limits, threads, penal
             assert cost - min_cost(graph, scores, spoken(expected), complete=one.complete) == pytest.approx(0, abs=1e-4)
 
 
-@pytest.mark.parametrize("threads", [1, 64])
-def test_tokens_and_costs_agree_to_the_last_bit_after_each_frame(threads):
-    graph = entering(random_graph(11, all_final=True))
-    scores = smooth_scores(4, 12, graph.n_senones, 20.0)
-    chosen = settings(6.0, 6, min_active=3)
+@pytest.mark.parametrize(
+    ("threads", "beam", "max_active", "min_active"),
+    [(1, 6.0, 6, 3), (64, 6.0, 6, 3), (3, 2.0, 1000, 5), (3, 1e9, 4, 0), (3, 3.0, 3, 2)],
+)
+def test_tokens_and_costs_agree_to_the_last_bit_before_and_after_pruning(threads, beam, max_active, min_active):
+    graph = graph_of(5, epsilons=0.5)
+    scores = smooth_scores(4, 10, graph.n_senones, 40.0)
+    chosen = settings(beam, max_active, min_active=min_active)
     device, compiled = searching(graph, chosen, threads=threads), Viterbi(graph, chosen)
     compiled.start(0)
     for t in range(len(scores)):
         device.advance(scores[t : t + 1, None], [1], t, LANE)
         compiled.advance(scores[t : t + 1], t)
-        states, costs = compiled._living()
-        alive = costs < np.inf
-        expected = dict(zip(states[alive].tolist(), costs[alive].tolist(), strict=True))
-        found = device.tokens(0)
-        assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == expected
+        for _ in range(2):
+            states, costs = compiled._living()
+            alive = costs < np.inf
+            expected = dict(zip(states[alive].tolist(), costs[alive].tolist(), strict=True))
+            found = device.tokens(0)
+            assert dict(zip(found[0].tolist(), found[1].tolist(), strict=True)) == expected
+            np.testing.assert_array_equal(device.utterances[0].active_senones()[0], compiled.active_senones())
+    assert spoken(device.utterances[0].words(True)[0]) == spoken(compiled.finish())
+    assert device.utterances[0].best_cost == compiled.best_cost
+
+
+def test_a_state_that_gets_cheaper_in_two_rounds_is_followed_in_both():
+    """Behind state 1: 2 costs 5 and then, by way of 3, 2 in all; 4 lies behind 2 alone, and emits."""
+    column = [
+        np.array(values) for values in ((0, 1, 1, 3, 2, 4), (1, 0, 0, 0, 0, 1), (1, 0, 0, 2, 3, 0), (1, 5, 1, 1, 1, 1))
+    ]
+    target = np.array([1, 2, 3, 2, 4, 1])
+    final = np.full(5, np.inf, np.float32)
+    final[4] = 0.0
+    fst = from_arcs(5, 0, final, *column, target)
+    made = epsilon_first(Topology(fst, np.zeros(5, np.int32), np.zeros(5, np.float32)))
+    senones = Senones(np.zeros(1), np.zeros(1), np.array([True]))
+    graph = from_topology(made, senones, ("a", "b", "c"), [[], [], []])
+    device = searching(graph, settings(1e9))
+    # Each frame an arc into 1 and three epsilon arcs; all the words of a frame, in order.
+    assert spoken(together(device, [np.zeros((3, 1), np.float32)])[0]) == ["a", "b", "c", "b", "c", "b", "c"]
+    assert device.utterances[0].best_cost == pytest.approx(3 * (1 + 3))
 
 
 def test_equal_costs_are_decided_by_the_arc_whatever_the_threads():
@@ -176,7 +219,7 @@ def test_partial_words_and_wanted_senones_are_those_of_the_compiled_search(monke
 
 def test_lists_that_are_too_short_grow_and_change_nothing(monkeypatch):
     graph = entering(random_graph(21, all_final=True))
-    several = [smooth_scores(b, 20, graph.n_senones) for b in (1, 2)]
+    several = [smooth_scores(b, 12, graph.n_senones) for b in (1, 2)]
     chosen = settings(1e9, 1000)
     expected = searching(graph, chosen, 2)
     words = together(expected, several)

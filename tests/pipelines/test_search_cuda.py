@@ -25,6 +25,8 @@ from tests.pipelines.search_graphs import random_graph, settings
 ROOT = Path(__file__).parents[2]
 REGISTER_FILE = 65_536
 """32-bit registers of a processor of compute capability 9.0, given out in eights to each thread."""
+MOST_THREADS = 1024
+"""Of a block."""
 
 
 def test_the_kernels_in_the_simulator():
@@ -76,6 +78,7 @@ def test_two_blocks_fit_a_processor_of_an_h100_without_spills(tmp_path, monkeypa
     assert used is not None
     assert shared is not None
     assert -(-int(used[1]) // 8) * 8 * 2 * kernel.THREADS <= REGISTER_FILE
+    assert 2 * kernel.THREADS <= MOST_THREADS
     assert 2 * int(shared[1]) < 100_000
 
 
@@ -90,6 +93,13 @@ def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeyp
     assert isinstance(choice.search_on(graph, settings(), work), DeviceSearch)
     (notice,) = work.take_notices()
     assert "runs in torch, which is slower: numba-cuda is not installed" in notice
+
+
+@pytest.mark.parametrize(("batch", "processors", "share"), [(1, 132, 2), (132, 132, 2), (133, 132, 1), (1, 0, 1)])
+def test_a_block_that_has_a_processor_for_itself_has_twice_the_threads(batch, processors, share):
+    from pipelines.search.device.cuda import kernel
+
+    assert kernel.threads_of(batch, processors) == share * kernel.THREADS
 
 
 def test_arcs_say_what_the_kernel_asks_of_them():

@@ -62,10 +62,9 @@ class Prepared:
 
     def search(self, size: int) -> CudaSearch:
         """The search of as many utterances."""
-        from pipelines.search.device.cuda import kernel
         from pipelines.search.device.cuda.search import CudaSearch
 
-        threads = kernel.THREADS if self.work.device.where == "cuda" else THREADS_HERE
+        threads = None if self.work.device.where == "cuda" else THREADS_HERE
         return CudaSearch(self.graph, self.config.search, self.work, size, threads)
 
     def repeated(self, size: int) -> Tensor:

@@ -6,6 +6,7 @@ lie. Where numba's simulator runs the kernels, they lie in the host's memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ FIRST_ROOM = 1 << 15
 LEAST_HISTORY, MOST_HISTORY = 1 << 16, 1 << 22
 """Entries of an utterance's history at first: what a quarter of the free memory holds, between these."""
 ENTRY_BYTES = 12
+STATE = ("keys", "by_state", "lists", "history")
+"""Tensors with all that is known of utterances, in the order in which kernels take them."""
 
 
 def record_arcs(graph: Graph) -> tuple[I32, I32]:
@@ -56,6 +59,16 @@ class Arrays:
     def __init__(self, graph: Graph, batch: int, device: Device) -> None:
         self.graph, self.batch, self.device = graph, batch, device
         self._records = record_arcs(graph)
+        self._converted: dict[str, object] = {}
+
+    @property
+    def processors(self) -> int:
+        """Of the device; 0: it has none of its own."""
+        if self.device.where != "cuda":
+            return 0
+        import torch
+
+        return int(torch.cuda.get_device_properties(self.device.where).multi_processor_count)
 
     @property
     def bytes(self) -> int:
@@ -107,27 +120,15 @@ class Arrays:
 
     def search(self, scores: Tensor, threads: int) -> None:
         """Launch `kernel.search` on the present stream of torch, a block of `threads` per utterance."""
-        _launch(
-            kernel.search,
-            self.batch,
-            threads,
-            self.states,
-            self.arcs,
-            self.source,
-            scores.float().contiguous(),
-            self.numbers,
-            *self._state,
-            self.books,
-            self.floats,
-            self.stamps,
-        )
+        held = self._held(("states", "arcs", "source")), self._held(("numbers", *STATE, "books", "floats", "stamps"))
+        _launch(kernel.search, self.batch, threads, [*held[0], _as_kernel_array(scores.float().contiguous()), *held[1]])
 
     def trace(self, chosen: Tensor, known: Tensor, path: Tensor, counts: Tensor) -> None:
         """Launch `kernel.trace`."""
         width = 32
-        blocks = -(-self.batch // width)
+        held = self._held(("arcs", "source", *STATE, "books"))
         _launch(
-            kernel.trace, blocks, width, self.arcs, self.source, *self._state, self.books, chosen, known, path, counts
+            kernel.trace, -(-self.batch // width), width, [*held, *map(_as_kernel_array, (chosen, known, path, counts))]
         )
 
     def enlarge_lists(self) -> None:
@@ -136,6 +137,7 @@ class Arrays:
         larger = self._lists(min(2 * room, self.graph.n_states))
         larger[:, :, : room + 1] = self.lists
         self.lists = larger
+        self._converted.clear()
 
     def enlarge_history(self) -> None:
         """Make room for twice as many entries."""
@@ -143,10 +145,14 @@ class Arrays:
         larger = self._history(2 * entries)
         larger[:, :entries] = self.history
         self.history = larger
+        self._converted.clear()
 
-    @property
-    def _state(self) -> tuple[Tensor, ...]:
-        return self.keys, self.by_state, self.lists, self.history
+    def _held(self, names: Sequence[str]) -> list[object]:
+        """These tensors as kernels take them; to convert one takes the host as long as to launch a kernel."""
+        for name in names:
+            if name not in self._converted:
+                self._converted[name] = _as_kernel_array(getattr(self, name))
+        return [self._converted[name] for name in names]
 
     def _lists(self, room: int) -> Tensor:
         import torch
@@ -160,14 +166,20 @@ class Arrays:
         return torch.empty((self.batch, entries, 3), dtype=torch.int32, device=self.device.where)
 
 
-def _launch(launched: object, blocks: int, threads: int, *tensors: Tensor) -> None:
+def _as_kernel_array(tensor: Tensor) -> object:
+    if SIMULATED:
+        return tensor.numpy()
     from numba import cuda
 
+    return cuda.as_cuda_array(tensor, sync=False)
+
+
+def _launch(launched: object, blocks: int, threads: int, arrays: Sequence[object]) -> None:
     if SIMULATED:
-        launched[blocks, threads](*(each.numpy() for each in tensors))  # type: ignore[index]
+        launched[blocks, threads](*arrays)  # type: ignore[index]
         return
     import torch
+    from numba import cuda
 
     stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
-    arrays = (cuda.as_cuda_array(each, sync=False) for each in tensors)
     launched[blocks, threads, stream](*arrays)  # type: ignore[index]

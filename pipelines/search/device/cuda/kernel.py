@@ -65,6 +65,11 @@ BINS, GROUP = 256, 16
 _BINS_AND_SUMS = BINS + BINS // GROUP
 
 
+def threads_of(batch: int, processors: int) -> int:
+    """Threads of a block, for as many utterances at once: twice as many where each has a processor of its own."""
+    return 2 * THREADS if batch <= processors else THREADS
+
+
 @device_function
 def _stamp(stamps: I64, phase: int, numbers: F64) -> None:  # pragma: no cover - compiled
     """Note the time at which a phase begins, if that is wanted; by the first thread, behind a barrier."""

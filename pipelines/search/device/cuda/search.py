@@ -136,7 +136,7 @@ class CudaSearch:
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
 
     DeviceError, one sentence, where the device has too little memory. `threads`: of each block, by default
-    `kernel.THREADS`. `utterances`: what has come of each. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
+    `kernel.threads_of` it. `utterances`: what has come of each. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
     N_FLOATS] as after the last block.
     """
 
@@ -145,10 +145,11 @@ class CudaSearch:
     ) -> None:
         self.graph, self.batch = graph, batch
         self.launches = Launches()
-        self._work, self._threads = work, threads or kernel.THREADS
+        self._work = work
         self._ids: dict[str, int] = {}
         self.stages(Recorder())
         self._arrays = Arrays(graph, batch, work.device)
+        self._threads = threads or kernel.threads_of(batch, self._arrays.processors)
         self._check_memory()
         with self._guarded():
             work.at_once(self._arrays.place)
