@@ -43,45 +43,21 @@ class IvectorExtractor:
 
         After each piece, `record` takes its first frame, its frames, and the work counts (WORK).
         """
-        model, options = self.model, self.model.options
-        d, frames = model.dimension, len(cepstra)
-        check("cepstra", cepstra, np.float32, (frames, model.cmvn.dimension))
-        check("i-vectors", out, np.float32, (frames, d), writable=True, contiguous=False)
-        period = 0 if options.greedy_ivector_extractor else options.ivector_period
-        limits = (
-            *(
-                period,
-                min(options.num_gselect, len(model.constants)),
-                options.min_post,
-                options.posterior_scale,
-                options.max_count,
-            ),
-            model.prior_offset,
-        )
-        packed, linear, solution, state = np.zeros(d * (d + 1) // 2), np.zeros(d), np.zeros(d), np.zeros(3)
-        packed[np.cumsum(np.arange(1, d + 1)) - 1] = 1.0
-        linear[0] = solution[0] = model.prior_offset
-        matrix, work = np.empty((d, d)), np.empty((3, d))
+        frames, speaker = len(cepstra), Speaker(self)
+        check("i-vectors", out, np.float32, (frames, self.model.dimension), writable=True, contiguous=False)
         for first in range(0, frames, PIECE_FRAMES):
             last = min(first + PIECE_FRAMES, frames)
-            before = state.copy()
-            likelihoods, features = self._transformed(cepstra, first, last)
-            made = np.empty((last - first, d), np.float32)
-            kernels.extract(
-                *(likelihoods, features, (model.projections, model.quadratics), limits),
-                *((packed, linear, solution, state, matrix, work), first, last, made),
-            )
-            if period == 0 and last == frames:
-                kernels.solve(packed, linear, solution, matrix, work)
-                state[kernels.SOLVED] += 1
-                out[:] = solution
-                out[:, 0] -= model.prior_offset
-            elif period:
-                out[first:last] = made
-            counts = (state - before).astype(int)
-            record(first, last - first, int(counts[kernels.CHOSEN]), int(counts[kernels.SOLVED]))
+            work = speaker.advance(cepstra, first, out[first:last], estimate=last == frames)
+            record(first, last - first, *work)
+        if self.greedy and frames:
+            out[:] = out[-1]
 
-    def _transformed(self, cepstra: F32, first: int, last: int) -> tuple[F32, F32]:
+    @property
+    def greedy(self) -> bool:
+        """Whether there is one estimate at the end of what is known, and none in between."""
+        return self.model.options.greedy_ivector_extractor
+
+    def transformed(self, cepstra: F32, first: int, last: int) -> tuple[F32, F32]:
         """Of the frames first … last − 1: log likelihoods f32 [frames, gaussians], features f32 [frames, m]."""
         model = self.model
         begin, end = max(first - model.left_context, 0), min(last + model.right_context, len(cepstra))
@@ -130,3 +106,49 @@ class IvectorExtractor:
             working_set_bytes=gaussian * gaussians + tables + 8.0 * d * d,
             calls={NUMPY_CALL: Linear(fixed=30.0), KERNEL_CALL: Linear(fixed=1.0)},
         )
+
+
+class Speaker:
+    """What is known of the speaker of an utterance: statistics of the frames so far, and the last estimate."""
+
+    def __init__(self, extractor: IvectorExtractor) -> None:
+        self._extractor = extractor
+        model, options = extractor.model, extractor.model.options
+        self._limits = (
+            0 if extractor.greedy else options.ivector_period,
+            min(options.num_gselect, len(model.constants)),
+            options.min_post,
+            options.posterior_scale,
+            options.max_count,
+            model.prior_offset,
+        )
+        d = model.dimension
+        packed, linear, solution = np.zeros(d * (d + 1) // 2), np.zeros(d), np.zeros(d)
+        packed[np.cumsum(np.arange(1, d + 1)) - 1] = 1.0
+        linear[0] = solution[0] = model.prior_offset
+        self._state = np.zeros(3)
+        self._statistics = packed, linear, solution, self._state, np.empty((d, d)), np.empty((3, d))
+
+    def advance(self, cepstra: F32, first: int, out: F32, estimate: bool = True) -> tuple[int, int]:
+        """Take in the next frames, from `first` on, and fill `out` f32 [frames, d] with their i-vectors.
+
+        `cepstra` f32 [frames so far, n]: with those that splicing wants behind them, unless there are none. `estimate`:
+        whether a greedy extractor, which estimates at no frame of its own, does so now. Returns the work counts (WORK).
+        """
+        extractor, model = self._extractor, self._extractor.model
+        check("cepstra", cepstra, np.float32, (len(cepstra), model.cmvn.dimension))
+        last, before = first + len(out), self._state.copy()
+        likelihoods, features = extractor.transformed(cepstra, first, last)
+        made = np.empty((len(out), model.dimension), np.float32)
+        tables = model.projections, model.quadratics
+        kernels.extract(likelihoods, features, tables, self._limits, self._statistics, first, last, made)
+        if extractor.greedy:
+            packed, linear, solution, state, matrix, work = self._statistics
+            if estimate:
+                kernels.solve(packed, linear, solution, matrix, work)
+                state[kernels.SOLVED] += 1
+            made[:] = solution
+            made[:, 0] -= model.prior_offset
+        out[:] = made
+        chosen, solved = (int(n) for n in (self._state - before)[[kernels.CHOSEN, kernels.SOLVED]])
+        return chosen, solved

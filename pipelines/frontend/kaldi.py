@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor
+from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor, Speaker
 from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
 from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece
@@ -151,15 +151,12 @@ class KaldiMfcc:
     @property
     def lookahead(self) -> int:
         """Frames after a frame that its features depend on."""
-        return max(self.around, self.parameters.right_context)
+        behind = 0 if self._ivectors is None else self._ivectors.model.right_context
+        return max(self.around, self.parameters.right_context, behind)
 
     def start(self, samples: F32) -> KaldiStream:
-        """Begin an utterance of a stream: f32 [n] samples in -1…1; FeatureParameterError for a model with i-vectors."""
-        if self._ivectors is not None:
-            raise FeatureParameterError(
-                "The model has i-vectors, which are extracted from whole utterances: set stream.chunk_ms to 0."
-            )
-        return KaldiStream(self, samples)
+        """Begin an utterance of a stream: f32 [n] samples in -1…1."""
+        return KaldiStream(self, samples, None if self._ivectors is None else Speaker(self._ivectors))
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
@@ -212,11 +209,12 @@ class KaldiMfcc:
 class KaldiStream:
     """One utterance whose samples arrive in chunks, as `mfcc.Utterance`."""
 
-    def __init__(self, front_end: KaldiMfcc, samples: F32) -> None:
+    def __init__(self, front_end: KaldiMfcc, samples: F32, speaker: Speaker | None) -> None:
+        """`speaker`: makes the i-vectors behind the features, if there are any."""
         import kaldi_native_fbank
 
         p = front_end.parameters
-        self._tables, self._samples = front_end, samples
+        self._tables, self._samples, self._speaker = front_end, samples, speaker
         self.n_frames = front_end.n_frames(len(samples))
         self.features = np.empty((self.n_frames, front_end.dimension), np.float32)
         self.ready = 0
@@ -247,10 +245,15 @@ class KaldiStream:
         first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
         if self.ready > first:
             normal = mean_and_scale(self._cepstra[: self._made], p, tables.prior)
-            self.features[first : self.ready] = tables.normalised(self._cepstra, normal, first, self.ready)
+            features = self.features[first : self.ready]
+            plain = tables.normalised(self._cepstra, normal, first, self.ready)
+            features[:, : plain.shape[1]] = plain
             if finished:
                 tables.prior = normal[0].astype(np.float64)
             yield Piece(NORMALISE, first, self.ready - first)
+            if self._speaker is not None:
+                work = self._speaker.advance(self._cepstra[: self._made], first, features[:, plain.shape[1] :])
+                yield Piece(IVECTOR, first, self.ready - first, work)
 
 
 def difference_weights(p: KaldiFeatures) -> list[F32]:

@@ -48,6 +48,7 @@ class Piece(NamedTuple):
     stage: str
     first_frame: int
     frames: int
+    work: tuple[int, ...] = ()  # its counts, as the stage names them
 
 
 def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int, lane: Lane | NullLane | None) -> None:
@@ -56,7 +57,7 @@ def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int,
     for piece in pieces:
         end = now_ns()
         if lane is not None:
-            lane.put(stages[piece.stage], start, end, first_frame + piece.first_frame, piece.frames)
+            lane.put(stages[piece.stage], start, end, first_frame + piece.first_frame, piece.frames, *piece.work)
         start = end
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import refusing
 
-from pipelines.frontend.ivector import PIECE_FRAMES, IvectorExtractor
+from pipelines.frontend.ivector import IVECTOR, PIECE_FRAMES, IvectorExtractor, Speaker
 from pipelines.frontend.ivector_parameters import IvectorModel, IvectorOptions
 from pipelines.frontend.kaldi import KaldiMfcc
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
@@ -164,6 +164,46 @@ def test_ivectors_are_those_of_the_definition(options: IvectorOptions, cmvn: Cmv
     assert sum(piece[2] for piece in pieces) == gaussians
     estimates = 1 if options.greedy_ivector_extractor else -(-FRAMES // options.ivector_period)
     assert sum(piece[3] for piece in pieces) == estimates
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_frames_that_arrive_one_after_the_other_have_the_same_ivectors(greedy: bool) -> None:
+    model = random_model(3, replace(VOSK, greedy_ivector_extractor=greedy), CmvnOptions(cmn_window=50), True)
+    cepstra, extractor = speech(), IvectorExtractor(model)
+    whole = np.empty((FRAMES, D), np.float32)
+    extractor.fill(cepstra, whole, lambda *_: None)
+    made, speaker, first = np.empty_like(whole), Speaker(extractor), 0
+    for known in (20, 21, 90, 300, FRAMES):
+        last = known if known == FRAMES else known - model.right_context
+        chosen, solved = speaker.advance(cepstra[:known], first, made[first:last])
+        assert chosen > 0
+        assert solved == (1 if greedy else len([t for t in range(first, last) if t % VOSK.ivector_period == 0]))
+        first = last
+    if greedy:  # each frame has the estimate of the last one that was known with it
+        assert np.ptp(made[20:89], axis=0).max() == 0
+        np.testing.assert_allclose(made[-1], whole[-1], atol=1e-3)
+    else:
+        np.testing.assert_allclose(made, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("chunk", [160, 1001, 100_000])
+def test_features_of_a_stream_have_the_ivectors_of_the_whole(chunk: int, tmp_path: Path) -> None:
+    pytest.importorskip("kaldi_native_fbank", reason="Kaldi's features need kaldi-native-fbank")
+    writer.write_ivector(tmp_path, seed=5, d=7)
+    plain = KaldiFeatures(norm_means=False, left_context=0, right_context=0)
+    front = KaldiMfcc(plain, None, ivector.read(tmp_path, plain.num_ceps))
+    recorder = Recorder()
+    front.stages(recorder)
+    samples = np.random.default_rng(1).normal(0, 0.1, 20_011).astype(np.float32)
+    stream = front.start(samples)
+    pieces = []
+    for end in range(chunk, len(samples) + chunk, chunk):
+        pieces += [piece for piece in stream.advance(end) if piece.stage == IVECTOR]
+        assert stream.ready == stream.n_frames or stream.ready <= max(stream._made - front.lookahead, 0)
+    assert front.lookahead == 1
+    assert sum(piece.frames for piece in pieces) == stream.n_frames
+    assert sum(piece.work[1] for piece in pieces) == -(-stream.n_frames // VOSK.ivector_period)
+    np.testing.assert_allclose(stream.features, front.features(samples), atol=1e-4)
 
 
 def test_ivectors_of_a_real_extractor() -> None:
