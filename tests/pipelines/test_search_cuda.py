@@ -95,6 +95,13 @@ def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeyp
     assert "runs in torch, which is slower: numba-cuda is not installed" in notice
 
 
+def test_one_utterance_alone_gives_no_warning():
+    from pipelines.search.device.cuda import kernel
+
+    # Tests take warnings for errors. What this would launch is not launched: there may be no device.
+    assert kernel.search[1, kernel.THREADS] is not None
+
+
 @pytest.mark.parametrize(("batch", "processors", "share"), [(1, 132, 2), (132, 132, 2), (133, 132, 1), (1, 0, 1)])
 def test_a_block_that_has_a_processor_for_itself_has_twice_the_threads(batch, processors, share):
     from pipelines.search.device.cuda import kernel

@@ -41,11 +41,13 @@ def unavailable_reason(device: Device) -> str:
         return "numba-cuda is not installed (pip install 'asrscope[gpu]')"
     from numba import cuda
 
+    from pipelines.search.device.cuda.intrinsics import kernel_function
+
     def nothing() -> None:
         """A kernel that does nothing."""
 
     try:
-        cuda.jit(nothing)[1, 1]()
+        kernel_function(nothing)[1, 1]()  # type: ignore[index]
         cuda.synchronize()
     except Exception as problem:  # of the driver, the compiler or the linker: whatever it is, torch can do without
         return f"numba-cuda runs no kernel ({first_line(problem)})"

@@ -16,6 +16,9 @@ SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 """Whether kernels run in numba's simulator; decided when numba is first imported."""
 
 
+# A block is an utterance, and one of them is no mistake that numba has to warn of.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
+
 REGISTERS = 72
 """Of a thread at most."""
 
