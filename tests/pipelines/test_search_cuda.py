@@ -95,6 +95,19 @@ def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeyp
     assert "runs in torch, which is slower: numba-cuda is not installed" in notice
 
 
+def test_a_driver_that_is_missing_is_one_sentence(monkeypatch):
+    from numba import cuda
+
+    if cuda.is_available():
+        pytest.skip("there is a driver of CUDA here")
+    monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    reason = choice.unavailable_reason(HostDevice())
+    assert reason.startswith("numba-cuda runs no kernel (")
+    assert "\n" not in reason
+    assert "\\n" not in reason
+
+
 def test_one_utterance_alone_gives_no_warning():
     from pipelines.search.device.cuda import kernel
 

@@ -6,7 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from pipelines.config import Search
-from pipelines.device import Device, DeviceWork, first_line
+from pipelines.device import Device, DeviceWork
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph.wfst import Graph
 
@@ -50,5 +50,5 @@ def unavailable_reason(device: Device) -> str:
         kernel_function(nothing)[1, 1]()  # type: ignore[index]
         cuda.synchronize()
     except Exception as problem:  # of the driver, the compiler or the linker: whatever it is, torch can do without
-        return f"numba-cuda runs no kernel ({first_line(problem)})"
+        return f"numba-cuda runs no kernel ({' '.join(str(problem).split()).rstrip('.: ')})"
     return ""
