@@ -95,6 +95,18 @@ def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeyp
     assert "runs in torch, which is slower: numba-cuda is not installed" in notice
 
 
+def test_a_kernel_that_finds_other_words_is_not_used(monkeypatch):
+    from pipelines.search.device.cuda import trial
+
+    monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(trial, "agrees", lambda device: False)
+    work = DeviceWork(HostDevice(), Recorder(), NullLane())
+    assert isinstance(choice.search_on(random_graph(3, all_final=True), settings(), work), DeviceSearch)
+    (notice,) = work.take_notices()
+    assert notice.endswith("its kernel finds other words than the processor in a trial.")
+
+
 def test_a_driver_that_is_missing_is_one_sentence(monkeypatch):
     from numba import cuda
 
@@ -103,7 +115,7 @@ def test_a_driver_that_is_missing_is_one_sentence(monkeypatch):
     monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
     monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
     reason = choice.unavailable_reason(HostDevice())
-    assert reason.startswith("numba-cuda runs no kernel (")
+    assert reason.startswith("numba-cuda does not run its kernel (")
     assert "\n" not in reason
     assert "\\n" not in reason
 

@@ -39,16 +39,10 @@ def unavailable_reason(device: Device) -> str:
         return "it is no device of CUDA"
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed (pip install 'asrscope[gpu]')"
-    from numba import cuda
-
-    from pipelines.search.device.cuda.intrinsics import kernel_function
-
-    def nothing() -> None:
-        """A kernel that does nothing."""
+    from pipelines.search.device.cuda import trial
 
     try:
-        kernel_function(nothing)[1, 1]()  # type: ignore[index]
-        cuda.synchronize()
+        agrees = trial.agrees(device)
     except Exception as problem:  # of the driver, the compiler or the linker: whatever it is, torch can do without
-        return f"numba-cuda runs no kernel ({' '.join(str(problem).split()).rstrip('.: ')})"
-    return ""
+        return f"numba-cuda does not run its kernel ({' '.join(str(problem).split()).rstrip('.: ')})"
+    return "" if agrees else "its kernel finds other words than the processor in a trial"
