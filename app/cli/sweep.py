@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from app.cli import _output, _pipeline
 from app.model.report import Tree
 from app.model.report_lines import number
-from app.model.study import study_of, write_csv
+from app.model.study import REPORT, study_of, write_csv
 from pipelines import config as settings
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput, Cancelled
@@ -82,7 +82,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Try, confirm and report."""
     sweep = _sweep(arguments)
-    from app.model.recent import REPORT
     from pipelines.experiments.sweep.folder import opened
     from pipelines.experiments.sweep.study import Study, plan_grid
     from pipelines.experiments.sweep.trial import write_json

@@ -23,8 +23,6 @@ LAYOUTS = "layouts"  # Group of the keys of the layouts that the user saved
 
 SESSION_SUFFIX = ".asrs"
 
-REPORT = "report.json"  # What makes a folder the study of a sweep
-
 
 class Memory:
     """Typed access to the settings; every value read back is checked."""

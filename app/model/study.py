@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from app.model.recent import REPORT
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
@@ -27,6 +26,7 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from app.model.report import Tree
 
+REPORT: Final = "report.json"  # What makes a folder the study of a sweep
 LARGEST: Final = 16 * MIB
 """Bytes of a report: 10 000 trials have 6 MB."""
 
@@ -176,7 +176,7 @@ def read(folder: Path) -> Study:
     """The study in `folder`; BadInput, one sentence, where there is none that can be read."""
     shown = one_line(str(folder))
     if os.path.isdir(folder) and not os.path.lexists(folder / REPORT):
-        raise BadInput(f"{shown} holds no study of a sweep: there is no {REPORT}.")
+        raise BadInput(f"{shown} is a folder without {REPORT}, so it holds no study of a sweep.")
     content = read_bytes(folder / REPORT, "the report of a sweep", LARGEST)
     try:
         return msgspec.json.decode(content, type=Study)

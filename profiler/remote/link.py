@@ -24,6 +24,7 @@ import msgspec
 
 from profiler.errors import BadInput
 from profiler.plain import one_line
+from profiler.process import children
 from profiler.remote.receive import Copy
 from profiler.remote.wire import AS_HERE, PROTOCOL, Dropped, Position, Value, frames
 from profiler.session.errors import Damaged, SessionError, plain
@@ -91,6 +92,7 @@ class Remote:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env=children.environment(),
                 # Ctrl+C reaches this process alone, which passes on a request to stop.
                 start_new_session=True,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app.model.recent import REPORT
+from app.model.study import REPORT
 
 Tree = dict[str, object]
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import here, refused
 
 from app.cli import sweep as verb
-from app.model.recent import REPORT
+from app.model.study import REPORT
 from pipelines.experiments.sweep.study import Study
 from profiler.errors import Cancelled
 

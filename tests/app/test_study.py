@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from made_study import four_trials, point, study, trial, write_study
 
-from app.model.recent import REPORT
-from app.model.study import read, session_of, study_of, write_csv
+from app.model.study import REPORT, read, session_of, study_of, write_csv
 from profiler.errors import BadInput
 
 

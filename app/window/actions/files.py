@@ -16,7 +16,7 @@ from app.model import audio_choice
 from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
-from app.model.recent import EXPORT_FOLDER, REPORT, SESSION_SUFFIX, Memory
+from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.style.plain_text import TextQuestion, add_entry, text_question
 from app.window.actions.model import holds_model
 from app.window.notices import Notices
@@ -308,6 +308,8 @@ class Files(QObject):
 
 def is_study(folder: Path) -> bool:
     """Whether a folder has the report of a sweep."""
+    from app.model.study import REPORT  # as above
+
     return regular(folder / REPORT)
 
 
