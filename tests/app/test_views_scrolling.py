@@ -57,6 +57,7 @@ def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(view._texts, "ask", lambda moving: None)
         # Where drawing is slow, their time comes between two pictures that are compared.
         monkeypatch.setattr(view, "_renew_texts", lambda: None)
+        view._texts.drop()
         view._late.stop()
         monkeypatch.setattr(view._late, "start", lambda *_: None)
 
