@@ -1,6 +1,6 @@
 """Fetch a session from another machine, while it is recorded or later; there, send it.
 
-    asrscope tail /home/me/run.asrs --on gpu --out run.asrs
+    asrscope tail /data/run.asrs --on gpu --out run.asrs
     asrscope tail run.asrs > stream
 
 With --on, FILE is a session on HOST, which `asrscope record` printed. Its rows are appended to --out, which every view

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
+from app.window.actions import dialogs
 from app.window.first_window import FirstWindow, Skeleton
 from profiler.frames import FRAME_S
 from profiler.plain import counted
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
     from app.window.palette import Palette
-    from pipelines.config import Value
     from profiler.session.reader import Session
 
 FIGURES_MS = 150  # The large figures are updated this often: faster, nobody could read them
@@ -149,9 +149,9 @@ class MainWindow(FirstWindow):
             speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
-            desk.breakdown.explain.connect(self.explain_stage)
-            desk.breakdown.confirm.connect(self.confirm_stage)
-            desk.faster.tried.connect(self.try_change)
+            desk.breakdown.explain.connect(partial(dialogs.explain, self))
+            desk.breakdown.confirm.connect(partial(dialogs.confirm, self))
+            desk.faster.tried.connect(partial(dialogs.try_change, self))
             for view_id, view in desk.views.items():
                 view.export = self.actions_[f"export.{view_id}"].trigger
             desk.docks.rearranged.connect(self.actions_.refresh)
@@ -189,7 +189,7 @@ class MainWindow(FirstWindow):
             changed.connect(lambda *_: self._show_latency())
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
-        self.files.study_opened.connect(self.show_study)
+        self.files.study_opened.connect(partial(dialogs.study, self))
         self.files.audio_chosen.connect(self._take_audio)
         self.files.model_chosen.connect(self.model_folder.take)
         self.model_folder.taken.connect(self.show_desk)
@@ -287,83 +287,15 @@ class MainWindow(FirstWindow):
             self._palette = Palette(self.actions_, self, partial(search_results.presets_and_settings, self))
         self._palette.open_over(self)
 
-    def explain_stage(self, stage: str = "") -> None:
-        """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-        from app.window import explanation
-
-        explanation.explain(self, stage)
-
-    def confirm_stage(self, stage: str = "") -> None:
-        """Change a stage and see whether its verdict survives; without a name, the one that the breakdown explains."""
-        from app.window import confirmation
-
-        confirmation.confirm(self, stage)
-
-    def audit(self) -> None:
-        """Compare scores and words of the session's configuration with exact scoring."""
-        from app.window import audit
-
-        audit.audit(self)
-
-    def calibrate(self) -> None:
-        """Measure the roofs of this machine, and show them."""
-        from app.window import calibration
-
-        calibration.calibrate(self)
-
     def calibrate_unavailable_reason(self) -> str | None:
         """Why the machine cannot be measured now, or None."""
         if not self.when.is_idle():
             return self.tr("A run is under way, which would disturb the measurement.")
         return self.runs.other_run()
 
-    def show_study(self, folder: Path) -> None:
-        """Show the trials of a sweep."""
-        from app.window import study
-
-        if self.pages.currentWidget() is self.skeleton:
-            self.show_welcome()
-        study.show_study(self, folder)
-
-    def run_on(self) -> None:
-        """Ask for another machine, and run there."""
-        from app.window import run_on
-
-        run_on.ask(self)
-
-    def sweep(self) -> None:
-        """Ask which settings are to vary, and try them."""
-        from app.window import sweep
-
-        sweep.ask(self)
-
-    def capacity(self) -> None:
-        """Ask within which latency, and measure how many streams this machine carries."""
-        from app.window import capacity
-
-        capacity.ask(self)
-
     def sweep_unavailable_reason(self) -> str | None:
         """Why no sweep or capacity can be measured now, or None."""
         return self.when.has_audio.unavailable_reason() or self.calibrate_unavailable_reason()
-
-    def record_sound(self) -> None:
-        """Record from a microphone, and decode the recording."""
-        from app.window import microphone
-
-        microphone.record(self)
-
-    def try_change(self, settings: Mapping[str, Value]) -> None:
-        """Measure settings on the audio of the current session and show the result next to the prediction."""
-        from app.window import trial
-
-        trial.try_change(self, settings)
-
-    def compare_sessions(self) -> None:
-        """Compare the session shown with another one, or its arms if it is of an A/B."""
-        from app.window import comparison
-
-        comparison.compare_with(self)
 
     def explain_unavailable_reason(self) -> str | None:
         """Why no session can be decoded again now (explained, confirmed, audited), or None."""

@@ -27,7 +27,7 @@ from PySide6.QtCore import (
     QThread,
     QTimer,
 )
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from shown_windows import show, start_run
@@ -85,6 +85,14 @@ def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> Mai
     """A window on a run of the default preset, under way."""
     made = window()
     start_run(qtbot, made, tmp_path)
+    return made
+
+
+@pytest.fixture
+def parent(qtbot: QtBot) -> QWidget:
+    """What a dialog lies over."""
+    made = QWidget()
+    qtbot.addWidget(made)
     return made
 
 

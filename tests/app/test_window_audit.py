@@ -29,13 +29,6 @@ TREE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def parent(qtbot: QtBot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    return made
-
-
 def dialog_of(qtbot: QtBot, parent: QWidget, tree: dict) -> tuple[AuditDialog, str]:
     made = AuditDialog(Path("one.asrs"), parent, (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
     made.show()

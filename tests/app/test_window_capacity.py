@@ -41,13 +41,6 @@ TREE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def parent(qtbot: QtBot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    return made
-
-
 def dialog_of(parent: QWidget, code: str) -> CapacityDialog:
     made = CapacityDialog((), "Use the machine for nothing else.", parent, (sys.executable, "-c", code))
     made.show()

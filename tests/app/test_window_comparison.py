@@ -107,13 +107,6 @@ TREE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def parent(qtbot: QtBot) -> QWidget:
-    made = QWidget()
-    qtbot.addWidget(made)
-    return made
-
-
 def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) -> Comparison:
     command = (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})")
     made = Comparison([Path("one.asrs"), Path("two.asrs")], parent, command, unavailable_reason=lambda: why)

@@ -19,6 +19,7 @@ from app.model.processes import leaving
 from app.views.breakdown_model import PartLine, StageLine
 from app.views.table_twin import TableTwin
 from app.window import explanation as explanations
+from app.window.actions import dialogs
 from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
 from pipelines.labs.chart import Bars
@@ -72,13 +73,6 @@ while not (place / "told").exists() or not (place / "may end").exists():
 (place / "ended").touch()
 """
 """It compiles: after a signal it ends only when it may."""
-
-
-@pytest.fixture
-def parent(qtbot):
-    made = QWidget()
-    qtbot.addWidget(made)
-    return made
 
 
 def explanation(parent: QWidget, code: str, recorded: StageLine | None = None) -> Explanation:
@@ -266,7 +260,7 @@ def test_without_a_finished_session_the_action_says_why(window):
     assert not window.actions_["run.explain"].isEnabled()
     assert "finished session" in (window.actions_.unavailable_reason("run.explain") or "")
     before = len(window.notices.banners)
-    window.explain_stage("score.exp")
+    dialogs.explain(window, "score.exp")
     assert len(window.notices.banners) == before + 1
 
 
@@ -303,7 +297,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     assert window.when.can_start()
-    window.explain_stage("score.exp")
+    dialogs.explain(window, "score.exp")
     (made,) = window.findChildren(Explanation)
     qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
     made.close()

@@ -13,7 +13,7 @@ from app.model.conditions import Condition
 from app.model.toggles import Toggle
 from app.style.theme import theme
 from app.views import VIEWS
-from app.window.actions import exporting
+from app.window.actions import dialogs, exporting
 from app.window.actions.actions import Action, Registry
 from app.window.actions.selection import register_bookmarks, selection_actions
 
@@ -72,7 +72,7 @@ def _file(w: MainWindow) -> list[Action]:
         add(
             "file.record",
             tr("New run on a recording from the microphone…"),
-            w.record_sound,
+            partial(dialogs.record, w),
             enabled=may_run,
         ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
@@ -167,7 +167,7 @@ def _run(w: MainWindow) -> list[Action]:
         add(
             "run.on",
             tr("Run on…"),
-            w.run_on,
+            partial(dialogs.run_on, w),
             enabled=when.may_run,
             help=tr("Runs the settings on another machine over ssh, and records the session here"),
         ),
@@ -176,49 +176,49 @@ def _run(w: MainWindow) -> list[Action]:
         add(
             "run.explain",
             tr("Explain the stage in the breakdown"),
-            w.explain_stage,
+            partial(dialogs.explain, w),
             enabled=Condition(w.explain_unavailable_reason),
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add(
             "run.confirm",
             tr("Confirm the verdict of that stage"),
-            w.confirm_stage,
+            partial(dialogs.confirm, w),
             enabled=Condition(w.explain_unavailable_reason),
             help=tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
         ),
         add(
             "run.audit",
             tr("Audit: what this configuration costs in scores and words"),
-            w.audit,
+            partial(dialogs.audit, w),
             enabled=Condition(w.explain_unavailable_reason),
             help=tr("Decodes the session's audio with its configuration and with exact scoring"),
         ),
         add(
             "run.calibrate",
             tr("Measure the roofs of this machine"),
-            w.calibrate,
+            partial(dialogs.calibrate, w),
             enabled=Condition(w.calibrate_unavailable_reason),
             help=tr("Rates and bandwidth, which verdicts are judged by"),
         ),
         add(
             "run.compare_sessions",
             tr("Compare with another session…"),
-            w.compare_sessions,
+            partial(dialogs.compare, w),
             enabled=when.has_finished_session,
             help=tr("Ratio of each stage with its interval; of an A/B session, its two arms"),
         ),
         add(
             "run.sweep",
             tr("Sweep…"),
-            w.sweep,
+            partial(dialogs.sweep, w),
             enabled=Condition(w.sweep_unavailable_reason),
             help=tr("Tries settings on the audio of the next run, and finds those that no others beat"),
         ),
         add(
             "run.capacity",
             tr("How many streams?…"),
-            w.capacity,
+            partial(dialogs.capacity, w),
             enabled=Condition(w.sweep_unavailable_reason),
             help=tr("Lets more and more streams share the cores until words are shown too late"),
         ),

@@ -315,7 +315,7 @@ class _Streams:
     def usage(self) -> _Usage:
         """What the streams and the cores have used until now."""
         at_ns, cpu_s, waited_s = now_ns(), 0.0, 0.0
-        told = True
+        known = True
         for number, child in enumerate(self._running):
             try:
                 times = psutil.Process(child.pid).cpu_times()
@@ -325,8 +325,8 @@ class _Streams:
             try:
                 waited_s += int(Path(f"/proc/{child.pid}/schedstat").read_text().split()[1]) * 1e-9
             except (OSError, ValueError, IndexError):
-                told = False
-        return _Usage(at_ns, cpu_s, waited_s if told else None, _busy_s(self._cores))
+                known = False
+        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores))
 
     def memory_bytes(self) -> int | None:
         """Proportional set size of all."""

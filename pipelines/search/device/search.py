@@ -7,8 +7,7 @@ same there and here. Several utterances are decoded at once: a device is not fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from pipelines.device import (
     DeviceError,
     DeviceWork,
     Launches,
-    is_out_of_memory,
     launched,
 )
 from pipelines.search.device.frontier import (
@@ -35,6 +33,7 @@ from pipelines.search.device.frontier import (
 )
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory
+from pipelines.search.device.memory import check_room, guarded
 from pipelines.search.graph.wfst import Graph
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -79,10 +78,10 @@ class DeviceSearch:
         self._frontier: Frontier | None = None
         self._peak = self._room = Room(0, 0)
         self.stages(Recorder())
-        self._check_memory()
+        check_room(self._work.device, Buffers.bytes(self._arcs, graph.n_senones, batch), batch)
         self._buffers = Buffers(self._arcs, graph.n_senones, batch, work.device)
         self._penalty: float | None = None
-        with self._guarded():
+        with guarded(self._work.device):
             work.at_once(self._buffers.place)
         self.configure(config)
         self.begin()
@@ -141,7 +140,7 @@ class DeviceSearch:
         for at in range(0, len(scores), BLOCK_FRAMES):
             part = scores[at : at + BLOCK_FRAMES]
             left = [min(max(n - at, 0), len(part)) for n in lengths]
-            with self._guarded():
+            with guarded(self._work.device):
                 self._block(part, left, first_frame + at, lane)
 
     def costs(self) -> dict[str, Cost]:
@@ -295,29 +294,6 @@ class DeviceSearch:
         tokens = min(tokens, self._token_limit())
         arcs = _power(min(max(room.arcs, FIRST_ROOM.arcs), self._arcs.n_arcs, MAX_PLACES))
         return Room(tokens, max(arcs, tokens))
-
-    def _check_memory(self) -> None:
-        free = self._work.device.free_bytes()
-        need = Buffers.bytes(self._arcs, self.graph.n_senones, self.batch)
-        if free is not None and need > free:
-            raise DeviceError(
-                f"search.device = {self._work.device.name} needs {need / 1e6:.0f} MB for this graph and "
-                f"{self.batch} utterances at once, and {free / 1e6:.0f} MB are free; take a smaller "
-                "graph.vocabulary or search.device = cpu."
-            )
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Full memory becomes one sentence."""
-        try:
-            yield
-        except RuntimeError as problem:
-            if not is_out_of_memory(problem):
-                raise
-            raise DeviceError(
-                f"The memory of {self._work.device.name} does not suffice for the search; lower "
-                "search.max_active or graph.vocabulary, or choose search.device = cpu."
-            ) from problem
 
 
 def _power(value: int) -> int:

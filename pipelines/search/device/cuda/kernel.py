@@ -50,7 +50,7 @@ TOKENS, EMIT_ARCS, EPSILON_ARCS, TOUCHED_STATES, WRITTEN, KEPT, N_BOOKS = range(
 # Floats of an utterance, as in `kernels.layout`: taken off so far, the next frame's beam, the last frame's limit and
 # least cost, and the last cutoff less the best.
 OFF, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
-# What a launch is told, float64.
+# Settings of a launch, float64.
 BEAM, BEAM_DELTA, MAX_ACTIVE, MIN_ACTIVE, PENALTY, SCALE = range(6)
 EPSILON_STATES, START_STATE, PRUNE_LAST, STAMPED, N_NUMBERS = range(6, 11)
 DONE, NEED_ROOM, NEED_HISTORY, NO_TOKENS = range(4)

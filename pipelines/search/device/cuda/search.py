@@ -6,18 +6,18 @@ room where a list was too short, and lets the kernel go on where it was. Words a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, Launches, is_out_of_memory
+from pipelines.device import COMPUTE, COPY, DeviceWork, Launches
 from pipelines.search.device.cuda import kernel
 from pipelines.search.device.cuda.arrays import ENTRY_BYTES, Arrays
 from pipelines.search.device.frontier import BLOCK_FRAMES
+from pipelines.search.device.memory import check_room, guarded
 from pipelines.search.device.search import ASKS, KEEPS, LAUNCHES
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.history import collect
@@ -150,8 +150,8 @@ class CudaSearch:
         self.stages(Recorder())
         self._arrays = Arrays(graph, batch, work.device)
         self._threads = threads or kernel.threads_of(batch, self._arrays.processors)
-        self._check_memory()
-        with self._guarded():
+        check_room(self._work.device, self._arrays.bytes, batch)
+        with guarded(self._work.device):
             work.at_once(self._arrays.place)
         self.books: I64 = self._arrays.books_here.numpy()
         self.floats = self._arrays.floats_here.numpy()
@@ -210,7 +210,7 @@ class CudaSearch:
         for at in range(0, len(scores), BLOCK_FRAMES):
             part = scores[at : at + BLOCK_FRAMES]
             left = [min(max(n - at, 0), len(part)) for n in lengths]
-            with self._guarded():
+            with guarded(self._work.device):
                 self._block(part, left, first_frame + at)
 
     def costs(self) -> dict[str, Cost]:
@@ -273,7 +273,7 @@ class CudaSearch:
     def _without_frames(self) -> None:
         """A block of no frames; it is part of what the caller records."""
         self.books[:, kernel.LENGTH] = self.books[:, kernel.NEXT] = 0
-        with self._guarded(), self._work.timer.silent():
+        with guarded(self._work.device), self._work.timer.silent():
             self._passed(self._arrays.scores, 0, 0)
 
     def _passed(self, scores: Tensor, first_frame: int, frames: int) -> None:
@@ -447,13 +447,13 @@ class CudaSearch:
         import torch
 
         config, graph = self._config, self.graph
-        told = [0.0] * kernel.N_NUMBERS
-        told[kernel.BEAM], told[kernel.BEAM_DELTA] = self.beam, BEAM_DELTA
-        told[kernel.MAX_ACTIVE], told[kernel.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
-        told[kernel.PENALTY], told[kernel.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
-        told[kernel.EPSILON_STATES], told[kernel.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
-        told[kernel.PRUNE_LAST], told[kernel.STAMPED] = float(self._prune_last), float(self.stamped)
-        here = torch.tensor(told, dtype=torch.float64)
+        numbers = [0.0] * kernel.N_NUMBERS
+        numbers[kernel.BEAM], numbers[kernel.BEAM_DELTA] = self.beam, BEAM_DELTA
+        numbers[kernel.MAX_ACTIVE], numbers[kernel.MIN_ACTIVE] = float(config.max_active), float(config.min_active)
+        numbers[kernel.PENALTY], numbers[kernel.SCALE] = float(config.insertion_penalty), float(config.acoustic_scale)
+        numbers[kernel.EPSILON_STATES], numbers[kernel.START_STATE] = float(graph.n_epsilon_states), float(graph.start)
+        numbers[kernel.PRUNE_LAST], numbers[kernel.STAMPED] = float(self._prune_last), float(self.stamped)
+        here = torch.tensor(numbers, dtype=torch.float64)
         self._work.device.run(COMPUTE, lambda: self._arrays.numbers.copy_(here))
 
     def _fetched(self, read: Callable[[], list[Tensor]]) -> list[Tensor]:
@@ -461,25 +461,3 @@ class CudaSearch:
         found: list[Tensor] = []
         self._work.at_once(lambda: found.extend(read()))
         return found
-
-    def _check_memory(self) -> None:
-        free, need = self._work.device.free_bytes(), self._arrays.bytes
-        if free is not None and need > free:
-            raise DeviceError(
-                f"search.device = {self._work.device.name} needs {need / 1e6:.0f} MB for this graph and "
-                f"{self.batch} utterances at once, and {free / 1e6:.0f} MB are free; take a smaller "
-                "graph.vocabulary or search.device = cpu."
-            )
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Full memory becomes one sentence."""
-        try:
-            yield
-        except RuntimeError as problem:
-            if not is_out_of_memory(problem):
-                raise
-            raise DeviceError(
-                f"The memory of {self._work.device.name} does not suffice for the search; lower "
-                "search.max_active or graph.vocabulary, or choose search.device = cpu."
-            ) from problem
