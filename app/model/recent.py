@@ -19,6 +19,7 @@ SCHEMA = 1
 MAX_RECENT = 12
 
 EXPORT_FOLDER = "export/folder"  # Key of the folder into which a picture or data were written last
+STUDY = "study"  # Key of the study that was opened last
 LAYOUTS = "layouts"  # Group of the keys of the layouts that the user saved
 
 SESSION_SUFFIX = ".asrs"

@@ -14,6 +14,7 @@ from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlock
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
+from app.model.recent import STUDY
 from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, write_csv
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
 from app.views import study_texts as texts
@@ -23,7 +24,6 @@ from app.views.parallel_coordinates import ParallelCoordinates
 from app.views.study_front import StudyFront, other_objective
 from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
-from app.window.actions.files import STUDY
 from app.window.command_dialog import SHARE, VERB, CommandDialog, open_over
 from pipelines import config as settings
 from profiler.errors import BadInput

@@ -16,7 +16,7 @@ from app.model import audio_choice
 from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
-from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
+from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY, Memory
 from app.style.plain_text import TextQuestion, add_entry, text_question
 from app.window.actions.model import holds_model
 from app.window.notices import Notices
@@ -30,8 +30,6 @@ from profiler.plain import printable
 if TYPE_CHECKING:
     from app.model.processes.command import Command
 
-
-STUDY = "study"  # Key of the study that was opened last
 
 NAME_WIDTH = 440  # Pixels of the question for a name
 
