@@ -4,7 +4,8 @@ The rules, and the order of each sum, are those of the compiled search (`kernels
 so that costs agree to the last bit. A frame: the cutoff of the tokens before; those that survive move into a new list,
 with where their arcs begin in a running count of all arcs; their history; emitting arcs, an equal share for each
 thread, by an atomic minimum over (cost, arc) of each state; epsilon arcs from a work list until it is empty. Of equal
-costs the arc with the lower number wins, so that results do not depend on the order in which threads work.
+costs the arc with the lower number wins, so that results do not depend on the order in which threads work. All that
+uses `cuda` stands in this file: numba's simulator replaces that name file by file, and threads race for it in another.
 Source: Chen, Luitjens, Xu, Wang, Povey & Khudanpur, A GPU-based WFST decoder with exact lattice generation (2018), for
 the atomic minimum and the balanced arcs.
 """
