@@ -34,6 +34,9 @@ ENDS: Final = (0.001, 0.995)
 FROM_ZERO: Final = 0.3
 """Share of the upper end below which the histogram begins at 0."""
 
+NARROW: Final = 1e-9
+"""Share of the upper end within which all times are the same: so narrow a histogram has no bins in float64."""
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -86,7 +89,7 @@ def ends(ms: F64) -> tuple[float, float]:
     """Where a histogram of these times [n > 0] begins and ends, in ms."""
     least, top = (float(q) for q in np.quantile(ms, ENDS))
     top = top or float(ms.max()) or 1.0
-    return (0.0 if least < FROM_ZERO * top or least == top else least), top
+    return (0.0 if least < FROM_ZERO * top or top - least <= NARROW * top else least), top
 
 
 def spread(name: str, frames: I64, ms: F64, between: tuple[float, float]) -> Statistics:

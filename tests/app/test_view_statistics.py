@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
 from app.model.playhead import Playhead
-from app.model.statistics import WHOLE, stage_names, stage_ns, statistics
+from app.model.statistics import BINS, WHOLE, ends, stage_names, stage_ns, statistics
+from app.model.statistics import spread as spread_of
 from app.views.statistics import StatisticsView
 from profiler.session.reader import Session
 
@@ -60,6 +61,17 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(
     assert whole.mean == pytest.approx(track.wall_ns[100:200].mean() * 1e-6)
     assert int(whole.slowest[0]) == 100 + int(track.wall_ns[100:200].argmax())
     assert statistics(session, track, "no such stage", 0, frames) is None
+
+
+@pytest.mark.parametrize("exponent", [-6, 0, 5, 12])
+def test_times_that_differ_by_their_last_digits_have_a_histogram(exponent: int) -> None:
+    first = 3.2069089143466665 * 10.0**exponent
+    for digits in range(1, 17):
+        ms = np.array([first, first * (1 + 10.0**-digits)])
+        found = spread_of(WHOLE, np.arange(2), ms, ends(ms))
+        assert len(found.counts) == BINS
+        assert int(found.counts.sum()) == 2
+        assert (np.diff(found.edges) > 0).all()
 
 
 def test_the_slowest_frames_are_gone_to_one_after_the_other(
