@@ -80,6 +80,9 @@ KERNEL_CALL: Final = "kernel call"
 NUMPY_CALL: Final = "numpy"
 """A call of one of numpy's functions."""
 
+BARRIER: Final = "barrier"
+"""A wait of the threads of a block for each other, on a device: "barrier@cuda"."""
+
 GATHER: Final = "gather"
 CHASE: Final = "chase"
 PATTERNS: Final = (GATHER, CHASE)
@@ -92,7 +95,10 @@ MOST_CALLS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS."""
+    """Accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS.
+
+    On a device: those of one thread, each of which it waits for.
+    """
 
     count: Linear
     bytes: float
@@ -119,7 +125,7 @@ class Cost:
     actual tiling. `working_set_bytes`: what one call re-reads; it picks the bandwidth plateau. `transferred`: between
     host and device. `threads`: how many share the work. `scattered`: a roofline says nothing of the stage.
     `unmodelled`: why there is no law. `device`: whose memory the bytes move in (empty: the host's). `calls`: by kind:
-    KERNEL_CALL, NUMPY_CALL, "python", "launch@cuda". `accesses`: to scattered lines.
+    KERNEL_CALL, NUMPY_CALL, "python", "launch@cuda", "barrier@cuda". `accesses`: to scattered lines.
     """
 
     operations: Mapping[str, Linear] = field(default_factory=dict)

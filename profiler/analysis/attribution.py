@@ -27,7 +27,7 @@ from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, MachineCosts
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.replays import HotReplays, Pairs
 from profiler.arrays import Array
-from profiler.costs import Cost
+from profiler.costs import BARRIER, Cost
 from profiler.machine.roofs.table import RoofTable
 
 SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
@@ -159,9 +159,22 @@ def _calls(counts: Counts, machine: MachineCosts) -> tuple[Array, Array]:
     """ns of the calls: at least, and at most. What each takes depends on its arguments, between two measured costs."""
     least, most = np.zeros(1), np.zeros(1)
     for kind, count in counts.calls.items():
+        if kind.startswith(f"{BARRIER}@"):
+            continue
         least = least + count * machine.least_call_ns(kind)
         most = most + count * machine.call_ns(kind)
     return np.minimum(least, most), most
+
+
+def _device_waits(counts: Counts, machine: MachineCosts) -> Array:
+    """ns that a thread on a device waits for data that it cannot go on without, and for the others of its block."""
+    found = np.zeros(1)
+    for each, count in counts.accesses:
+        found = found + count * machine.access_ns(each.pattern, each.bytes, counts.device)
+    barrier = f"{BARRIER}@{counts.device}"
+    if barrier in counts.calls:
+        found = found + counts.calls[barrier] * machine.call_ns(barrier)
+    return found
 
 
 def _over(amount: Array, whole: Array) -> Array:
@@ -272,14 +285,17 @@ def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> 
 def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Shares:
     """The shares of a stage without replays: what it took at least, one after the other within its time.
 
-    On the host: arithmetic, calls and its parameters in order. On a device: all bytes, and launches beyond that work.
+    On the host: arithmetic, calls and its parameters in order. On a device: all bytes, what a thread waits for one
+    after the other (its accesses, and barriers of its block), and launches beyond that work.
     """
     arithmetic, unknown = _arithmetic(counts, machine)
     fewest, calls = _calls(counts, machine)
     least = arithmetic + (0.0 if counts.device else fewest)
+    latency = np.zeros(1)
     if counts.device:
         amount = counts.parameters + counts.streamed
         bandwidth = amount * machine.byte_ns(counts.own_bytes, counts.threads, counts.device)
+        latency = _device_waits(counts, machine)
         calls = np.maximum(calls - arithmetic - bandwidth, 0.0)
     else:
         first = machine.byte_ns(FIRST_CACHE, counts.threads)
@@ -287,11 +303,8 @@ def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Sh
         bandwidth = counts.parameters * np.maximum(more, 0.0)
     left = np.full(1, own)
     found = {}
-    times = {"arithmetic": arithmetic, "bandwidth": bandwidth, "calls": calls}
-    for name in (
-        "arithmetic",
-        *(("bandwidth", "calls") if counts.device else ("calls", "bandwidth")),
-    ):
+    times = {"arithmetic": arithmetic, "bandwidth": bandwidth, "latency": latency, "calls": calls}
+    for name in ("arithmetic", *(("bandwidth", "latency", "calls") if counts.device else ("calls", "bandwidth"))):
         found[name] = np.minimum(times[name], left)
         left = left - found[name]
     found[NOT_ATTRIBUTED] = left

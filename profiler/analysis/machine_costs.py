@@ -63,11 +63,11 @@ class MachineCosts:
             return np.zeros(1)
         return NS / self._values(roof)
 
-    def access_ns(self, pattern: str, size: float) -> Array:
+    def access_ns(self, pattern: str, size: float, device: str = "") -> Array:
         """ns of an access scattered over that much."""
-        roof = self._table.latency(max(size, FIRST_CACHE), pattern)
+        roof = self._table.latency(max(size, FIRST_CACHE), pattern, device)
         if roof is None:
-            self.missing[pattern] = None
+            self.missing[f"{pattern}@{device}" if device else pattern] = None
             return np.zeros(1)
         return self._values(roof)
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from pipelines.config import Search
 from pipelines.device import DeviceError, DeviceWork, HostDevice
 from pipelines.search.device import choice
 from pipelines.search.device.cuda import arrays, kernel, search, trial
+from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.cuda.search import CudaSearch
 from pipelines.search.device.viterbi import DeviceViterbi
@@ -33,6 +35,11 @@ from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
+from profiler.machine.roofs import _cuda
+from profiler.machine.roofs import device as device_roofs
+from profiler.machine.roofs.accesses import lines_at_random
+from profiler.machine.roofs.table import LATENCY, OVERHEAD, Key
+from profiler.machine.roofs.timing import Effort
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import NullLane, Recorder
@@ -293,6 +300,60 @@ def test_each_frame_is_stamped_phase_by_phase():
         assert (mine > 0).all()
         assert (np.diff(mine) >= 0).all()
     assert (stamps[1, 3:] == 0).all()
+
+
+def test_the_laws_count_the_barriers_of_each_phase(monkeypatch):
+    """In place of the time the kernel notes how many barriers its first thread has passed."""
+    from numba.cuda.simulator.kernel import BlockThread
+
+    passing = BlockThread.syncthreads
+
+    def passed(thread: BlockThread) -> None:
+        passing(thread)
+        thread.passed = getattr(thread, "passed", 1) + 1
+
+    monkeypatch.setattr(BlockThread, "syncthreads", passed)
+    monkeypatch.setattr(kernel, "now_ns", lambda: getattr(threading.current_thread(), "passed", 1))
+    graph = graph_of(5, epsilons=0.5)
+    chosen = settings(6.0, 1000, min_active=0)
+    device = searching(graph, chosen, 2)
+    scores = np.stack([smooth_scores(seed, 12, graph.n_senones, 20.0) for seed in (3, 4)], 1)
+    # The frame before the first is another than those that are counted.
+    device.advance(scores[:4], [4, 4], 0, LANE)
+    rounds = int(device.books[:, kernel.ROUND].sum())
+    device.advance(scores[4:], [8, 8], 4, LANE)
+    rounds = int(device.books[:, kernel.ROUND].sum()) - rounds
+    assert rounds > 0
+    counted = np.diff(device._arrays.stamps_here.numpy()[:, :8], axis=2).sum((0, 1)) / 2
+    laws = phase_costs(graph, chosen, 2, 4, "cuda")
+    for phase, barriers in zip(kernel.PHASES, counted.tolist(), strict=True):
+        law = laws[f"search.{phase}"].calls["barrier@cuda"]
+        assert law.total(1.0, 8.0, (0.0, 0.0, float(rounds))) == barriers, phase
+
+
+def test_kernels_that_measure_a_device_do_what_is_counted(monkeypatch):
+    places, order = lines_at_random(1 << 12)
+    places[order] = np.roll(order, -1)
+    state = np.zeros(1, np.int32)
+    _cuda.chase[1, 1](places.view(np.int32), state, len(order) - 1)
+    # After all but one of the lines the next one is the first.
+    assert state[0] != 0
+    assert places[state[0]] == 0
+    passed = np.zeros(8, np.int32)
+    _cuda.barrier[1, 8](passed, 5)
+    assert passed.tolist() == [5] * 8
+
+    monkeypatch.setattr(device_roofs, "IN_A_KERNEL", 32)
+    monkeypatch.setattr(device_roofs, "BARRIER_THREADS", 4)
+    here = device_roofs.Device("cpu", "cuda", lambda: None)
+    for key, measure in (
+        (Key(LATENCY, "chase@cuda", "", bytes=1 << 12), device_roofs._chase),
+        (Key(OVERHEAD, "barrier@cuda", ""), device_roofs._barrier),
+    ):
+        roof = measure(torch, here, key, Effort(1, 0.0))
+        assert roof.key == key
+        assert 0 < roof.median < 1e9
+        assert roof.unit == "ns"
 
 
 def test_the_settings_choose_it_and_its_phases_are_recorded(tmp_path, monkeypatch):

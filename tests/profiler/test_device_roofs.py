@@ -14,11 +14,11 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.analysis.own_cost import recorder_cost
 from profiler.analysis.verdict import LAUNCH_BOUND, UNDECIDED
-from profiler.costs import Cost, Linear
+from profiler.costs import CHASE, Accesses, Cost, Linear
 from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, RoofTable
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -44,6 +44,9 @@ TABLE = RoofTable(
         roof(BANDWIDTH, "from_device.pageable@cuda", 4e9, 1 << 12),
         roof(OVERHEAD, "launch@cuda", LAUNCH_NS, dtype=""),
         roof(OVERHEAD, "held@cuda", 1_500.0, dtype=""),
+        roof(OVERHEAD, "barrier@cuda", 50.0, dtype=""),
+        roof(LATENCY, "chase@cuda", 200.0, 1 << 20, dtype=""),
+        roof(LATENCY, "chase@cuda", 800.0, 1 << 28, dtype=""),
     )
 )
 
@@ -115,6 +118,41 @@ def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> Non
         # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
         assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
         assert "launches one kernel per block" in row.sentence
+
+
+def test_what_a_thread_waits_for_is_latency(tmp_path: Any) -> None:
+    """16 frames of a hundred loads and twenty barriers each: 336 µs, and 1 µs that moves the bytes."""
+    waits = replace(
+        law(1),
+        calls={"launch@cuda": Linear(fixed=1.0), "barrier@cuda": Linear(per_frame=20.0)},
+        accesses=(Accesses(Linear(per_frame=100.0), float(1 << 20), CHASE),),
+    )
+    with recorded(tmp_path, waits, 400 * US) as session:
+        row = row_of(session)
+        assert row.parts.likely["latency"] == pytest.approx(4 * 336 * US, rel=0.01)
+        assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
+        assert row.parts.likely["calls"] == pytest.approx(4 * 5 * US, rel=0.02)
+        assert row.verdict == "latency-bound"
+        assert row.defect is None
+    # Farther away a load takes longer, which is more than there was time for.
+    far = replace(waits, accesses=(Accesses(Linear(per_frame=100.0), float(1 << 28), CHASE),))
+    (tmp_path / "device.asrs").unlink()
+    with recorded(tmp_path, far, 400 * US) as session:
+        assert row_of(session).parts.likely["latency"] == pytest.approx(4 * 399 * US, rel=0.01)
+
+
+def test_what_is_measured_within_a_kernel_needs_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    for kind, installed, reason in (("cuda", True, ""), ("cuda", False, "extra gpu"), ("xpu", True, "only CUDA")):
+        monkeypatch.setattr(device_roofs, "find_spec", lambda name, there=installed: there or None)
+        missing: list[device_roofs.Missing] = []
+        device = device_roofs.Device("cpu", kind, lambda: None)
+        keys = [key for key, _ in device_roofs.steps(torch, device, missing)]
+        named = {key.name for key in keys if key.kind == LATENCY or "barrier" in key.name}
+        assert named == (set() if reason else {"chase@cuda", "barrier@cuda"})
+        reasons = [why for name, why in missing if name.startswith("chase")]
+        assert [reason in why for why in reasons] == ([True] if reason else [])
 
 
 def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest(clock) -> None:

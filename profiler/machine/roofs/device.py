@@ -6,15 +6,22 @@ the host's clock from the first launch to the end of a synchronisation. Names en
 launches nothing), "piece" (an event with no work before it), "held" (a kernel of a graph), "roundtrip" (a launch and
 the wait for it). Launches and views are of several kinds: the quickest, the middle and the slowest make the interval.
 Multiply-adds outside of products run at the rate of float32 products without TF32; exponentials and logarithms are what
-a pass takes beyond one that only negates. What a device cannot do is missing, with the library's own words.
+a pass takes beyond one that only negates. Loads that wait for each other ("chase@cuda") and barriers of a thread block
+("barrier@cuda") are measured within one kernel of numba-cuda. What a device cannot do is missing, with the library's
+own words.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, size_text
+import numpy as np
+
+from profiler.costs import BARRIER, CHASE
+from profiler.machine.roofs.accesses import lines_at_random
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, size_text
 from profiler.machine.roofs.timing import Effort, Task, roof_of
 
 DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
@@ -52,12 +59,19 @@ LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))
 COPY_BYTES: Final = tuple(1 << power for power in range(12, 29, 2))
 """4 KiB … 256 MiB: from one frame's features to the whole of a model."""
 
+CHASE_BYTES: Final = tuple(1 << power for power in range(16, 29, 2))
+"""64 KiB … 256 MiB: from the memory of one multiprocessor to beyond the last cache."""
+IN_A_KERNEL: Final = 1 << 14
+"""Loads, or barriers, of one kernel: its launch is less than a hundredth of its time."""
+BARRIER_THREADS: Final = 448
+"""Of the thread block whose barriers are measured."""
+
 FREE_SHARE: Final = 0.25
 """Part of a device's free memory that the ladder's arrays may take."""
 
 Missing = tuple[str, str]
 Take = Callable[[Effort], Roof]
-METHOD: Final = 2
+METHOD: Final = 3
 """Counted up when a figure is measured differently, so that cached ones of machines with a device are taken again."""
 
 
@@ -135,6 +149,13 @@ def _plan(torch: Any, device: Device, missing: list[Missing]) -> Iterator[tuple[
         for direction in ("to", "from"):
             for size in COPY_BYTES:
                 yield Key(BANDWIDTH, f"{direction}_device.{memory}@{kind}", bytes=size), _copy
+    if kind == "cuda" and find_spec("numba_cuda") is not None:
+        for size in CHASE_BYTES:
+            yield Key(LATENCY, f"{CHASE}@{kind}", "", bytes=size), _chase
+        yield Key(OVERHEAD, f"{BARRIER}@{kind}", ""), _barrier
+    else:
+        reason = "numba-cuda is not installed (extra gpu)" if kind == "cuda" else "only CUDA has these kernels"
+        missing.append((f"{CHASE} and {BARRIER}@{kind}", reason))
     calls = {"launch": _launch, "view": _view, "piece": _piece, "roundtrip": _roundtrip}
     if hasattr(getattr(torch, kind, None), "CUDAGraph"):
         calls["held"] = _held
@@ -233,6 +254,38 @@ def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     # From pageable memory the library copies in its own time; asking it not to wait changes nothing.
     task = _until_done(device, lambda: target.copy_(source, non_blocking=memory == "pinned"))
     return roof_of(key, float(key.bytes), task, effort)
+
+
+def _chase(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    places, order = lines_at_random(key.bytes)
+    # One cycle through all lines.
+    places[order] = np.roll(order, -1)
+    there = torch.from_numpy(places.view(np.int32)).to(device.where)
+    return _inside(torch, device, key, effort, 1, there)
+
+
+def _barrier(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    return _inside(torch, device, key, effort, BARRIER_THREADS)
+
+
+def _inside(torch: Any, device: Device, key: Key, effort: Effort, threads: int, *data: Any) -> Roof:
+    """The roof of what a kernel of one block of `threads` does IN_A_KERNEL times."""
+    try:
+        from profiler.machine.roofs import _cuda as kernels
+
+        kernel = getattr(kernels, key.name.partition("@")[0])[1, threads]
+        state = torch.zeros(threads, dtype=torch.int32, device=device.where)
+        launch = partial(kernel, *_numba_arrays(*data, state), IN_A_KERNEL)
+        return roof_of(key, float(IN_A_KERNEL), _until_done(device, launch), effort)
+    except Exception as problem:  # of the driver, the compiler or the linker
+        raise RuntimeError(f"numba-cuda does not run its kernel: {problem}") from problem
+
+
+def _numba_arrays(*tensors: Any) -> list[Any]:
+    """The tensors as kernels take them; in numba's simulator they lie in the memory of the host."""
+    from numba import cuda
+
+    return [cuda.as_cuda_array(each) if each.is_cuda else each.numpy() for each in tensors]
 
 
 def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:

@@ -183,13 +183,13 @@ class RoofTable:
         found = _at_threads(whole, threads)
         return None if found in self.refused else found
 
-    def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
+    def latency(self, size_bytes: float, name: str = "chase", device: str = "") -> Roof | None:
         """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.
 
         `name`: chase, where each access waits for the one before, or gather, where they overlap. Between two
         sizes the time is interpolated over the logarithm of the size.
         """
-        rungs = self._by_name.get((LATENCY, name), [])
+        rungs = self._by_name.get((LATENCY, _on(name, device)), [])
         return _interpolated(rungs, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b)
 
     def call(self, name: str, after_bytes: int = 0) -> Roof | None:
@@ -205,7 +205,7 @@ class RoofTable:
     def overhead_ns(self, name: str = "numpy") -> float | None:
         """Return the measured cost of one call in ns, or None.
 
-        `name` is numpy, numba, python or torch; on a device "launch@cuda" or "roundtrip@cuda".
+        `name` is numpy, numba, python or torch; on a device "launch@cuda", "roundtrip@cuda" or "barrier@cuda".
         """
         roof = self.call(name)
         return None if roof is None else roof.median

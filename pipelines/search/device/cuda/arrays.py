@@ -27,6 +27,7 @@ FIRST_ROOM = 1 << 15
 LEAST_HISTORY, MOST_HISTORY = 1 << 16, 1 << 22
 """Entries of an utterance's history at first: what a quarter of the free memory holds, between these."""
 ENTRY_BYTES = 12
+ARC_BYTES = 16
 STATE = ("keys", "by_state", "lists", "history")
 """Tensors with all that is known of utterances, in the order in which kernels take them."""
 
@@ -76,7 +77,7 @@ class Arrays:
         graph, batch = self.graph, self.batch
         lists = 4 * kernel.N_LISTS * min(FIRST_ROOM, graph.n_states)
         own = 16 * graph.n_states + lists + ENTRY_BYTES * LEAST_HISTORY + 4 * BLOCK_FRAMES * graph.n_senones
-        return int(graph.states.nbytes + 20 * len(graph.arcs) + 4 * graph.n_states + batch * own)
+        return int(graph.states.nbytes + (ARC_BYTES + 4) * len(graph.arcs) + 4 * graph.n_states + batch * own)
 
     def place(self) -> None:
         """Allocate, and upload the graph."""

@@ -15,7 +15,8 @@ import numpy as np
 from pipelines.config import Search
 from pipelines.device import COMPUTE, COPY, DeviceWork, Launches
 from pipelines.search.device.cuda import kernel
-from pipelines.search.device.cuda.arrays import ENTRY_BYTES, Arrays
+from pipelines.search.device.cuda.arrays import Arrays
+from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.frontier import BLOCK_FRAMES
 from pipelines.search.device.memory import check_room, guarded
 from pipelines.search.device.search import ASKS, KEEPS, LAUNCHES
@@ -25,7 +26,7 @@ from pipelines.search.viterbi import BEAM_DELTA
 from pipelines.search.words import Word, WordTracer
 from profiler.arrays import F32, I32, I64, Array
 from profiler.device.time import Part
-from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
+from profiler.spans import Cost, Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,16 +38,14 @@ FIRST_PATH = 4096
 UNSETTLED = 64
 """Entries at the end of a path that are traced anew each time; those before are known already."""
 
-SECTOR = 32.0
-"""Bytes that a scattered access moves at least, between a GPU's caches and memory."""
 REST = "the launch of the kernel, and thread blocks whose utterance has ended while others go on"
 
 STAGES: dict[str, tuple[str, ...]] = {
     "search.cutoff": ("examined",),
     "search.compact": ("examined", "kept"),
-    "search.history": ("entries", "examined"),
+    "search.history": ("entries", "examined", "kept"),
     "search.emit": ("tokens", "arcs"),
-    "search.epsilon": ("followed", "examined"),
+    "search.epsilon": ("followed", "examined", "rounds"),
     "search.frames": (),
     "search.launch": (),
     "search.active": ("looked at", "active"),
@@ -214,27 +213,10 @@ class CudaSearch:
                 self._block(part, left, first_frame + at)
 
     def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages.
-
-        An arc is priced twice, each time by 2 additions and a comparison of floats and some 20 integer operations; its
-        record is read, and its target's key is met by an atomic operation in the second cache. Of what is scattered
-        at most a sector of 32 bytes moves for each access. Integer operations are counted in `kernel`, roughly.
-        """
+        """Cost laws of the stages."""
         where = self._work.device.where
-        device = "" if where == "cpu" else where
-        touched = self.batch * (SECTOR * 4.0 * min(self._config.max_active, self.graph.n_states))
-
-        def law(operations: Sequence[float], least: Sequence[float], most: Sequence[float]) -> Cost:
-            per_work = [Linear(per_work=(first, second, 0.0)) for first, second in (operations, least, most)]
-            kind = f"fma@{device}" if device else "fma"
-            return Cost({kind: per_work[0]}, per_work[1], per_work[2], touched, scattered=True, device=device)
-
         return {
-            "search.cutoff": law((10.0, 0.0), (12.0, 0.0), (SECTOR + 4.0, 0.0)),
-            "search.compact": law((10.0, 20.0), (12.0, 24.0), (SECTOR + 4.0, 2.0 * SECTOR)),
-            "search.history": law((20.0, 10.0), (ENTRY_BYTES, 12.0), (2.0 * SECTOR, 2.0 * SECTOR)),
-            "search.emit": law((20.0, 46.0), (28.0, 28.0), (2.0 * SECTOR, 5.0 * SECTOR)),
-            "search.epsilon": law((20.0, 5.0), (24.0, 4.0), (3.0 * SECTOR, SECTOR)),
+            **phase_costs(self.graph, self._config, self.batch, self._threads, "" if where == "cpu" else where),
             "search.frames": Cost(unmodelled=REST),
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.active": Cost(unmodelled=ASKS),
@@ -321,13 +303,14 @@ class CudaSearch:
         frame = np.arange(stamps.shape[1])
         done = (frame >= begin[:, None]) & (frame < end[:, None])
         spent = np.diff(stamps, axis=2)[done].sum(0) / self.batch
-        tokens, arcs, followed, touched, entries, kept = (self.books - before)[:, kernel.TOKENS :].sum(0).tolist()
+        work = (self.books - before).sum(0)
+        tokens, arcs, followed, touched, entries, kept = work[kernel.TOKENS :].tolist()
         counts = {
             "cutoff": (touched, 0, 0),
             "compact": (touched, kept, 0),
-            "history": (entries, touched, 0),
+            "history": (entries, touched, kept),
             "emit": (tokens, arcs, 0),
-            "epsilon": (followed, touched, 0),
+            "epsilon": (followed, touched, int(work[kernel.ROUND])),
         }
         return [
             Part(self._ids[f"search.{phase}"], round(ns), counts[phase])
