@@ -144,6 +144,8 @@ class SessionWriter:
         if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:
             raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
         utterance = next(self._utterance_ids)
+        # First, since a reader keeps the peaks that it finds with an utterance.
+        self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))
         self._say(
             "INSERT INTO utterance(id, revision, name, path, first_frame, n_frames, audio_s, "
             "reference, words, epochs, done, notes, part) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0,?,?)",
@@ -160,7 +162,6 @@ class SessionWriter:
                 to_json(part or {}),
             ),
         )
-        self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))
         return utterance
 
     def utterance_partial(self, utterance: int, hypothesis: str, words: Iterable[Word]) -> None:

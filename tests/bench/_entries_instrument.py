@@ -247,6 +247,41 @@ def memory_use(trees: Trees) -> list[Table]:
     ]
 
 
+CAPACITY_OF: Final = ("gmm-quick", "gmm", "dnn")
+"""Presets whose capacity stands in the page."""
+
+
+def capacity(trees: Trees) -> list[Table]:
+    """`capacity` of each preset: how many streams, then each number of streams that was tried."""
+    named = list(zip(CAPACITY_OF, trees, strict=True))
+    rows = [(name, row) for name, tree in named for row in tree["streams"]]
+    return [
+        Table(
+            ("preset", "streams", "by single measurements", "what limits it"),
+            [
+                (f"`{name}`", tree["capacity"], "{} to {}".format(*tree["capacity_range"]), tree["why"])
+                for name, tree in named
+            ],
+        ),
+        Table.of(
+            rows,
+            ("preset", lambda of: f"`{of[0]}`"),
+            ("streams", lambda of: of[1]["n"]),
+            ("held", lambda of: f"{of[1]['held']} of {of[1]['measurements']}"),
+            ("delay p50, s", lambda of: _latency(of[1], "without_emission", "p50")),
+            ("delay p99, s", lambda of: _latency(of[1], "without_emission", "p99")),
+            ("first shown p99, s", lambda of: _latency(of[1], "first_shown", "p99")),
+            ("RTFx", lambda of: of[1]["rtfx"], ".1f"),
+            ("memory, MB", lambda of: of[1]["memory_bytes"] / 1e6, ".0f"),
+            ("core-s per hour", lambda of: of[1]["core_s_per_audio_hour"], ".0f"),
+        ),
+    ]
+
+
+def _latency(row: Tree, name: str, quantile: str) -> str:
+    return known((row["latency_s"][name] or {}).get(quantile), ".3f")
+
+
 def validation(trees: Trees) -> list[Table]:
     """`ab_validation`: the counts, then the ratios."""
     (tree,) = trees
@@ -322,6 +357,12 @@ ENTRIES = (
     Entry("campaign", (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",), campaign, 400),
     Entry("starts", (f"{BENCH}.starts --each 20 --json",), starts, 7200),
     Entry("memory", (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"), memory_use, 900),
+    Entry(
+        "capacity",
+        tuple(f"asrscope capacity --preset {name} --out build/capacity/{name} --json" for name in CAPACITY_OF),
+        capacity,
+        4200,
+    ),
     *(
         Entry(name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech)
         for name, options, upto_s in (

@@ -68,6 +68,9 @@ def test_a_noisy_bend_ends_the_search() -> None:
 def test_what_is_left_to_measure_is_what_would_be_measured() -> None:
     assert search.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
     assert search.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
+    # A guess that what was measured contradicts.
+    for guess in (1, 9):
+        assert search.remaining({1: [True], 2: [True], 3: [True], 4: [False]}, 1, 64, guess) == [3, 3, 4, 4]
 
 
 # -- sound and starts ------------------------------------------------------------------------------

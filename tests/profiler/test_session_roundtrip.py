@@ -147,6 +147,26 @@ def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path: Path) -> None:
     assert rows["state"] == '"recording"'
 
 
+def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, _, _ = writer_of(tmp_path / "live.asrs")
+    session, say = Session.open(writer.path), writer._say
+    rows = "SELECT (SELECT count(*) FROM utterance) + (SELECT count(*) FROM peaks)"
+
+    def written_at_once(*statement: object) -> None:
+        say(*statement)
+        stored.append(len(stored) + 1)
+        with sqlite3.connect(writer.path) as connection:
+            wait_until(lambda: connection.execute(rows).fetchone() == (len(stored),))
+        session.refresh()
+
+    stored: list[int] = []
+    monkeypatch.setattr(writer, "_say", written_at_once)
+    for _ in range(2):
+        writer.utterance("a", "a.wav", 0, 3, 0.03, None, np.ones((3, 2), np.int8))
+    assert [len(utterance.peaks) for utterance in session.utterances] == [3, 3]
+    writer.close()
+
+
 def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Path) -> None:
     writer, stage, lane = writer_of(tmp_path / "live.asrs")
     lanes = [lane, writer.recorder.lane("b")]

@@ -55,7 +55,9 @@ def following(outcomes: Outcomes, low: int, high: int) -> int | None:
 
 
 def remaining(outcomes: Outcomes, low: int, high: int, guess: int) -> list[int]:
-    """The measurements that are still to come if up to `guess` streams hold."""
+    """The measurements that are still to come if up to `guess` streams hold, as far as what was measured allows it."""
+    failing = first_failing(outcomes)
+    guess = max(guess if failing is None else min(guess, failing - 1), capacity(outcomes))
     known = {n: list(each) for n, each in outcomes.items()}
     coming = []
     while (n := following(known, low, high)) is not None:
