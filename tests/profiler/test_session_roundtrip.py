@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,7 @@ def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path: Path, monkey
     def written_at_once(*statement: object) -> None:
         say(*statement)
         stored.append(len(stored) + 1)
-        with sqlite3.connect(writer.path) as connection:
+        with closing(sqlite3.connect(writer.path)) as connection:
             wait_until(lambda: connection.execute(rows).fetchone() == (len(stored),))
         session.refresh()
 
