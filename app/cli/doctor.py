@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import subprocess
 import sys
 import tempfile
@@ -175,6 +176,7 @@ def _kaldi() -> list[Check]:
 
 def _folders() -> list[Check]:
     from profiler.files import cache, paths
+    from profiler.process import kernel_cache
 
     def writable(name: str, find: Callable[[], Path], more: Callable[[], str] = str) -> Check:
         try:
@@ -192,6 +194,7 @@ def _folders() -> list[Check]:
 
     return [
         writable("cache folder", paths.cache_dir, kept),
+        writable("compiled kernels", lambda: kernel_cache.folder(os.environ.get("NUMBA_CACHE_DIR", ""))),
         writable("sessions folder", paths.sessions_dir),
     ]
 

@@ -1,8 +1,9 @@
 """Where numba caches compiled kernels: one folder per state of all their sources.
 
-numba looks at the time and size of a kernel's own file alone, so the folder is named by a digest of all sources: if one
-changes, everything is recompiled. numba loads what it finds there as code; a folder that others can write to is not
-used, and kernels are then kept next to their sources.
+numba looks at a kernel's own file alone, so the folder is named by a digest of all sources: if one changes, everything
+is recompiled. numba loads what it finds there as code; a folder that others can write to is not used. Where the cache
+cannot be used, kernels are kept in a folder of this user among the temporary files, and never next to their sources:
+those of other sources may lie there.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from profiler.files.paths import KERNELS, cache_path, own_dir
+from profiler.files.paths import CACHE_VARIABLE, KERNELS, cache_path, own_dir
 from profiler.process.children import ROOT
 
 PACKAGES: Final = ("pipelines", "profiler")
@@ -65,19 +67,41 @@ def own() -> str:
     return digest()
 
 
-def folder(override: str = "") -> Path | None:
-    """Create and return the folder of this copy of the program; None if it fails or others could write to it.
+def folder(override: str = "") -> Path:
+    """Create and return the folder of this copy of the program, in the cache or, if it cannot be used, temporary files.
 
-    `override`: the folder in NUMBA_CACHE_DIR, used instead of the cache.
+    `override`: the folder in NUMBA_CACHE_DIR, used instead of the cache. Raises OSError with one sentence.
     """
     place = Path(override).absolute() if override else cache_path(KERNELS)
     try:
-        made = own_dir(own_dir(place) / own())
-        os.utime(made)
-        _forget(place, made)
-    except OSError:
-        return None
+        return _made(place)
+    except OSError as problem:
+        reason = _reason(problem)
+    try:
+        return _made(_among_temporary())
+    except OSError as problem:
+        raise OSError(
+            f"compiled kernels cannot be stored in {place} ({reason}), nor among the temporary files "
+            f"({_reason(problem)}); set {CACHE_VARIABLE} to a folder that can be written"
+        ) from problem
+
+
+def _made(place: Path) -> Path:
+    made = own_dir(own_dir(place) / own())
+    with tempfile.TemporaryFile(dir=made):
+        pass
+    os.utime(made)
+    _forget(place, made)
     return made
+
+
+def _among_temporary() -> Path:
+    user = f"-{os.geteuid()}" if os.name == "posix" else ""  # elsewhere each user has a temporary folder
+    return Path(tempfile.gettempdir()) / f"asrscope-{KERNELS}{user}"
+
+
+def _reason(problem: OSError) -> str:
+    return problem.strerror or str(problem)
 
 
 def _forget(place: Path, used: Path) -> None:

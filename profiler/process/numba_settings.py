@@ -61,9 +61,7 @@ def _keep_kernels(settings: ModuleType) -> None:
     """Have numba keep compiled kernels in the folder that belongs to their present sources."""
     from profiler.process import kernel_cache
 
-    place = kernel_cache.folder(settings.CACHE_DIR)
-    if place is not None:
-        settings.CACHE_DIR = str(place)  # type: ignore[attr-defined]
+    settings.CACHE_DIR = str(kernel_cache.folder(settings.CACHE_DIR))  # type: ignore[attr-defined]
 
 
 def check_environment() -> None:

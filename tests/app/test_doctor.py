@@ -49,7 +49,7 @@ def test_every_tier_has_a_name_of_its_own_and_a_reason(report: dict) -> None:
     assert {
         "time spans", "counters per stage", "sampled: energy (RAPL)", "sampled: NVIDIA device (NVML)",
         "sampled: CPU frequency", "accelerator: cuda", "device time", "roofs", "Qt", "display",
-        "acoustic model", "cache folder", "sessions folder",
+        "acoustic model", "cache folder", "compiled kernels", "sessions folder",
     } <= set(names)  # fmt: skip
     assert {f"counter: {event.title}" for event in EVENTS} <= set(names)
 

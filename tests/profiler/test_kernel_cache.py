@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -78,12 +79,53 @@ def test_constants_that_kernels_hold_count_as_sources() -> None:
     assert "pipelines/run/decode.py" not in found
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return place
+
+
+def test_without_a_cache_no_kernel_of_other_sources_is_loaded(copy: Path, tmp_path: Path, temporary: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_text("")  # so no folder can be made there
+    assert called(copy, cache) == ["3", "0"]
+    assert called(copy, cache) == ["3", "1"]
+    (copy / "pipelines" / "callee.py").write_text(CALLEE.format(step=5))
+    assert called(copy, cache) == ["11", "0"]
+    assert not list(copy.rglob("*.nbi"))
+
+
+def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").write_text("")
+    made = kernel_cache.folder()
+    assert made.is_relative_to(temporary)
+    shutil.rmtree(made.parent)
+    made.parent.write_text("")
+    with pytest.raises(
+        OSError, match=r"^compiled kernels cannot be stored in .*/cache/kernels \(.+\), nor .*ASRSCOPE_CACHE"
+    ):
+        kernel_cache.folder()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_others_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("whose", ["group", "link"])
+def test_a_folder_of_others_is_not_used(
+    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    (tmp_path / paths.KERNELS).mkdir()
-    (tmp_path / paths.KERNELS).chmod(0o777)
-    assert kernel_cache.folder() is None
+    own = kernel_cache.folder()
+    assert own.is_relative_to(tmp_path / paths.KERNELS)
+    if whose == "group":
+        own.parent.chmod(0o770)
+    else:
+        own.parent.rename(tmp_path / "elsewhere")
+        own.parent.symlink_to(tmp_path / "elsewhere")
+    assert kernel_cache.folder().is_relative_to(temporary)
 
 
 def test_the_latest_folders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
