@@ -21,6 +21,7 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 THREADS: Final = "NUMBA_NUM_THREADS"
+NO_COMPILING: Final = "NUMBA_DISABLE_JIT"
 SETTINGS: Final = "numba.core.config"
 
 
@@ -65,13 +66,16 @@ def _keep_kernels(settings: ModuleType) -> None:
 
 
 def check_environment() -> None:
-    """BadInput where numba would refuse to be imported."""
+    """BadInput where numba would refuse to be imported or to compile."""
     value = os.environ.get(THREADS, "").strip()
     if value and not (value.isdecimal() and len(value) < 6 and int(value) >= 1):
         raise BadInput(
             f"The environment variable {THREADS} must be a whole number from 1, not "
             f"{one_line(value)!r}; unset it, and all cores can be used."
         )
+    value = os.environ.get(NO_COMPILING, "").strip()
+    if value.lstrip("+-").isdecimal() and value.strip("+-0"):
+        raise BadInput(f"The environment variable {NO_COMPILING} is set, and nothing can be decoded; unset it.")
 
 
 def ignore_folder() -> None:

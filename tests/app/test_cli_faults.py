@@ -199,6 +199,13 @@ def test_numbas_threads_are_looked_at_first(value: str) -> None:
     assert "NUMBA_NUM_THREADS must be a whole number from 1" in line
 
 
+@pytest.mark.parametrize(("value", "refused"), [("1", True), ("0", False), ("", False), ("yes", False)])
+def test_numba_must_compile(value: str, refused: bool) -> None:
+    done = asrscope("presets", NUMBA_DISABLE_JIT=value)
+    assert done.returncode == (main.USAGE_ERROR if refused else 0)
+    assert ("NUMBA_DISABLE_JIT is set" in done.stderr) == refused
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")
 def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
     import subprocess

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import config, njit
 
 from pipelines.scoring import thread_pool
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
@@ -12,7 +12,7 @@ from pipelines.scoring.simd.byte_products import (
     PAIR_PRODUCTS,
     make_byte_tile,
 )
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, has_feature
 
 MAX_ROWS = 2 * FRAMES + 5
 
@@ -80,3 +80,18 @@ def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, v
     called(x, (weight + OFFSET).astype(np.uint8), excess, out)
     wanted = x.astype(np.int64) @ weight.swapaxes(1, 2).reshape(-1, outputs).astype(np.int64)
     assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(
+    ("features", "wanted"), [("", False), ("+avx2,+fma", True), ("-avx2,+fma", False), ("+avx2x", False)]
+)
+def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkeypatch):
+    """Of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: LLVM ends the process at an instruction that the target lacks."""
+    monkeypatch.setattr(config, "CPU_FEATURES", features)
+    assert has_feature("avx2") == wanted
+
+
+def test_instructions_without_avx(monkeypatch):
+    monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 0)
+    assert not has_feature("avx2")

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
+from numba.core.codegen import get_host_cpu_features
 from numba.core.errors import TypingError
 from numba.extending import intrinsic as _untyped_intrinsic
 
@@ -62,11 +62,10 @@ VECTOR_BYTES = FLOAT * LANES
 
 
 def has_feature(name: str) -> bool:
-    """Whether this processor has what LLVM calls `name`."""
-    try:
-        return bool(llvm.get_host_cpu_features().get(name, False))
-    except RuntimeError:  # llvmlite does not know this processor
-        return False
+    """Whether kernels are compiled for a processor with what LLVM calls `name`: this one, or that of NUMBA_CPU_NAME."""
+    chosen = config.CPU_FEATURES  # type: ignore[attr-defined]  # set when numba is imported
+    features: str = get_host_cpu_features() if chosen is None else chosen
+    return f"+{name}" in features.split(",")
 
 
 WIDE_REGISTERS = has_feature("avx512f")
