@@ -191,7 +191,7 @@ class Welcome(Scrolled):
 
         def unfold(shown: bool) -> None:
             members.setVisible(shown)
-            text = self.tr("{0} presets, step by step {1}")
+            text = self.tr("{0} presets {1}")
             more.setText(text.format(len(names), "▴" if shown else "▾"))
 
         more.toggled.connect(unfold)

@@ -158,6 +158,8 @@ def _texts() -> Iterator[tuple[str, str, str]]:
         "graph.order",
     )
     for value, key in itertools.product(values, keys):
+        if (key, value) == ("loop", "true"):  # sound input: that run goes on until it is stopped
+            continue
         yield "a.toml", f"{key} = {value[:12]}", f"[config]\n{key} = {value}\n"
     yield "a.toml", "NUL in a value", '[config.graph]\ngrammar = "a\\u0000b"\n'
     yield "a.toml", "a long key", "[config]\n" + "x" * 1_000_000 + " = 1\n"
