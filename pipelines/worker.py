@@ -112,7 +112,7 @@ class Worker:
             numba_settings.check_environment()
             sentences, state = self.execute(command, control, running)
         except (BadInput, OSError) as problem:
-            sentences = [str(problem)]
+            sentences = [limits.sentence(problem)]
         except Exception as problem:  # whatever it was, the worker stays for the next run
             traceback.print_exc(file=sys.stderr)
             sentences = [

@@ -18,16 +18,6 @@ FOLDER: Final = "crashes"
 KEPT: Final = 20  # Maximum number of reports; the oldest are removed
 
 
-def bad_input(problem: BaseException) -> str:
-    """Return the sentence for bad input; a system error names its file."""
-    if not isinstance(problem, OSError) or not problem.strerror:
-        return str(problem)
-    reason = problem.strerror[:1].lower() + problem.strerror[1:]
-    if isinstance(problem.filename, str | bytes):
-        return f"{one_line(os.fsdecode(problem.filename))}: {reason}."
-    return f"System error: {reason}."
-
-
 def report(problem: BaseException, words: Sequence[str]) -> Path | None:
     """Write a report on `problem`, raised by the command line `words`; None if nothing can be written."""
     from profiler.machine.describe import own_version

@@ -112,7 +112,7 @@ def _answered(words: list[str]) -> int:
         if debug:
             traceback.print_exception(problem)
         else:
-            _output.complain(limits.shortage(problem) or _crash.bad_input(problem))
+            _output.complain(limits.shortage(problem) or limits.sentence(problem))
         return USAGE_ERROR
     except Exception as problem:
         short = limits.shortage(problem)

@@ -1,4 +1,4 @@
-"""What the system grants this process of threads, memory and stack: looked at before it is missed.
+"""What the system grants this process of threads, memory, stack and disk space: looked at before it is missed.
 
 Libraries end otherwise, each in its own way: OpenBLAS interrupts the process (SIGINT) when it cannot start its threads,
 LLVM aborts it, and a stack too small is a segmentation fault.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import threading
 from typing import Final
 
 from profiler.errors import BadInput
+from profiler.files.paths import CACHE_VARIABLE, cache_path
 from profiler.plain import one_line
 
 try:
@@ -103,6 +105,23 @@ def shortage(problem: BaseException) -> str | None:
             return _memory(text)
         met = met.__cause__ or met.__context__
     return None
+
+
+def sentence(problem: BaseException) -> str:
+    """Return the sentence for bad input; an error of the system names its file, or the space left on a full disk."""
+    if not isinstance(problem, OSError) or not problem.strerror:
+        return str(problem)
+    reason = problem.strerror[:1].lower() + problem.strerror[1:]
+    if isinstance(problem.filename, str | bytes):
+        return f"{one_line(os.fsdecode(problem.filename))}: {reason}."
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        with contextlib.suppress(OSError):
+            left = shutil.disk_usage(cache_path()).free
+            return (
+                f"There is too little disk space (the cache folder {one_line(str(cache_path()))} has "
+                f"{left / 1e6:,.1f} MB left); free some, or set {CACHE_VARIABLE} to a folder on another disk."
+            )
+    return f"System error: {reason}."
 
 
 def _memory(message: str) -> str:

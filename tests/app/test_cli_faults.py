@@ -11,6 +11,7 @@ from command_line import asrscope, refused
 from sample_session import write_sample
 
 from app.cli import _crash, main, presets
+from profiler.files import paths
 
 LONG = "x" * 100_000
 
@@ -90,7 +91,11 @@ def test_an_error_of_the_system_names_its_file(
 ) -> None:
     for problem, said in (
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
-        (OSError(28, "No space left on device"), "System error: no space left on device."),
+        (
+            OSError(28, "No space left on device"),
+            f"There is too little disk space (the cache folder {paths.cache_dir()} has ",
+        ),
+        (OSError(5, "Input/output error"), "System error: input/output error."),
         (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),
     ):
 

@@ -1,5 +1,6 @@
 """The cache of graphs: who shares one, who waits, what goes, and what a bad input leaves behind."""
 
+import errno
 import json
 import os
 import subprocess
@@ -214,3 +215,19 @@ def test_a_cache_of_somebody_else_does_no_harm(tmp_path, cache, damage):
     assert graph.n_arcs
     assert path.exists() == (damage != "file")
     assert (aside / "precious").read_text() == "mine"
+
+
+def test_a_full_disk_is_said_with_the_folder(tmp_path, cache, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(graphs, "compile_graph", full)
+    monkeypatch.setattr(graphs.children, "end_with_parent", lambda: None)
+    monkeypatch.setattr(graphs.limits, "lower", lambda **_: None)  # this process goes on
+    cache.mkdir(parents=True)
+    recipe = toy_recipe(tmp_path / "toy")
+    assert graphs.main([str(tmp_path / "made"), json.dumps(recipe.as_dict())]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    said = json.loads(line)["error"]
+    assert said.startswith(f"There is too little disk space (the cache folder {cache.parent} has ")
+    assert "set ASRSCOPE_CACHE" in said

@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if limits.shortage(error):
             say(error=TOO_LARGE)
         elif isinstance(error, ValueError | OSError):
-            say(error=str(error))
+            say(error=limits.sentence(error))
         else:
             raise
         return 2
