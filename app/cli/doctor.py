@@ -181,10 +181,13 @@ def _folders() -> list[Check]:
     def writable(name: str, find: Callable[[], Path], more: Callable[[], str] = str) -> Check:
         try:
             folder = find()
+        except OSError as problem:
+            return Check(name, False, str(problem))
+        try:
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as problem:
-            return Check(name, False, str(problem))
+            return Check(name, False, f"{folder} cannot be written: {(problem.strerror or str(problem)).lower()}")
         return Check(name, True, f"{folder}{more()}")
 
     def kept() -> str:

@@ -18,6 +18,7 @@ from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.widgets import ChoiceBox
 from profiler.files.paths import sessions_dir
 from profiler.plain import clock
+from profiler.process import limits
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -70,7 +71,7 @@ class MicrophoneDialog(QDialog):
             path = folder / f"{time.strftime('%Y-%m-%d-%H%M%S')}.wav"
             self._recording = Recording(path, int(self.device.currentData()))
         except (SoundError, OSError) as error:
-            self.state.setText(str(error))
+            self.state.setText(limits.sentence(error))
             return
         self.device.setEnabled(False)
         self.record.setText(self.tr("Stop and decode"))

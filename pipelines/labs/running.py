@@ -30,6 +30,7 @@ from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import size_text
 from profiler.machine.sampler import watching
 from profiler.plain import one_line
+from profiler.process import limits
 from profiler.session.writer import SessionWriter
 from profiler.spans import NullLane, Recorder
 
@@ -97,7 +98,7 @@ def execute(
     except Cancelled:
         outcome.state = "stopped"
     except (BadInput, OSError) as problem:
-        outcome.problem = str(problem)
+        outcome.problem = limits.sentence(problem)
     finally:
         fact = record.stored(request.name, parameters, outcome.measured, outcome.finding, outcome.problem or "")
         journal.meta(record.KEY, fact)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +81,17 @@ def test_the_cache_tells_its_size_and_is_emptied(
     assert "The cache is empty: 2.0 MB freed." in report.err
     details = {check["name"]: check["detail"] for check in json.loads(report.out)["checks"]}
     assert "0.0 MB in 0 files" in details["cache folder"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(dir: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{dir}/tmp12")
+
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", refuse)
+    found = {check.name: check for check in doctor._folders()}
+    assert not found["cache folder"].works
+    assert found["cache folder"].detail == f"{tmp_path} cannot be written: read-only file system"
 
 
 def test_the_page_for_a_person_says_the_same(

@@ -170,6 +170,15 @@ def test_a_compiled_net_in_the_scorer_with_frames_skipped(tmp_path: Path) -> Non
     assert np.abs(np.diff(every, axis=0)).max() > 1
 
 
+@has_compiler
+def test_without_a_folder_for_its_code_one_sentence_says_so(monkeypatch: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    with pytest.raises(CompileError, match=r"cannot be used: /.+: [a-z ]+; choose simd\.$"):
+        CompiledNet(net(card(Layer(4))), 1, 8)
+
+
 def test_without_a_compiler_one_sentence_says_so(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     reason = "torch.compile needs a C++ compiler, and there is no no-such-compiler here"

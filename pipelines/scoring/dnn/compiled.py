@@ -26,6 +26,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.paths import COMPILED, cache_path, own_dir
+from profiler.process import limits
 from profiler.spans import Cost
 
 MADE_FOR = 16
@@ -88,7 +89,8 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
         if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(own_dir(cache_path(COMPILED)))
     except OSError as problem:
-        raise CompileError(f"dnn.product = compiled cannot be used: {problem}; choose simd.") from problem
+        reason = limits.sentence(problem).rstrip(".")
+        raise CompileError(f"dnn.product = compiled cannot be used: {reason}; choose simd.") from problem
     from torch._inductor import config
 
     with warnings.catch_warnings():
