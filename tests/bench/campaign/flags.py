@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench.campaign.attack import SESSION, Attack, session
+from tests.bench.campaign.attack import SESSION, SPEECH, Attack, session
 
 NOWHERE: Final = "nowhere.wav"
 """Sound that is not there: a command whose other words are taken all the same does not begin to decode."""
@@ -42,7 +42,11 @@ ENVIRONMENT: Final = (
     {"HOME": ""}, {"TMPDIR": "/nowhere/at/all"}, {"XDG_CACHE_HOME": "relative"}, {"ASRSCOPE_SESSIONS": "/dev/null/x"},
     {"ASRSCOPE_SESSIONS": "s.asrs"}, {"QT_QPA_PLATFORM": "nonsense"}, {"DISPLAY": "nonsense:99"}, {"PATH": ""},
     {"CXX": "/dev/null"}, {"OMP_NUM_THREADS": "-1"}, {"ODD": NOT_UTF_8}, {"PYTHONWARNINGS": "error"},
+    {"NUMBA_DISABLE_JIT": "1"}, {"NUMBA_CPU_NAME": "generic"}, {"NUMBA_ENABLE_AVX": "0"},
+    {"NUMBA_CACHE_DIR": "/dev/null"},
 )  # fmt: skip
+COMPILING_PATIENCE: Final = 3.0
+"""For another processor or another cache, numba compiles all kernels anew."""
 
 
 def make(folder: Path) -> None:
@@ -81,10 +85,11 @@ def _on_purpose() -> Iterator[Attack]:
     for key in KEYS:
         for value in (*NUMBERS[:8], LONG, STEERING):
             yield _attack("setting", ("run", f"--set={key}={value}", "--audio", NOWHERE))
-    commands = (("show", SESSION), ("options",), ("run", "--help"), ("run", "--audio", NOWHERE))
+    decoding = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
+    commands = (("show", SESSION), ("options",), ("run", "--help"), ("run", "--audio", NOWHERE), decoding)
     for environment in ENVIRONMENT:
         name = f"environment {next(iter(environment))}"
-        yield Attack(name, make, commands, environment=dict(environment))
+        yield Attack(name, make, commands, environment=dict(environment), patience=COMPILING_PATIENCE)
 
 
 def _attack(name: str, *commands: tuple[str, ...]) -> Attack:
