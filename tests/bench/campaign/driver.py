@@ -39,7 +39,7 @@ SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
 """Characters of one line of standard error: a sentence, with a path or two in it."""
-OUTPUT_BYTES: Final = 4 << 20
+OUTPUT_BYTES: Final = 64 << 20
 """Of each stream that is looked at."""
 
 PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
