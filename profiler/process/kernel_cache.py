@@ -76,13 +76,13 @@ def folder(override: str = "") -> Path:
     try:
         return _made(place)
     except OSError as problem:
-        reason = _reason(problem)
+        reason = problem.strerror or problem
     try:
         return _made(_among_temporary())
     except OSError as problem:
         raise OSError(
             f"compiled kernels cannot be stored in {place} ({reason}), nor among the temporary files "
-            f"({_reason(problem)}); set {CACHE_VARIABLE} to a folder that can be written"
+            f"({problem.strerror or problem}); set {CACHE_VARIABLE} to a folder that can be written"
         ) from problem
 
 
@@ -98,10 +98,6 @@ def _made(place: Path) -> Path:
 def _among_temporary() -> Path:
     user = f"-{os.geteuid()}" if os.name == "posix" else ""  # elsewhere each user has a temporary folder
     return Path(tempfile.gettempdir()) / f"asrscope-{KERNELS}{user}"
-
-
-def _reason(problem: OSError) -> str:
-    return problem.strerror or str(problem)
 
 
 def _forget(place: Path, used: Path) -> None:

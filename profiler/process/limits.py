@@ -118,7 +118,7 @@ def sentence(problem: BaseException) -> str:
         with contextlib.suppress(OSError):
             left = shutil.disk_usage(cache_path()).free
             return (
-                f"There is too little disk space (the cache folder {one_line(str(cache_path()))} has "
+                f"{problem.strerror} (the cache folder {one_line(str(cache_path()))} has "
                 f"{left / 1e6:,.1f} MB left); free some, or set {CACHE_VARIABLE} to a folder on another disk."
             )
     return f"System error: {reason}."

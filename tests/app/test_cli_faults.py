@@ -93,7 +93,7 @@ def test_an_error_of_the_system_names_its_file(
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
         (
             OSError(28, "No space left on device"),
-            f"There is too little disk space (the cache folder {paths.cache_dir()} has ",
+            f"No space left on device (the cache folder {paths.cache_dir()} has ",
         ),
         (OSError(5, "Input/output error"), "System error: input/output error."),
         (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),

@@ -229,5 +229,5 @@ def test_a_full_disk_is_said_with_the_folder(tmp_path, cache, monkeypatch, capsy
     assert graphs.main([str(tmp_path / "made"), json.dumps(recipe.as_dict())]) == 2
     (line,) = capsys.readouterr().out.splitlines()
     said = json.loads(line)["error"]
-    assert said.startswith(f"There is too little disk space (the cache folder {cache.parent} has ")
+    assert said.startswith(f"No space left on device (the cache folder {cache.parent} has ")
     assert "set ASRSCOPE_CACHE" in said
