@@ -18,6 +18,7 @@ from profiler.process import children
 from tests import kernel_exercises, kernel_walls, search_walls
 from tests.interpreted import Checked, interpreted
 from tests.kernel_exercises import EXERCISES, NAMED, ROOT, Walls
+from tests.waiting import PATIENCE_S
 
 ENTRIES = {
     "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
@@ -132,7 +133,7 @@ def test_a_planted_fault_is_caught():
         env=children.environment({"PYTHONPATH": str(ROOT)}),
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

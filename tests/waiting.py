@@ -1,4 +1,4 @@
-"""Waiting for another process, however busy the machine is."""
+"""Waiting for another process or thread, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
-SOON_S = 60.0
-"""For a process that has all its inputs, on however busy a machine: later it never comes."""
-COMPILING_S = 600.0
-"""For a process that may have to compile kernels, derive a model or build a graph first."""
-SOON_MS, COMPILING_MS = int(1000 * SOON_S), int(1000 * COMPILING_S)
-"""The same for `qtbot`."""
+PATIENCE_S = 600.0
+"""How long a test waits for an event: a process may have to compile kernels first, beside other programs on both cores.
+
+What has not come by then never comes.
+"""
+PATIENCE_MS = int(1000 * PATIENCE_S)
 
 
-def wait_until(done: Callable[[], bool], seconds: float = SOON_S) -> None:
+def wait_until(done: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
     """Poll `done` until it is true; AssertionError after `seconds`."""
     end = time.monotonic() + seconds
     while not done():
@@ -36,11 +36,11 @@ def wait_for_frames(path: Path, frames: int = 1) -> None:
             opened.append(Session.open(path))
         return bool(opened)
 
-    wait_until(made, COMPILING_S)
+    wait_until(made)
     with closing(opened[0]) as session:
 
         def recorded() -> bool:
             session.refresh()
             return len(session.spans) > 0 and breakdown(session).last_frame >= frames
 
-        wait_until(recorded, COMPILING_S)
+        wait_until(recorded)

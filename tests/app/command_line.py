@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.cli import main
+from tests.waiting import PATIENCE_S
 
 MODULE = "app.cli.main"
 
@@ -32,7 +33,7 @@ def asrscope(*words: str | Path, without: tuple[str, ...] = (), **environment: s
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
         env={**kept, **environment},
     )
 
@@ -45,7 +46,7 @@ def python(code: str, folder: Path, **environment: str) -> str:
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
         env={**os.environ, **own, **environment},
     )

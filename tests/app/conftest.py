@@ -37,6 +37,7 @@ from window_recording import Recording
 from app.style.theme import set_theme
 from app.window.main_window import MainWindow
 from tests.conftest import set_aside
+from tests.waiting import PATIENCE_MS
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -51,6 +52,24 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
     set_theme("dark")
     return folder
+
+
+class PatientBot(QtBot):
+    """A bot that waits as long as every other test does, not for pytest-qt's five seconds."""
+
+    def waitUntil(self, callback: Callable[[], object], *, timeout: int = PATIENCE_MS) -> None:
+        """Return once `callback` is true."""
+        super().waitUntil(callback, timeout=timeout)
+
+    def waitSignal(self, signal: object, *, timeout: int = PATIENCE_MS, **options: object) -> object:
+        """A context that ends once `signal` was emitted."""
+        return super().waitSignal(signal, timeout=timeout, **options)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """In the place of pytest-qt's own."""
+    return PatientBot(request)
 
 
 @pytest.fixture(scope="module")

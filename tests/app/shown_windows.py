@@ -7,7 +7,6 @@ from pathlib import Path
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
-from tests.waiting import COMPILING_MS, SOON_MS
 
 NOT_READ = b"RIFF\0\0 the scripted worker does not read it"
 """What an audio file has in it, where it matters that it may be one."""
@@ -27,7 +26,7 @@ def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
     file.write_bytes(NOT_READ)
     window.files.take_audio([file])
     window.runs.start()
-    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40)
 
 
 def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> None:
@@ -38,4 +37,4 @@ def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> No
         assert not errors, errors
         return window.playhead.n_frames > frames
 
-    qtbot.waitUntil(decoded, timeout=COMPILING_MS)
+    qtbot.waitUntil(decoded)

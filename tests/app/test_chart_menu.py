@@ -24,7 +24,6 @@ from app.views.roofline import RooflineView
 from app.views.table_view import TableView
 from app.window.command_dialog import CommandDialog
 from app.window.main_window import MainWindow
-from tests.waiting import SOON_MS
 
 
 def menu_of(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
@@ -131,7 +130,7 @@ def test_charts_in_dialogs_have_their_picture(qtbot: QtBot) -> None:
     QApplication.sendEvent(dialog, QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(2, 2), at))
     assert QApplication.activePopupWidget() is None, "beside the charts there is none"
     dialog.close()
-    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
 
 
 def test_a_view_without_a_session_has_its_menu_too(qtbot: QtBot) -> None:

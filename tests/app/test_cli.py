@@ -14,7 +14,7 @@ from command_line import asrscope, here, refused
 from pipelines.run import session_run
 from profiler.analysis.categories import PARTS
 from profiler.errors import BadInput
-from tests.waiting import wait_for_frames
+from tests.waiting import PATIENCE_S, wait_for_frames
 
 QUICK = ["--preset", "gmm-quick"]
 
@@ -233,7 +233,7 @@ def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> 
             break
     wait_for_frames(out)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in stderr
     tree = json.loads(here("show", out, "--json").stdout)

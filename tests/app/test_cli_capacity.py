@@ -19,7 +19,7 @@ from command_line import command, here, refused
 from app.cli import capacity as verb
 from app.model import capacity as model
 from pipelines.experiments.capacity import search, streams
-from tests.waiting import COMPILING_S, SOON_S, wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no choice of processors here")
 
@@ -126,11 +126,11 @@ def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech: Pa
     )
     parent = psutil.Process(process.pid)
     try:
-        wait_until(lambda: (out / "levels" / "2-1" / "2.json").exists() or process.poll() is not None, COMPILING_S)
+        wait_until(lambda: (out / "levels" / "2-1" / "2.json").exists() or process.poll() is not None)
         running = parent.children(recursive=True)
         assert len(running) == 2
         process.send_signal(signal.SIGINT)
-        printed, said = process.communicate(timeout=SOON_S)
+        printed, said = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.communicate()
@@ -154,7 +154,7 @@ def test_streams_end_when_the_command_is_killed(bundled_speech: Path, tmp_path: 
     finally:
         process.kill()
         process.communicate()
-    assert not psutil.wait_procs([running], timeout=SOON_S)[1]
+    assert not psutil.wait_procs([running], timeout=PATIENCE_S)[1]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import here, refused
 
-from tests.waiting import wait_for_frames
+from tests.waiting import PATIENCE_S, wait_for_frames
 
 ROW = {"ratio", "ci95", "verdict"}
 VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
@@ -192,7 +192,7 @@ def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -
             break
     wait_for_frames(out, 800)  # of about 130 each
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, stderr
     tree = json.loads(stdout)
     assert tree["state"] == "stopped"

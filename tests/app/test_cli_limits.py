@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from profiler.process import children, limits
+from tests.waiting import PATIENCE_S
 
 resource = pytest.importorskip("resource")
 
@@ -23,7 +24,7 @@ def ended(words: Sequence[str], *limit: str) -> tuple[int, str]:
         env=children.environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     return done.returncode, done.stderr
@@ -61,7 +62,7 @@ def test_too_few_threads_are_counted() -> None:
         env=children.environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     assert "threads can be started" in done.stdout

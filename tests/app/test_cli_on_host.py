@@ -29,7 +29,7 @@ from profiler.remote.run_files import control_of, log_of
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
-from tests.waiting import COMPILING_S, SOON_S, wait_for_frames, wait_until
+from tests.waiting import PATIENCE_S, wait_for_frames, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
 
@@ -108,7 +108,7 @@ def sshd(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         yield server
     finally:
         server.terminate()
-        server.wait(SOON_S)
+        server.wait(PATIENCE_S)
 
 
 def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -184,7 +184,7 @@ def test_a_link_over_ssh_that_drops_is_opened_again(sshd: subprocess.Popen[bytes
         wait_for_frames(out)
         for connection in psutil.Process(sshd.pid).children():
             connection.kill()
-        _, stderr = process.communicate(timeout=SOON_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
     assert "gpu cannot be reached: " in stderr  # ssh's own words
     assert "; trying again" in stderr
@@ -202,7 +202,7 @@ def stops(there: Path, out: Path) -> None:
         assert process.poll() is None
         wait_for_frames(out)
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=SOON_S)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGINT, stderr
     assert "Traceback" not in stderr
     with closing(Session.open(out)) as session:
@@ -233,7 +233,7 @@ def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, 
     thread = threading.Thread(target=following.run)
     thread.start()
     try:
-        wait_until(out.exists, COMPILING_S)
+        wait_until(out.exists)
         wait_for_frames(out)
         steering.send({"do": "set", "key": "frames.skip", "value": 2})
         steering.send({"do": "set", "key": "model", "value": "dnn"})
@@ -244,7 +244,7 @@ def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, 
             wait_until(lambda: session.refresh() and any(m.key == "frames.skip" for m in session.markers))
     finally:
         steering.stop()
-        thread.join(SOON_S)
+        thread.join(PATIENCE_S)
     assert not [message for message in messages if message["event"] == "error"]
     with closing(Session.open(out)) as session:
         assert session.state == "stopped"
@@ -257,7 +257,7 @@ def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: 
     done = here("record", *QUICK, "--audio", *speech("08-kal16-short"), "--out", recorded, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["session"] == str(recorded)
-    wait_until(lambda: not control_of(recorded).exists(), COMPILING_S)
+    wait_until(lambda: not control_of(recorded).exists())
     assert '"state": "closed"' in log_of(recorded).read_text()
     out = tmp_path / "fetched.asrs"
     for _ in range(2):  # the second time all is there
@@ -284,7 +284,7 @@ def test_a_killed_run_is_a_crashed_session_here(host: Path, there: Path, tmp_pat
         wait_for_frames(out)
         with closing(Session.open(original(there))) as session:
             os.kill(session.meta["writer"]["pid"], signal.SIGKILL)
-        process.communicate(timeout=SOON_S)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 2
     with closing(Session.open(out)) as session:
         assert session.state == "crashed"

@@ -13,6 +13,7 @@ import pytest
 from command_line import decoding
 
 from profiler.session.reader import Session
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
@@ -26,7 +27,7 @@ def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp
     with decoding(verb, *PACED, *more, "--audio", bundled_speech, "--out", out) as process:
         time.sleep(0.3)
         process.send_signal(signal.Signals[number])
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in stderr
     # An A/B that was stopped before both arms were heard has nothing to compare, and says so.
     assert process.returncode in {128 + signal.Signals[number], *((2,) if verb == "ab" else ())}
@@ -40,7 +41,7 @@ def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path
     with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGHUP)
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
     with closing(Session.open(out)) as session:
         assert session.state in ("stopped", "failed")
@@ -53,7 +54,7 @@ def test_nohup_is_respected(bundled_speech: Path, tmp_path: Path) -> None:
     words = ("run", *PACED, "--audio", short, "--out", out)
     with decoding(*words, before=("nohup",)) as process:
         process.send_signal(signal.SIGHUP)
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     with closing(Session.open(out)) as session:
         assert session.state == "closed"
@@ -63,7 +64,7 @@ def test_a_crash_leaves_its_stack(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "crashed.asrs"
     with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
         process.send_signal(signal.SIGSEGV)
-        _, stderr = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGSEGV
     assert "Fatal Python error: Segmentation fault" in stderr
     assert "in execute" in stderr

@@ -12,6 +12,8 @@ import pytest
 import soundfile
 from command_line import command
 
+from tests.waiting import PATIENCE_S
+
 RUN = ("run", "--preset", "digits", "--no-profile", "--json", "--audio", "-")
 
 
@@ -21,7 +23,7 @@ def run_with_input(content: bytes, *words: str, folder: Path) -> subprocess.Comp
         input=content,
         capture_output=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
         env={**os.environ, "TMPDIR": str(folder)},
     )
 

@@ -20,6 +20,7 @@ from sample_session import write_sample
 from app.cli import _output, _streams, main
 from profiler.session.reader import Session
 from tests.bench.campaign import _session_base
+from tests.waiting import PATIENCE_S
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
 ODD = "a\x1b]0;title\x07\x9b2J\u202egnp.exe\udcff"
@@ -50,7 +51,7 @@ def run_in_shell(shell: str, *words: str | Path, **environment: str) -> subproce
         ["bash", "-c", script, "bash", *command(*words)],
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE_S,
         env={**os.environ, **environment},
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import asrscope, command
 
-from tests.waiting import COMPILING_S, wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 STREAM = ("run", "--preset", "gmm-quick", "--set", "stream.chunk_ms=160", "--no-profile", "--wait", "--json")
 
@@ -25,7 +25,7 @@ def waiting(bundled_speech: Path, tmp_path: Path) -> Iterator[subprocess.Popen[b
     with said.open("wb") as complaints:
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
     try:
-        wait_until(lambda: "decoding" in said.read_text().splitlines() or process.poll() is not None, COMPILING_S)
+        wait_until(lambda: "decoding" in said.read_text().splitlines() or process.poll() is not None)
         yield process
     finally:
         process.kill()
@@ -40,7 +40,7 @@ def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
     waiting.stdin.write(b"\n")
     waiting.stdin.flush()
     wait_until(lambda: bool((tmp_path / "partials").read_text()))
-    printed, _ = waiting.communicate(timeout=120)
+    printed, _ = waiting.communicate(timeout=PATIENCE_S)
     assert waiting.returncode == 130
     (utterance,) = json.loads(printed)["utterances"]
     assert utterance["stream"]["origin_ns"] > begun_ns
@@ -48,7 +48,7 @@ def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
 
 
 def test_without_a_line_nothing_is_decoded(waiting: subprocess.Popen[bytes]) -> None:
-    printed, _ = waiting.communicate(timeout=120)
+    printed, _ = waiting.communicate(timeout=PATIENCE_S)
     assert json.loads(printed)["utterances"] == []
     assert waiting.returncode == 130
 

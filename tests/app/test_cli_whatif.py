@@ -15,6 +15,7 @@ from command_line import asrscope, here, refused
 
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.waiting import PATIENCE_S
 
 STAGE = "score.mixture"
 
@@ -167,7 +168,7 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
             break
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in errors
 

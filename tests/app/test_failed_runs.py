@@ -15,7 +15,6 @@ from window_recording import Recording
 from app.model.session_facts import remove_if_empty
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
-from tests.waiting import SOON_MS
 
 
 def errors(window: MainWindow) -> list[str]:
@@ -57,7 +56,7 @@ def test_the_window_leaves_no_session_without_a_frame(
     w = window(mode)
     w.use_bundled()
     w.runs.start()
-    qtbot.waitUntil(lambda: bool(errors(w)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(errors(w)))
     assert errors(w)[0].startswith(says)
     assert list((tmp_path / "sessions").iterdir()) == []
     assert (w.playhead.session, w.memory.sessions()) == (None, [])

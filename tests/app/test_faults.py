@@ -29,7 +29,7 @@ from pipelines.config import presets
 from profiler.process import children
 from profiler.session.reader import Session
 from tests.app.worker_process import process_id
-from tests.waiting import SOON_MS, SOON_S, wait_for_frames, wait_until
+from tests.waiting import PATIENCE_S, wait_for_frames, wait_until
 
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 
@@ -63,9 +63,9 @@ def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
     control = real.runs.control
     reported: list[str] = []
     control.progress.connect(lambda stage, _: reported.append(stage))
-    qtbot.waitUntil(lambda: bool(reported), timeout=SOON_MS)  # it is up, and has begun
+    qtbot.waitUntil(lambda: bool(reported))  # it is up, and has begun
     os.kill(process_id(control), number)
-    qtbot.waitUntil(lambda: bool(errors(real)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(errors(real)))
     (text,) = errors(real)
     assert f"killed by signal {number.value}, {number.name}" in text
     report = copied(real)
@@ -142,7 +142,7 @@ def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signa
     try:
         session = _recorded(tmp_path / "sessions", process)
         process.send_signal(number)
-        out, complaints = process.communicate(timeout=SOON_S)
+        out, complaints = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
         process.wait()

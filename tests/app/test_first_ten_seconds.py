@@ -25,7 +25,7 @@ from app.views.stage_tree import ROW
 from app.window.main_window import MainWindow
 from profiler.analysis.lod.series import CATEGORIES
 from profiler.session.reader import Session
-from tests.waiting import SOON_MS
+from tests.waiting import PATIENCE_MS
 
 DECIDED_MS = 180_000
 """An A/B goes on for up to forty rounds of five seconds of speech."""
@@ -74,7 +74,7 @@ def effect(window: MainWindow) -> Effect | None:
 def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     w = desk
 
-    def until(condition: Callable[[], bool], timeout: int = SOON_MS) -> None:
+    def until(condition: Callable[[], bool], timeout: int = PATIENCE_MS) -> None:
         qtbot.waitUntil(condition, timeout=timeout)
 
     # One click starts it.

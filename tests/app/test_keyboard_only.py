@@ -16,7 +16,6 @@ from app.window.main_window import MainWindow
 from app.window.palette import Palette
 from app.window.pictures.dialog import PictureDialog
 from profiler.export import writers
-from tests.waiting import COMPILING_MS, SOON_MS
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -45,7 +44,7 @@ class Keyboard:
     def back_in_the_window(self) -> None:
         """Offscreen, nobody manages windows: the one below a closed dialog is not made active again."""
         self._window.activateWindow()
-        self._qtbot.waitUntil(self._window.isActiveWindow, timeout=SOON_MS)
+        self._qtbot.waitUntil(self._window.isActiveWindow)
 
     def answer_the_next_dialog(self, name: str) -> None:
         """Type the name of a file into the dialog that asks for one, and enter it."""
@@ -101,15 +100,15 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
 
     # Toggle: Gaussian selection takes effect and leaves its marker.
     keys.press(Qt.Key.Key_G)
-    qtbot.waitUntil(lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: any(m.applied_frame for m in window.playhead.session.markers))
     applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
-    qtbot.waitUntil(lambda: window.playhead.cursor_frame > applied + 100, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.playhead.cursor_frame > applied + 100)
 
     # Pause: the view stands, the run goes on.
     keys.press(Qt.Key.Key_Space)
     held = window.playhead.cursor_frame
     assert not window.playhead.following
-    qtbot.waitUntil(lambda: window.playhead.n_frames > held + 50, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.playhead.n_frames > held + 50)
     assert window.playhead.cursor_frame == held
     assert window.when.is_running()
 
@@ -120,11 +119,11 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     assert window.playhead.cursor_frame == applied
     keys.press(Qt.Key.Key_I)
     assert window.axis.selected[0] == pytest.approx(applied / 100)
-    qtbot.waitUntil(lambda: window.desk.breakdown.model().first_frame == applied, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.desk.breakdown.model().first_frame == applied)
 
     # Stop: the session is whole, and the form shows what was in force at the cursor.
     keys.press(Qt.Key.Key_Period, CONTROL)
-    qtbot.waitUntil(lambda: window.when.is_idle() and not window.playhead.live, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.when.is_idle() and not window.playhead.live)
     assert window.playhead.cursor_frame == applied  # it ends where the change begins to act
     assert window.pipeline.recorded is settings_at(window.playhead.session, applied)
     assert not window.top.toggles[0].switch.isChecked()
@@ -136,7 +135,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     keys.answer_the_next_dialog(str(table))
     (form,) = [writer.FORMAT for writer in writers() if writer.FORMAT.suffix == ".csv"]
     keys.command(form.title)
-    qtbot.waitUntil(table.exists, timeout=SOON_MS)
+    qtbot.waitUntil(table.exists)
     assert table.read_text(encoding="utf-8").startswith("stage")
     table.unlink()
     keys.back_in_the_window()
@@ -150,20 +149,20 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
         if menu.activeAction() is wanted:
             break
     keys.press(Qt.Key.Key_Return)
-    qtbot.waitUntil(table.exists, timeout=SOON_MS)
+    qtbot.waitUntil(table.exists)
 
     # A picture: its dialog has the focus, and Enter saves.
     keys.back_in_the_window()
     picture = tmp_path / "desk.png"
     keys.command("Picture of all views")
     (dialog,) = window.findChildren(PictureDialog)
-    qtbot.waitUntil(lambda: dialog.preview.image is not None, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: dialog.preview.image is not None)
     keys.answer_the_next_dialog(str(picture))
     keys.press(Qt.Key.Key_Return)
-    qtbot.waitUntil(picture.exists, timeout=COMPILING_MS)
+    qtbot.waitUntil(picture.exists)
     # It stays for another picture; Escape closes it.
-    qtbot.waitUntil(lambda: dialog.saved.full.endswith("desk.png"), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: dialog.saved.full.endswith("desk.png"))
     dialog.activateWindow()
-    qtbot.waitUntil(dialog.isActiveWindow, timeout=SOON_MS)
+    qtbot.waitUntil(dialog.isActiveWindow)
     keys.press(Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not window.findChildren(PictureDialog), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not window.findChildren(PictureDialog))

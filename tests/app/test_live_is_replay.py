@@ -21,6 +21,7 @@ from pipelines.run.session_run import Request, execute
 from profiler.analysis.attribution import Attribution
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
+from tests.waiting import PATIENCE_S
 
 COLUMNS = 400
 VISIBLE = (0.0, 6.0)
@@ -77,7 +78,7 @@ def test_live_and_replay_show_the_same_numbers(
     started = threading.Event()
     run = threading.Thread(target=execute, args=(request, Toggles(), lambda *_: None, lambda _: started.set()))
     run.start()
-    assert started.wait(60)
+    assert started.wait(PATIENCE_S)
     seen: dict[int, list[Any]] = {}
     read_anew: dict[int, int] = {}
     with closing(Session.open(path)) as live:

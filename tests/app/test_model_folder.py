@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from tests.pipelines.kaldi_writer import write_model
-from tests.waiting import SOON_MS
 
 
 def _banners(window, kind: str) -> list[str]:
@@ -22,7 +21,7 @@ def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_
     w.files.drop([folder])
     assert w.pipeline.next.model_directory == str(folder)
     assert w.pages.currentWidget() is w.desk
-    qtbot.waitUntil(lambda: bool(w.notices.banners), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(w.notices.banners))
     (text,) = _banners(w, "info")
     assert text.startswith("The next run uses tri1: Kaldi GMM final.mdl: ")
     assert w.runs.audio is before
@@ -32,7 +31,7 @@ def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path: Pat
     (tmp_path / "final.mdl").write_bytes(b"\0Bnothing")
     w = window()
     w.files.drop([tmp_path])
-    qtbot.waitUntil(lambda: bool(w.notices.banners), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(w.notices.banners))
     (text,) = _banners(w, "error")
     assert text == f"{tmp_path / 'final.mdl'} is cut short or corrupt: there is no token at byte 2"
 

@@ -19,6 +19,7 @@ import app
 from app.style import plain_text
 from app.widgets import Elided
 from profiler.process import children
+from tests.waiting import PATIENCE_S
 
 PACKAGE = Path(app.__file__).parent
 THE_ONE = PACKAGE / "style" / "plain_text.py"
@@ -183,7 +184,7 @@ def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

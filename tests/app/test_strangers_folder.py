@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.model.processes.device_probe import DeviceProbe
 from app.model.processes.run_control import RunControl, RunRequest
 from tests.strangers_folder import plant, ran
-from tests.waiting import SOON_MS
+from tests.waiting import PATIENCE_S
 
 WORDS = (
     "yes",
@@ -44,7 +44,7 @@ def marks(folder: Path) -> Path:
 
 
 def started(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["presets"]])
@@ -79,7 +79,7 @@ def test_what_the_window_starts(qtbot: QtBot, folder: Path, marks: Path, monkeyp
         # The worker lives and answers: there is no such sound file in the folder it stands in.
         control.start(RunRequest({}, "gmm", ["none.wav"], str(folder / "out.asrs")))
         probe.ask()
-        qtbot.waitUntil(lambda: len(heard) == 2, timeout=SOON_MS)
+        qtbot.waitUntil(lambda: len(heard) == 2)
     finally:
         control.shutdown()
         probe.stop()

@@ -10,7 +10,6 @@ from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.window.main_window import MainWindow
-from tests.waiting import SOON_MS
 
 CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 SKIP, BEAM, VOCABULARY = "frames.skip", "search.beam", "graph.vocabulary"
@@ -44,7 +43,7 @@ def test_live_changes_are_undone_and_redone_with_markers(qtbot: QtBot, live: Mai
     redo(qtbot, live)
     assert line.value(SKIP) == 2
     expected = ["frames.skip=2", "search.beam=9.0", f"search.beam={before}", "frames.skip=1", "frames.skip=2"]
-    qtbot.waitUntil(lambda: marks(live) == expected, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: marks(live) == expected)
     line.set(SKIP, 3)
     assert not live.actions_.trigger("run.redo"), "another change ends what could be redone"
     undo(qtbot, live)
@@ -72,7 +71,7 @@ def test_what_no_person_changed_is_not_undone(qtbot: QtBot, window: Callable[...
     w.runs.demo()
     assert w.pipeline.value("loop") is True
     assert not w.actions_.trigger("run.undo")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
     assert not w.actions_.trigger("run.undo")
     w.actions_.trigger("toggle.frames.skip")
     assert w.pipeline.value(SKIP) == 2
@@ -97,7 +96,7 @@ def test_a_change_that_cannot_be_made_again_is_forgotten(
     w = window("refuse")
     start_run(qtbot, w, tmp_path)
     w.pipeline.set(SKIP, 2)
-    qtbot.waitUntil(lambda: any(b.kind == "error" for b in w.notices.banners), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: any(b.kind == "error" for b in w.notices.banners))
     assert w.pipeline.waits(SKIP), "kept for the next run"
     undo(qtbot, w)
     assert w.pipeline.value(SKIP) == 1

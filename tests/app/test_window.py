@@ -19,7 +19,6 @@ from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 from tests.app.worker_process import process_id
-from tests.waiting import SOON_MS
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def audio(tmp_path: Path) -> list[Path]:
 def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
     window.files.take_audio(audio)
     qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40)
     return Path(window.runs.control.session)
 
 
@@ -78,9 +77,9 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert w.desk.transport.live.isChecked()
     assert w.desk.transport.live.text() == "Live"
     w.actions_.trigger("run.mark")
-    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(w.playhead.session.markers))
     click(qtbot, w.top.stop)
-    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live)
     assert w.top.recording.text() == ""
     assert w.desk.transport.live.isHidden()
     assert Session.open(path).state == "stopped"
@@ -101,7 +100,7 @@ def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_bac
     assert w.axis.following
     w.actions_.trigger("view.pause")
     assert (live.isChecked(), live.text()) == (False, "Back to live")
-    qtbot.waitUntil(lambda: w.desk.transport.clock.text().startswith("Paused "), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.desk.transport.clock.text().startswith("Paused "))
     click(qtbot, live)
     assert live.text() == "Live"
 
@@ -123,7 +122,7 @@ def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
     running(qtbot, w, audio)
     click(qtbot, w.top.toggles[0].switch)
     click(qtbot, w.top.toggles[1].switch)
-    qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2)
     assert [m.text for m in w.playhead.session.markers] == [
         "gmm.selection.enabled=True",
         "frames.skip=2",
@@ -145,7 +144,7 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     path = running(qtbot, w, audio)
     qtbot.wait(400)
     os.kill(process_id(w.runs.control), signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(banners(w)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(banners(w)))
     (text,) = banners(w)
     assert re.match(r"The worker stopped \(killed by signal 9, SIGKILL\) at \d:\d\d\. ", text)
     assert text.endswith(f"The session up to then is saved: {path}")
@@ -154,12 +153,12 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     assert frames > 0
     w.playhead.seek(10)
     w.playhead.play()
-    qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.playhead.cursor_frame > 12)
     w.playhead.pause()
     buttons = w.notices.banners[-1].findChildren(QPushButton)
     restart = next(b for b in buttons if b.text() == "Restart")
     click(qtbot, restart)
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path != path)
     assert banners(w) == []
 
 
@@ -167,7 +166,7 @@ def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window,
     w = window("error")
     w.files.take_audio(audio)
     click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: bool(banners(w)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(banners(w)))
     assert banners(w) == ["nosuch.wav cannot be read: no such file."]
     assert w.top.run.isEnabled()
 
@@ -181,12 +180,12 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
         texts = [b.text for b in w.notices.banners if b.kind == "progress"]
         return [text.partition(" ·")[0] for text in texts] == ["Building the search graph"]
 
-    qtbot.waitUntil(building, timeout=SOON_MS)
+    qtbot.waitUntil(building)
     banner = next(b for b in w.notices.banners if b.kind == "progress")
     assert 0 <= banner.bar.value() < banner.bar.maximum()
     assert banner.parentWidget().geometry().top() > w.pages.height() / 2, "no title is covered"
     click(qtbot, banner.findChild(QPushButton))
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     assert [b for b in w.notices.banners if b.kind == "progress"] == []
 
 
@@ -200,12 +199,11 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
 
     qtbot.waitUntil(
         lambda: w.when.is_running() and any("Measuring" in text for text in progress()),
-        timeout=SOON_MS,
     )
     assert w.playhead.n_frames == 0
-    qtbot.waitUntil(lambda: w.playhead.n_frames > 0, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 0)
     # Frames are read and notices are seen to in events of their own.
-    qtbot.waitUntil(lambda: progress() == [], timeout=SOON_MS)
+    qtbot.waitUntil(lambda: progress() == [])
     assert banners(w) == []
 
 
@@ -349,7 +347,7 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     w.actions_.trigger("run.show")
     assert w.playhead.path == path
     assert w.playhead.live
-    qtbot.waitUntil(lambda: ":" in w.top.recording.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: ":" in w.top.recording.text())
 
 
 def test_layout_and_choices_survive_a_restart(qtbot, window, tmp_path):

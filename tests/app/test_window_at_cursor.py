@@ -15,7 +15,6 @@ from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.config import presets
 from profiler.session.reader import Session
-from tests.waiting import SOON_MS
 
 SELECTION = "gmm.selection.enabled"
 LEFT = Qt.MouseButton.LeftButton
@@ -148,7 +147,7 @@ def test_without_a_recording_there_is_no_choice(
     w.playhead.seek(10)
     assert w.pipeline.recorded is None, "a run under way can be changed wherever one looks"
     w.runs.stop()
-    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_idle() and not w.playhead.live)
     w.playhead.seek(5)
     assert form.which.recorded.isVisible()
     assert form.which.recorded.isChecked()

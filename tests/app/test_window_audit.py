@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 
 from app.window.audit import AuditDialog
 from app.window.main_window import MainWindow
-from tests.waiting import COMPILING_MS, SOON_MS
 
 TREE = {
     "frames": 500, "score_error_near": 0.1234, "near_nat": 20.0, "same_best_senone": 0.973,
@@ -32,7 +31,7 @@ TREE = {
 def dialog_of(qtbot: QtBot, parent: QWidget, tree: dict) -> tuple[AuditDialog, str]:
     made = AuditDialog(Path("one.asrs"), parent, (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     made.copy.click()
     return made, QGuiApplication.clipboard().text()
 
@@ -84,7 +83,7 @@ def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, AuditDialog]:
     window.open_session(path)
     window.actions_["run.audit"].trigger()
     (made,) = window.findChildren(AuditDialog)
-    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not made.working)
     return window, made
 
 

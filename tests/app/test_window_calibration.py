@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 
 from app.pictures.calibration import CalibrationPicture
 from app.window.calibration import CalibrationDialog
-from tests.waiting import SOON_MS
 
 
 def roof(kind: str, name: str, size: int, median: float, unit: str) -> dict[str, object]:
@@ -41,7 +40,7 @@ def test_ladder_and_rates_are_shown(tmp_path: Path, qtbot: QtBot) -> None:
     code = f"print(open({str(printed)!r}).read())"
     made = CalibrationDialog(parent, (sys.executable, "-c", code))
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.findChildren(CalibrationPicture)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()

@@ -19,7 +19,7 @@ from app.cli import capacity as verb
 from app.window.capacity import CapacityDialog, Result, chart
 from app.window.main_window import MainWindow
 from pipelines.labs.chart import Line, Mark
-from tests.waiting import SOON_MS, wait_until
+from tests.waiting import wait_until
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -51,7 +51,7 @@ def test_how_many_and_why_stand_above_chart_and_table(qtbot: QtBot, parent: QWid
     made = dialog_of(parent, f"print({json.dumps(json.dumps(TREE))})")
     assert not made.working
     qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == (
         "12 streams on 2 cores (by single measurements 12 to 13): p99 of the delay is at most 0.5 s, "
         "and no queue grows."
@@ -97,7 +97,7 @@ def test_a_stop_shows_what_was_measured(qtbot: QtBot, parent: QWidget, tmp_path:
     assert not made.form.isEnabled()
     wait_until(begun.exists)
     qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text().startswith("So far 12 streams on 2 cores")
     assert len(made.tables) == 1
     made.close()
@@ -106,7 +106,7 @@ def test_a_stop_shows_what_was_measured(qtbot: QtBot, parent: QWidget, tmp_path:
 def test_what_is_wrong_is_one_sentence(qtbot: QtBot, parent: QWidget) -> None:
     made = dialog_of(parent, "import sys; sys.exit('asrscope: threads must be 1.')")
     qtbot.mouseClick(made.start, LEFT)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "threads must be 1."
     assert not made.tables
     made.close()

@@ -19,7 +19,6 @@ from app.views.ratios import RatioRow, Ratios
 from app.views.roofline_model import rate
 from app.window.comparison import FROM, MEASURE, Comparison
 from app.window.main_window import MainWindow
-from tests.waiting import COMPILING_MS, SOON_MS
 
 ROWS = (
     RatioRow("whole run", 0.5, (0.49, 0.51), "B faster"),
@@ -42,7 +41,7 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     printed = json.dumps(json.dumps(tree))
     made = Comparison(two, parent, (sys.executable, "-c", f"print({printed})"))
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.chart is not None
     assert [row.name for row in made.chart.rows[1:]] == [row["name"] for row in tree["stages"]]
     made.copy.click()
@@ -75,7 +74,7 @@ def chosen(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(other), ""))
     window.actions_["run.compare_sessions"].trigger()
     (made,) = window.findChildren(Comparison)
-    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not made.working)
     return window, made
 
 
@@ -111,7 +110,7 @@ def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) 
     command = (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})")
     made = Comparison([Path("one.asrs"), Path("two.asrs")], parent, command, unavailable_reason=lambda: why)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not made.working)
     return made
 
 
@@ -178,7 +177,7 @@ def test_sessions_are_recorded_again_in_turns_and_compared(
     first.more.click()
     (again,) = first.findChildren(Comparison)
     assert again.windowTitle() == "Compare wide.asrs and narrow.asrs again on this machine"
-    qtbot.waitUntil(lambda: not again.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not again.working)
     assert again.sentences[0].text().startswith("B faster")
     assert "10 repeats in turns" in again.sentences[0].text()
     assert "search.beam: 16 → 5" in again.state.text()
@@ -189,13 +188,13 @@ def test_sessions_are_recorded_again_in_turns_and_compared(
 
     again.again.click()
     (third,) = again.findChildren(Comparison)
-    qtbot.waitUntil(lambda: third.state.text().startswith("decoding both arms"), timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: third.state.text().startswith("decoding both arms"))
     third.end.click()
     assert window.findChildren(Comparison)[:2] == [first, again], "what was found stays"
     again.open_new.click()
     assert window.playhead.path == path
     assert not any(dialog.isVisible() for dialog in window.findChildren(Comparison))
-    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
     window.close()
 
 
@@ -210,7 +209,7 @@ def test_audio_that_is_gone_is_one_sentence(
     qtbot.addWidget(parent)
     made = Comparison([path], parent, (*MEASURE, FROM), measures=True)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == f"The audio of {path} is not here ({said}), so it cannot be decoded again."
     assert not made.again.isEnabled()
     made.close()

@@ -15,7 +15,6 @@ from sample_session import write_sample
 
 from app.window.confirmation import Confirmation
 from app.window.main_window import MainWindow
-from tests.waiting import SOON_MS
 
 MATCH = Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive
 PRINTED = {
@@ -42,7 +41,7 @@ def test_predicted_and_measured_are_next_to_each_other(qtbot: QtBot, survives: b
     command = (sys.executable, "-c", f"print({printed})")
     made = Confirmation(Path("one.asrs"), "score.gaussians", parent, command)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert sentence in copied
@@ -60,7 +59,7 @@ def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(tmp_path: Path, qtb
     window.show()
     window.open_session(write_sample(tmp_path / "one.asrs", frames=1024))
     view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.tree.stages), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(view.tree.stages))
     line = next(line for line in view.tree.stages if line.group == "scoring")
     row = view.tree.findItems(line.name, MATCH)[0]
     menu = view.menu_at(view.tree.visualItemRect(row).center())

@@ -24,7 +24,7 @@ from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
 from pipelines.labs.chart import Bars
 from tests.app.sample_session import write_sample
-from tests.waiting import SOON_MS
+from tests.waiting import PATIENCE_S
 
 TREE = {
     "stage": "score.exp",
@@ -86,7 +86,7 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
     made = explanation(parent, SAYS)
     assert made.end.text() == "Cancel"
     assert not made.copy.isEnabled()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.end.text() == "Close"
     assert made.state.text() == "Measured on this machine, now: 3 rounds over 4.0 s of audio. A note."
     made.copy.click()
@@ -108,7 +108,7 @@ def cells(table: TableTwin) -> list[list[str]]:
 
 def test_the_figures_of_the_session_are_next_to_those_of_now(qtbot, parent):
     made = explanation(parent, SAYS, RECORDED)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert (
         made.sentences[0]
         .text()
@@ -119,18 +119,18 @@ def test_the_figures_of_the_session_are_next_to_those_of_now(qtbot, parent):
         ["call overhead", "40 %", "30 – 50 %", "40 %", "30 – 50 %"],
     ]
     assert [row[0] for row in cells(made.tables[0])] == ["in the run", "hot"]
-    qtbot.waitUntil(made.tables[1].isVisible, timeout=SOON_MS)  # laid out in the next turn of the event loop
+    qtbot.waitUntil(made.tables[1].isVisible)  # laid out in the next turn of the event loop
     made.close()
 
 
 def test_how_much_of_a_step_is_done_is_shown_with_the_time_left(qtbot, parent):
     made = explanation(parent, SHARES)
-    qtbot.waitUntil(lambda: made.bar.value() == 50, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: made.bar.value() == 50)
     assert made.bar.maximum() == 100
     assert made.state.text().startswith("replaying score.exp · about ")
     number = made.command.process.processId()
     made.close()
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_how_much_of_a_step_is_done_is_shown_with_the_time_left(qtbot, parent):
 def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made = Explanation(Path("one.asrs"), "score.exp", parent, command)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == says
     assert not made.tables
     assert not made.copy.isEnabled()
@@ -161,23 +161,24 @@ def test_closing_ends_the_command(qtbot, parent, gesture):
         made.end.click()
     else:
         qtbot.keyClick(made, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
 
 
 def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
     made = explanation(parent, SLOW.format(str(tmp_path)))
-    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: made.state.text() == "ready")
     number = made.command.process.processId()
     made.close()
     assert psutil.pid_exists(number)
-    qtbot.waitUntil(lambda: not shiboken6.isValid(made), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not shiboken6.isValid(made))
     (tmp_path / "may end").touch()
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
     assert (tmp_path / "ended").exists()
 
 
 LITTERS = """
 import pathlib, signal, sys, tempfile, time
+from tests.waiting import PATIENCE_S
 signal.signal(signal.SIGTERM, lambda *_: None)
 print(tempfile.mkdtemp(), file=sys.stderr, flush=True)
 while True:
@@ -189,16 +190,16 @@ while True:
 def test_what_is_killed_leaves_no_temporary_files(qtbot, parent, monkeypatch):
     monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
     made = explanation(parent, LITTERS)
-    qtbot.waitUntil(lambda: Path(made.state.text()).is_dir(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: Path(made.state.text()).is_dir())
     folder = Path(made.state.text())
     made.close()
-    qtbot.waitUntil(lambda: not folder.exists(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not folder.exists())
     assert not folder.parent.exists()
 
 
 def test_what_has_ended_leaves_no_temporary_files(qtbot, parent):
     made = explanation(parent, concluding("tempfile.mkdtemp()"))
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     folder = Path(made.sentences[-1].text())
     assert folder.is_absolute()
     assert not folder.parent.exists()
@@ -208,23 +209,23 @@ def test_what_has_ended_leaves_no_temporary_files(qtbot, parent):
 @pytest.mark.parametrize("waits", [True, False])
 def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, waits):
     first = explanation(parent, SLOW.format(str(tmp_path)))
-    qtbot.waitUntil(lambda: first.state.text() == "ready", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: first.state.text() == "ready")
     first.close()
     begun = concluding(f"str(pathlib.Path({str(tmp_path / 'ended')!r}).exists())")
     second = explanation(parent, begun)
-    qtbot.waitUntil((tmp_path / "told").exists, timeout=SOON_MS)
+    qtbot.waitUntil((tmp_path / "told").exists)
     assert second.working
     assert second.state.text() == "The measurement before is still ending …"
     if not waits:
         second.close()
-        qtbot.waitUntil(lambda: not shiboken6.isValid(second), timeout=SOON_MS)
+        qtbot.waitUntil(lambda: not shiboken6.isValid(second))
     (tmp_path / "may end").touch()
-    qtbot.waitUntil((tmp_path / "ended").exists, timeout=SOON_MS)
+    qtbot.waitUntil((tmp_path / "ended").exists)
     if waits:
-        qtbot.waitUntil(lambda: not second.working, timeout=SOON_MS)
+        qtbot.waitUntil(lambda: not second.working)
         assert second.sentences[-1].text() == "True"
         second.close()
-    qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None)
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -243,7 +244,7 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
         "look.start(); app.exec()"
     )
     command = [sys.executable, "-c", code, SLOW.format(str(tmp_path))]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
     assert (tmp_path / "ended").exists()
 
 
@@ -268,7 +269,7 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(q
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.tree.stages), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(view.tree.stages))
     asked = []
     view.explain.disconnect()
     view.explain.connect(asked.append)
@@ -299,7 +300,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     assert window.when.can_start()
     dialogs.explain(window, "score.exp")
     (made,) = window.findChildren(Explanation)
-    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: made.state.text() == "ready")
     made.close()
     assert not window.top.run.isEnabled()
     window.runs.start()
@@ -312,4 +313,4 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     assert reported == [leaving.unavailable_reason()]
     assert window.explain_unavailable_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
-    qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)
+    qtbot.waitUntil(window.top.run.isEnabled)

@@ -22,7 +22,6 @@ from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import PROCESS, Drawing
 from app.window.pictures.preview import Preview
-from tests.waiting import SOON_MS
 
 DRAWN_MS = 60_000
 """A picture's process imports Qt and pyqtgraph first."""
@@ -64,7 +63,7 @@ def picture(qtbot, window) -> Callable[..., PictureDialog]:
         window.actions_.trigger(f"export.{view[0] if view else 'desk'}")
         (dialog,) = _dialogs()
         if drawn:
-            qtbot.waitUntil(lambda: dialog.preview.image is not None, timeout=DRAWN_MS)
+            qtbot.waitUntil(lambda: dialog.preview.image is not None)
         return dialog
 
     return opened
@@ -76,7 +75,7 @@ def _dialogs() -> list[PictureDialog]:
 
 
 def saved(qtbot, dialog: PictureDialog) -> None:
-    with qtbot.waitSignal(dialog.written, timeout=DRAWN_MS):
+    with qtbot.waitSignal(dialog.written):
         dialog.save.click()
 
 
@@ -197,13 +196,13 @@ def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
         "--theme dark --range 1..5"
     )
     assert dialog.size_box.currentText() == "other"
-    qtbot.waitUntil(lambda: dialog.preview.image is not before, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: dialog.preview.image is not before)
     image = dialog.preview.image
     assert image.width() / image.height() == pytest.approx(900 / 700, abs=0.01)
     dialog.copy_command.click()
     assert QGuiApplication.clipboard().text() == dialog.command.full
     dialog.copy.click()
-    qtbot.waitUntil(lambda: QGuiApplication.clipboard().image().width() == 900, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: QGuiApplication.clipboard().image().width() == 900)
     dialog.close()
 
 
@@ -213,11 +212,11 @@ def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
     assert "must end after it begins" in dialog.preview.text
     assert not dialog.save.isEnabled()
     dialog.range_box.setText("5..99")
-    qtbot.waitUntil(lambda: "not within the session" in dialog.preview.text, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: "not within the session" in dialog.preview.text)
     assert dialog.preview.text.startswith("The stretch 5..99 is")
     assert not dialog.save.isEnabled()
     dialog.range_box.clear()
-    qtbot.waitUntil(lambda: not dialog.preview.text, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: not dialog.preview.text)
     assert dialog.save.isEnabled()
     dialog.views["cost"].setChecked(False)
     assert dialog.preview.text == "Choose at least one view."
@@ -228,7 +227,7 @@ def test_where_nothing_can_be_written_the_dialog_says_so(qtbot, picture, answer)
     dialog = picture("cost")
     answer("no/such/folder/desk.png")
     dialog.save.click()
-    qtbot.waitUntil(lambda: "cannot be written there" in dialog.preview.text, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: "cannot be written there" in dialog.preview.text)
     dialog.close()
 
 
@@ -250,10 +249,10 @@ def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, p
     window.axis.select(7.0, 9.0)
     window.playhead.seek(500)
     dialog = picture(drawn=False)
-    qtbot.waitUntil(lambda: "begins after" in dialog.preview.text, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: "begins after" in dialog.preview.text)
     assert dialog.preview.text.startswith("The selection 7..9 begins after the cursor")
     dialog.range_box.setText("6..8")
-    qtbot.waitUntil(lambda: "not within" in dialog.preview.text, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: "not within" in dialog.preview.text)
     assert dialog.preview.text == "The cursor at 5 is not within the stretch 6..8."
     dialog.close()
 
@@ -271,7 +270,7 @@ def test_a_process_that_fails_is_said(qtbot, tmp_path, command, says):
     said: list[str] = []
     drawing.failed.connect(said.append)
     drawing.preview(PictureRequest(), 1.0)
-    qtbot.waitUntil(lambda: bool(said), timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: bool(said))
     assert says in said[0]
     assert command is PROCESS or not drawing.busy
     drawing.stop()
@@ -283,7 +282,7 @@ def test_a_process_that_fails_is_said(qtbot, tmp_path, command, says):
 def exported(qtbot, window) -> str:
     """Wait for the export under way; what the window says of it."""
     assert [b.kind for b in window.notices.banners] == ["progress"]
-    qtbot.waitUntil(lambda: window.notices.banners[-1].kind != "progress", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.notices.banners[-1].kind != "progress")
     (banner,) = window.notices.banners
     return banner.text
 
@@ -401,6 +400,6 @@ def test_a_preview_is_drawn_with_a_pixel_for_a_point_at_least(qtbot, picture):
     before = dialog.preview.image
     dialog.width_box.setValue(4000)
     dialog.height_box.setValue(4000)
-    qtbot.waitUntil(lambda: dialog.preview.image is not before, timeout=DRAWN_MS)
+    qtbot.waitUntil(lambda: dialog.preview.image is not before)
     assert dialog.preview.image.width() == 2000, "but a large one is not held in memory"
     dialog.close()

@@ -23,7 +23,6 @@ from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
 from profiler.session.model import ConfigEpoch
 from profiler.session.reader import Session
-from tests.waiting import SOON_MS
 
 PRINTED = {
     "rtf": 0.3,
@@ -100,7 +99,7 @@ def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
     stage = next(at for at, one in enumerate(view.model()) if one.changes)
     view.tree.setCurrentItem(view.tree.topLevelItem(stage).child(0))
     assert view.try_it.isEnabled()
-    with qtbot.waitSignal(view.tried, timeout=SOON_MS) as caught:
+    with qtbot.waitSignal(view.tried) as caught:
         qtbot.mouseClick(view.try_it, Qt.MouseButton.LeftButton)
     assert caught.args == [dict(view.model()[stage].changes[0].settings)]
     assert names[0] in view.summary()
@@ -153,7 +152,7 @@ def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     command = (sys.executable, "-c", f"print({json.dumps(json.dumps(PRINTED))})")
     made = Trial(Path("one.asrs"), {"block": 16}, parent, kept.append, command)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert "35.5% (34.0% – 37.0%) of the time without it; the prediction was 33.3%" in copied
@@ -177,7 +176,7 @@ def test_what_cannot_be_read_is_said(qtbot: QtBot) -> None:
     command = (sys.executable, "-c", f"print({json.dumps(json.dumps(wrong))})")
     made = Trial(Path("one.asrs"), {"block": 16}, parent, lambda _: None, command)
     made.show()
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "What the command printed cannot be read."
     assert not made.keep.isEnabled()
     made.close()

@@ -22,7 +22,6 @@ from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
 from tests.app.worker_process import process_id
-from tests.waiting import SOON_MS
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -123,7 +122,7 @@ def test_the_focus_does_not_slip_from_run_to_stop(
     w.show_desk()
     w.top.run.setFocus(Qt.FocusReason.TabFocusReason)
     press(qtbot, w, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: w.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > 40)
     assert not w.top.run.isEnabled()
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
     for key in (Qt.Key.Key_Return, Qt.Key.Key_Space, Qt.Key.Key_Return):

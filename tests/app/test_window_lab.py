@@ -24,7 +24,6 @@ from pipelines import labs
 from pipelines.labs.declaration import GROUPS
 from tests.app.text_geometry import texts
 from tests.app.worker_process import process_id
-from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("lab_worker.py")
 NAME = lab_worker.NAME
@@ -139,7 +138,7 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     one = page()
     one.show_lab(NAME)
     assert not one.detail.open.isEnabled()
-    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+    with qtbot.waitSignal(one.runs.ended):
         one.detail.run.click()
         assert one.detail.run.text() == "Stop"
     past = one.detail._past
@@ -160,27 +159,27 @@ def test_the_end_of_a_lab_waits_for_no_process(qtbot, page, tmp_path):
     """The window stood still for half a second, while a process that had said all let go of its memory."""
     one = page("lingers", str(tmp_path / "may end"))
     one.show_lab(NAME)
-    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+    with qtbot.waitSignal(one.runs.ended):
         one.detail.run.click()
-        qtbot.waitUntil(lambda: process_id(one.runs.control) != 0, timeout=SOON_MS)
+        qtbot.waitUntil(lambda: process_id(one.runs.control) != 0)
         number = process_id(one.runs.control)
     assert psutil.pid_exists(number)
     assert one.runs.unavailable_reason() is None
     assert one.detail.run.text() == "Run"
     (tmp_path / "may end").touch()
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
 
 
 def test_a_lab_is_stopped(qtbot, page):
     one = page("slow")
     one.show_lab(NAME)
     one.detail.run.click()
-    qtbot.waitUntil(lambda: one.detail.bar.value() == 500, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: one.detail.bar.value() == 500)
     assert one.gallery.tiles[NAME].state_text() == "running"
     assert "It is being measured." in {text.text for text in texts(one.detail.card)}
     assert one.detail.about.full == "running"
     assert one.runs.runs_unavailable_reason() is not None
-    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+    with qtbot.waitSignal(one.runs.ended):
         one.detail.run.click()
     assert one.runs.runs_unavailable_reason() is None
     assert one.detail.about.full == "not tried yet"
@@ -190,7 +189,7 @@ def test_a_lab_is_stopped(qtbot, page):
 def test_a_lab_that_fails_says_why(qtbot, page):
     one = page("fail")
     one.show_lab(NAME)
-    with qtbot.waitSignal(one.runs.failed, timeout=SOON_MS):
+    with qtbot.waitSignal(one.runs.failed):
         one.detail.run.click()
     assert one.detail.problem.text() == "The worker 1 died: out of cards."
     assert one.detail.run.isEnabled()
@@ -214,12 +213,12 @@ def test_only_parameters_that_were_changed_go_along(qtbot, page):
     with qtbot.waitSignal(one.detail.run_asked) as asked:
         one.detail.run.click()
     assert asked.args == [NAME, {"largest": 1024}]
-    qtbot.waitSignal(one.runs.ended, timeout=SOON_MS).wait()
+    qtbot.waitSignal(one.runs.ended).wait()
     size.setValue(labs.load(NAME).parameters.largest)
     with qtbot.waitSignal(one.detail.run_asked) as asked:
         one.detail.run.click()
     assert asked.args == [NAME, {}]
-    qtbot.waitSignal(one.runs.ended, timeout=SOON_MS).wait()
+    qtbot.waitSignal(one.runs.ended).wait()
 
 
 def test_the_keyboard_goes_through_the_gallery_and_back(qtbot, page):

@@ -9,7 +9,6 @@ import pytest
 
 from profiler.session.reader import Session
 from tests.app.worker_process import process_id
-from tests.waiting import COMPILING_MS, SOON_MS
 
 NAME = "access-orders"
 SMALL = {"largest_mib": 1, "seconds": 0.0}
@@ -37,9 +36,9 @@ def begun(lab, sizes):
 
 def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
     empty = lab.detail.card.grab().toImage()
-    with qtbot.waitSignal(lab.runs.ended, timeout=COMPILING_MS):
+    with qtbot.waitSignal(lab.runs.ended):
         process = begun(lab, SMALL)
-    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not process.is_running())
     past = lab.gallery.tiles[NAME].past
     assert past.record.finding.verdict in lab.gallery.tiles[NAME].state_text()
     assert past.record.parameters.largest_mib == 1
@@ -51,6 +50,6 @@ def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
 
 def test_a_window_that_closes_ends_its_lab(qtbot, lab):
     process = begun(lab, LONG)
-    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0)
     lab.window().close()
-    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not process.is_running())

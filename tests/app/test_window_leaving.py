@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QPushButton
 from shown_windows import NOT_READ
 
 from app.model.recent import Memory
-from tests.waiting import SOON_MS
 
 
 def click(qtbot, widget):
@@ -20,11 +19,11 @@ def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window,
     w = window("late")
     w.files.take_audio([audio])
     click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None)
     path = w.playhead.path
     assert w.playhead.n_frames == 0
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     if w.playhead.n_frames:
         return  # it was quicker
     assert not path.exists()

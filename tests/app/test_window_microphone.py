@@ -19,7 +19,6 @@ from app.model.microphone import Recording, inputs
 from app.model.sound import SoundError
 from app.window.main_window import MainWindow
 from app.window.microphone import MicrophoneDialog
-from tests.waiting import SOON_MS
 
 RATE = 16_000
 DEVICES = [
@@ -128,7 +127,7 @@ def test_a_recording_is_decoded(port: Port, qtbot: QtBot, tmp_path: Path, monkey
     dialog = open_dialog(qtbot, decoded)
     qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
     port.speak(np.full(2 * RATE, 1.0))
-    qtbot.waitUntil(lambda: "0:02 · too loud: clipped" in dialog.state.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "0:02 · too loud: clipped" in dialog.state.text())
     assert dialog.level.value() == 0
     assert not dialog.device.isEnabled()
     qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
@@ -144,7 +143,7 @@ def test_a_recording_given_up_leaves_nothing(
     dialog = open_dialog(qtbot, decoded)
     qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
     port.speak(np.zeros(2 * RATE))
-    qtbot.waitUntil(lambda: "only silence so far" in dialog.state.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "only silence so far" in dialog.state.text())
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert not decoded
     assert not list((tmp_path / "recordings").iterdir())

@@ -18,7 +18,6 @@ from app.window.form.form import PipelineForm
 from app.window.form.path_box import PathBox
 from pipelines import config as settings
 from pipelines.config import presets
-from tests.waiting import SOON_MS
 
 SELECTION_KEY, METHOD_KEY = "gmm.selection.enabled", "gmm.selection.method"
 SKIP_KEY, LAZY_KEY = "frames.skip", "dnn.senones"
@@ -378,7 +377,7 @@ def test_switching_selection_on_selects_whatever_the_method(pipeline):
 def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
     code = 'print(\'{"obstacles": {"device": {"mps": "no"}}}\')'
     probe = DeviceProbe((sys.executable, "-c", code))
-    with qtbot.waitSignal(probe.found, timeout=SOON_MS) as reported:
+    with qtbot.waitSignal(probe.found) as reported:
         probe.ask()
         probe.ask()
     assert reported.args == [{"device": {"mps": "no"}}]
@@ -386,7 +385,7 @@ def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
         silent = DeviceProbe(command)
         silent.found.connect(lambda *_: pytest.fail("it knows nothing"))
         silent.ask()
-        qtbot.waitUntil(lambda probe=silent: not probe._command.running, timeout=SOON_MS)
+        qtbot.waitUntil(lambda probe=silent: not probe._command.running)
     late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
     late.ask()
     late.stop()

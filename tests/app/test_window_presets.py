@@ -17,7 +17,6 @@ from app.window.main_window import MainWindow
 from app.window.notices import Banner
 from pipelines import config as settings
 from pipelines.config import presets
-from tests.waiting import SOON_MS
 
 SELECTION, LAZY = "gmm.selection.enabled", "dnn.senones"
 
@@ -58,7 +57,7 @@ def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, liv
     question = choose(live, "dnn")
     assert live.pipeline.running == live.pipeline.next == before
     frames = live.playhead.n_frames
-    qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: live.playhead.n_frames > frames + 40)
     answer(qtbot, question, "Cancel")
     assert questions(live) == []
     assert live.pipeline.waiting is None
@@ -75,7 +74,7 @@ def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live:
     qtbot.wait(200)
     assert requested_changes(live) == []
     live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(live.when.is_idle)
     assert live.pipeline.next == presets.load("dnn").config
     assert live.pipeline.preset.name == "dnn"
     assert live.pipeline.waiting is None
@@ -84,7 +83,7 @@ def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live:
 def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWindow) -> None:
     first = live.playhead.path
     answer(qtbot, choose(live, "dnn"), "Finish this run and start")
-    qtbot.waitUntil(lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: live.when.is_running() and live.playhead.path not in (None, first))
     assert live.runs.control.request.preset == "dnn"
     assert live.runs.control.request.config == settings.to_dict(presets.load("dnn").config)
     assert live.pipeline.running == presets.load("dnn").config
@@ -93,11 +92,11 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
 def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
     w = window()
     w.runs.demo("gmm")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
     pace = w.pipeline.running.pace
     assert pace > 0
     answer(qtbot, choose(w, "dnn"), "Finish this run and start")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.runs.control.request.preset == "dnn")
     assert w.runs.control.request.config["pace"] == pace
     assert w.runs.control.request.config["loop"]
 
@@ -105,7 +104,7 @@ def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow
 def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
     choose(live, "dnn")
     live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(live.when.is_idle)
     assert questions(live) == []
     assert live.pipeline.preset.name != "dnn"
 
@@ -121,7 +120,7 @@ def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> Non
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
     assert QApplication.focusWidget() is first
     qtbot.keyClick(first, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn")
 
 
 def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: QtBot, live: MainWindow) -> None:
@@ -142,7 +141,7 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: Qt
     assert not live.pipeline.set(LAZY, "active")
     qtbot.keyClick(live, Qt.Key.Key_G)
     assert live.pipeline.running.gmm.selection.enabled
-    qtbot.waitUntil(lambda: bool(requested_changes(live)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(requested_changes(live)))
     assert requested_changes(live) == [f"{SELECTION}=True"]
 
 
@@ -171,15 +170,15 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
 ) -> None:
     w = window()
     w.runs.demo()
-    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_running)
     (said,) = chosen_own(w, tmp_path)
     assert said == ("The next run decodes 1 file, once and at full speed: loop and pace were the demo's.")
     assert w.pipeline.running.loop, "the demo goes on as it is"
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     assert (w.pipeline.next.loop, w.pipeline.next.pace) == (False, 0.0)
     w.runs.start()
-    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_running)
     assert not w.runs.control.request.config["loop"]
 
 

@@ -11,7 +11,6 @@ from shown_windows import NOT_READ
 from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
 from tests.app.worker_process import process_id
-from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -51,7 +50,7 @@ def request(out: Path) -> RunRequest:
 def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
     control, heard = start("short")
     assert control.state == "starting"
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")))
     assert heard.of("running") == [[str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == [[str(tmp_path / "run.asrs"), "closed"]]
     assert ["building graph: determinise", 0.25] in heard.of("progress")
@@ -61,23 +60,23 @@ def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
 
 def test_the_worker_stays_for_the_next_run(qtbot, start, tmp_path):
     control, heard = start("short")
-    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 1)
     before = process_id(control)
     control.start(request(tmp_path / "second.asrs"))
-    qtbot.waitUntil(lambda: len(heard.of("finished")) == 2, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: len(heard.of("finished")) == 2)
     assert process_id(control) == before
     assert Session.open(tmp_path / "second.asrs").state == "closed"
 
 
 def test_stop_leaves_a_whole_session(qtbot, start, tmp_path):
     control, heard = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: control.state == "running")
     control.mark("here")
     control.set("search.beam", 10.0)
     qtbot.wait(100)
     control.stop()
     assert control.state == "stopping"
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")))
     session = Session.open(tmp_path / "run.asrs")
     assert session.state == "stopped"
     assert [m.text for m in session.markers] == ["here", "search.beam=10.0"]
@@ -102,7 +101,7 @@ def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
 
 def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
     control, heard = start("short", "chatty")
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")))
     qtbot.wait(300)
     assert len(heard.of("finished")) == 1
     assert len(heard.of("running")) == 1
@@ -113,19 +112,19 @@ def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
 
 def test_words_of_a_library_are_no_events_but_stand_in_the_report(qtbot, start):
     control, heard = start("short", "noise")
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("finished")))
     assert heard.of("failed") == []
     control, heard = start("error", "noise")
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("failed")))
     assert "OpenBLAS" in control.report
     assert "the last words" in control.report
 
 
 def test_a_refusal_names_the_setting(qtbot, start):
     control, heard = start("refuse")
-    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: control.state == "running")
     control.set("model", "x")
-    qtbot.waitUntil(lambda: bool(heard.of("refused")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("refused")))
     assert heard.of("refused") == [["model", "model cannot be changed just now."]]
     assert control.state == "running"
 
@@ -134,7 +133,7 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
     control = RunControl(("/nonexistent/python", "-m", "nothing"))
     heard = Signals(control)
     control.start(request(tmp_path / "run.asrs"))
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(heard.of("failed")))
     assert "/nonexistent/python cannot be started" in heard.of("failed")[0][0]
     assert control.state == "idle"
 
@@ -151,5 +150,5 @@ def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_pat
     assert speech.text() == "one.wav"
     live.files.take_audio([tmp_path / "b.wav"])
     live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(live.when.is_idle)
     assert speech.text() == "b.wav"

@@ -14,7 +14,6 @@ from app.model import runs
 from app.model.runs import Elsewhere
 from app.window.main_window import MainWindow
 from app.window.run_on import RunOnDialog
-from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -49,7 +48,7 @@ def test_what_is_entered_runs_there_and_toggles_act(
     dialog.audio.setText("/data/talk.wav")
     dialog.transcripts.setText("/data/t.tsv")
     dialog.begin.click()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
     assert w.runs.control._process is not None
     assert w.runs.control._process.arguments()[-1] == "gpu"
     request = w.runs.control.request
@@ -57,14 +56,14 @@ def test_what_is_entered_runs_there_and_toggles_act(
     assert (request.audio, request.transcripts) == (("/data/talk.wav",), "/data/t.tsv")
     assert w.runs.showing_run
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     assert w.runs.hosts() == ["gpu"]
     # Again on that machine; the next run of this one is here.
     w.runs.restart()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
     assert w.runs.control._process.arguments()[-1] == "gpu"
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     start_run(qtbot, w, tmp_path)
     assert w.runs.control._process.arguments()[-1] != "gpu"
 
@@ -74,9 +73,9 @@ def test_the_machines_are_remembered_the_last_one_first(qtbot: QtBot, opened: tu
     dialog.reject()
     for name in ("again", *map(str, range(10)), "again"):
         w.runs.start_on(Elsewhere(name))  # all but the first find a run under way
-    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_running)
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     w.actions_["run.on"].trigger()
     dialog = w.findChildren(RunOnDialog)[-1]
     assert [dialog.host.itemText(row) for row in range(dialog.host.count())] == ["again", *"9876543"]

@@ -9,7 +9,6 @@ from shown_windows import start_run
 
 from app.model.processes.run_control import RunControl
 from app.model.recent import Memory
-from tests.waiting import SOON_MS
 
 SELECTION, BLOCK = "gmm.selection.enabled", "block"
 
@@ -58,7 +57,7 @@ def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons
     QTest.keyClick(w, Qt.Key.Key_B)
     assert w.side_by_side.active
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     assert not w.side_by_side.active
 
 
@@ -86,7 +85,7 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
     assert strip.text.full.startswith("Hint 3 of 3: choose the preset")
     assert Memory().texts("hints") == ["block", "selection"]
     w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    qtbot.waitUntil(w.when.is_idle)
     assert strip.isHidden()
     w.close()
     again = window()

@@ -20,7 +20,6 @@ from app.window.main_window import MainWindow
 from profiler.session.model import Utterance
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
-from tests.waiting import SOON_MS
 
 RATE = 8000
 
@@ -152,9 +151,9 @@ def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(
     assert levels(output.samples) == {-0.1, -0.2, -0.3, -0.4}, "its channel and time"
     for heard, frame in ((0.0, 300), (1.5, 450), (2.0, 500)):
         output.played_s = heard
-        qtbot.waitUntil(lambda: opened.playhead.cursor_frame == frame, timeout=SOON_MS)  # noqa: B023
+        qtbot.waitUntil(lambda: opened.playhead.cursor_frame == frame)  # noqa: B023
     output.played_s = 3.1
-    qtbot.waitUntil(lambda: not opened.sound.playing, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not opened.sound.playing)
     assert opened.playhead.cursor_frame == 600
     assert output.stopped == 1
 

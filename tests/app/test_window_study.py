@@ -24,7 +24,6 @@ from app.window import study as study_window
 from app.window.main_window import MainWindow
 from app.window.study import StudyDialog
 from tests.bench.campaign.window import MARKUP, NUMBERS, ODD, REALS
-from tests.waiting import SOON_MS
 
 Window = Callable[..., MainWindow]
 LEFT = Qt.MouseButton.LeftButton
@@ -260,16 +259,16 @@ def test_a_sweep_grows_is_stopped_and_goes_on(
     monkeypatch.setattr(study_window, "SWEEP", script)
     folder = tmp_path / "beams"
     made = study_window.show_study(window(), folder, ("--over", "search.beam=7..8"))
-    qtbot.waitUntil(lambda: bool(made.study.trials), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(made.study.trials))
     assert made.state.text() == "1 of 2 trials done, about 3 min left"
     assert made.bar.value() == 50
     assert not made.use.isEnabled()  # it would be closed, and the sweep with it
     qtbot.mouseClick(made.more, LEFT)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "Stopped: 1 trial: 1 done · 1 on the front"
     qtbot.mouseClick(made.more, LEFT)
-    qtbot.waitUntil(lambda: made.working, timeout=SOON_MS)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: made.working)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
     assert not made.more.isVisible()
     words = f"--over search.beam=7..8 --out {folder} --json"
@@ -288,7 +287,7 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(
     assert made.more.text() == "Go on"
     assert made.more.toolTip() == "asrscope sweep --preset gmm-quick --over search.beam=7..10"
     qtbot.mouseClick(made.more, LEFT)
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert (tmp_path / "begun1").read_text() == f"--preset gmm-quick --over search.beam=7..10 --out {folder} --json"
     assert made.state.text() == "2 trials: 2 done · 2 on the front"
     assert not made.more.isVisible()
@@ -298,7 +297,7 @@ def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Pat
     script = (sys.executable, "-c", "import sys; sys.exit('asrscope: There is no such preset.')")
     monkeypatch.setattr(study_window, "SWEEP", script)
     made = study_window.show_study(window(), tmp_path / "beams", ("--preset", "nothing"))
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "There is no such preset."
     assert made.more.text() == "Go on"
 

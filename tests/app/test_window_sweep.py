@@ -22,7 +22,6 @@ from app.window.main_window import MainWindow
 from app.window.sweep import SweepDialog
 from pipelines import config as settings
 from pipelines.experiments.sweep.space import Choice, Range
-from tests.waiting import SOON_MS
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -143,11 +142,11 @@ def test_a_sweep_is_started_and_its_trials_are_shown(
     qtbot.mouseClick(made.start, LEFT)
     (shown,) = window.findChildren(study_window.StudyDialog)
     assert shown.folder.parent == tmp_path / "sessions"
-    qtbot.waitUntil(lambda: bool(shown.study.trials), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(shown.study.trials))
     begun = (shown.folder.parent / "begun0").read_text()
     assert begun == " ".join([*words, "--out", str(shown.folder), "--json"])
     shown.close()
-    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
 
 
 def test_no_sweep_begins_during_a_run(live: MainWindow) -> None:

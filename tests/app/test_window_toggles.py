@@ -16,7 +16,6 @@ from app.window.main_window import MainWindow
 from app.window.palette import RESULT_ROLE, Palette
 from pipelines import config as settings
 from pipelines.config import presets
-from tests.waiting import SOON_MS
 
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
 
@@ -126,7 +125,7 @@ def test_lazy_evaluation_is_requested_of_a_run_at_once_and_leaves_a_marker(qtbot
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)
     qtbot.mouseClick(w.top.toggles[0].switch, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(w.playhead.session.markers))
     assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
 
 
@@ -135,14 +134,14 @@ def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, windo
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)
     w.pipeline.set("dnn.shrink", "low-rank")
-    qtbot.waitUntil(lambda: bool(errors(w)), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(errors(w)))
     assert errors(w) == ["dnn.shrink=low-rank could not be made ready: there is no such net."]
     assert w.when.is_running()
     assert w.pipeline.waits("dnn.shrink")
     assert w.pipeline.next.dnn.shrink == "low-rank"
     before = w.playhead.n_frames
     w.notices.clear()
-    qtbot.waitUntil(lambda: w.playhead.n_frames > before + 60, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: w.playhead.n_frames > before + 60)
     assert errors(w) == []
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from profiler.process import children
 from tests.labelled_shard import labelled_shard
-from tests.waiting import COMPILING_S, SOON_S, wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 NAME = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
@@ -66,7 +66,7 @@ def training(lab: subprocess.Popen[str]) -> list[psutil.Process]:
         # A worker that has loaded torch holds more than a Python that has only begun.
         return sum(p.is_running() and p.memory_info().rss > 100 << 20 for p in found) >= 4
 
-    wait_until(there, COMPILING_S)
+    wait_until(there)
     return found
 
 
@@ -94,7 +94,7 @@ def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, ending: str) -> 
             os.killpg(lab.pid, signal.SIGINT)
         elif ending == "killed":
             lab.kill()
-        said, _ = lab.communicate(timeout=SOON_S)
+        said, _ = lab.communicate(timeout=PATIENCE_S)
         wait_until(lambda: gone(family))
     finally:
         for process in (*family, lab):

@@ -14,6 +14,7 @@ from app.model.pipeline import Pipeline
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets, recommended
 from profiler.process import children
+from tests.waiting import PATIENCE_S
 
 MODEL_CONF = """--min-active=200
 --max-active=3000   # tokens
@@ -206,7 +207,7 @@ def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk: Path) -> No
         f"assert recommended.read({str(vosk)!r}).subsampling == 3\n"
         "assert not {'numba', 'torch', 'numpy'} & set(sys.modules)"
     )
-    subprocess.run(children.python("-c", code), check=True, timeout=60)
+    subprocess.run(children.python("-c", code), check=True, timeout=PATIENCE_S)
 
 
 def test_a_net_scores_by_itself(vosk: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.config import ConfigError
 from pipelines.run.control import Change, Control, Mark
+from tests.waiting import PATIENCE_S
 
 
 def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:
@@ -49,7 +50,7 @@ def test_waiting_for_the_pace_ends_with_a_request(wake: str) -> None:
     waiting = threading.Thread(target=control.sleep_until, args=(an_hour_from_now,))
     waiting.start()
     control.stop() if wake == "stop" else control.ask("frames.skip", 2)
-    waiting.join(timeout=60)
+    waiting.join(timeout=PATIENCE_S)
     assert not waiting.is_alive()
 
 

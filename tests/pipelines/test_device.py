@@ -20,6 +20,7 @@ from profiler.analysis.device import hidden_ns, transfers
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import NullLane, Recorder
+from tests.waiting import PATIENCE_S
 
 MS = 1_000_000
 
@@ -144,7 +145,7 @@ def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order() -> 
     here = HostDevice()
     gate, seen = threading.Event(), []
     here.wait(here.record(COPY))
-    here.run(COMPUTE, lambda: (gate.wait(5), seen.append("compute")))
+    here.run(COMPUTE, lambda: (gate.wait(PATIENCE_S), seen.append("compute")))
     here.follow(COPY, here.record(COMPUTE))
     here.run(COPY, lambda: seen.append("copy"))
     last = here.record(COPY)
@@ -180,7 +181,7 @@ def test_threads_of_a_device_end_with_it() -> None:
     assert len(streams) == 2
     del here
     for stream in streams:
-        stream.join(10)
+        stream.join(PATIENCE_S)
         assert not stream.is_alive()
 
 

@@ -23,8 +23,7 @@ from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import Person, ask
-
-TIMEOUT_S = 20.0
+from tests.waiting import PATIENCE_S
 
 
 @dataclass
@@ -56,7 +55,7 @@ class Slow:
         return f"codebook of {size}"
 
     def until_cancelled(self, size: int) -> None:
-        until = time.monotonic() + TIMEOUT_S
+        until = time.monotonic() + PATIENCE_S
         while size not in self.cancelled:
             assert time.monotonic() < until, f"{size} was not cancelled"
             time.sleep(0.001)
@@ -75,7 +74,7 @@ def request(key: str, value: Any, marker: int = 0) -> PendingChange:
 
 def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
     """Block boundaries, one after the other, until something is due."""
-    until = time.monotonic() + TIMEOUT_S
+    until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         due = changes.due(config, [], slow)
         if due is not None:
@@ -140,7 +139,7 @@ def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> 
 def join_preparing(person: Person) -> None:
     for thread in threading.enumerate():
         if thread.name == "preparing":
-            thread.join(TIMEOUT_S)
+            thread.join(PATIENCE_S)
 
 
 def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
@@ -206,7 +205,7 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
     gate = threading.Event()
 
     def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
-        assert gate.wait(TIMEOUT_S)
+        assert gate.wait(PATIENCE_S)
         return made(self, config, progress, cancelled)
 
     monkeypatch.setattr(conditional.Rule, "prepare", prepare)
@@ -266,7 +265,7 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
     seen: list[str] = []
 
     def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
-        until = time.monotonic() + TIMEOUT_S
+        until = time.monotonic() + PATIENCE_S
         while not cancelled():
             assert time.monotonic() < until
             time.sleep(0.001)

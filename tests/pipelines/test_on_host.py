@@ -16,7 +16,7 @@ from pipelines.config import presets
 from pipelines.on_host import OnHost, words
 from profiler.remote.link import Host
 from profiler.session.reader import Session
-from tests.waiting import COMPILING_S, wait_for_frames, wait_until
+from tests.waiting import wait_for_frames, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
 
@@ -62,7 +62,7 @@ def test_a_run_there_answers_like_one_here(host: Host, tmp_path: Path) -> None:
     worker = OnHost(host, answers)
     worker._obey(start(out, "pace=1", "replay=0"))
     try:
-        wait_until(lambda: bool(answers.events("running") or answers.events("error")), COMPILING_S)
+        wait_until(lambda: bool(answers.events("running") or answers.events("error")))
         assert answers.events("running") == [{"event": "running", "session": str(out)}]
         wait_for_frames(out)
         for command in (

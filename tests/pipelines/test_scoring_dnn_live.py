@@ -27,10 +27,10 @@ from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
 from tests.pipelines.shipped import model
+from tests.waiting import PATIENCE_S
 
 LANE = NullLane()
 NAT = 2e-3
-TIMEOUT_S = 60.0
 LENGTHS = (1, 7, 23, 33)
 
 
@@ -250,7 +250,7 @@ class Person(Control):
     def stopping(self) -> bool:
         for thread in threading.enumerate():
             if thread.name == "preparing":
-                thread.join(TIMEOUT_S)
+                thread.join(PATIENCE_S)
         while self.asks and self.frame >= self.asks[0][0]:
             _, key, value = self.asks.pop(0)
             self.ask(key, value)

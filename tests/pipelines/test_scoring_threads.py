@@ -5,26 +5,18 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pipelines.scoring.thread_pool import Range, ThreadPool
+from tests.waiting import wait_until
 
 RANGES: list[Range] = [(0, 2), (2, 5), (5, 9)]
-SOON_S = 10.0
 
 
 def others() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "scoring"}
-
-
-def until(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + SOON_S
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
@@ -86,7 +78,7 @@ def test_a_caller_who_was_interrupted_finds_things_as_they_should_be() -> None:
     seen: list[object] = []
     # What was handed over last is not waited for, as after a signal.
     other.hand(lambda: seen.append("before"))
-    until(lambda: other._finished == 1)
+    wait_until(lambda: other._finished == 1)
 
     def part(i: int, first: int, last: int) -> None:
         if i:
@@ -117,4 +109,4 @@ def test_the_threads_of_a_pool_end_with_it() -> None:
     assert len(own) == 2
     del holder
     gc.collect()
-    until(lambda: not own & others())
+    wait_until(lambda: not own & others())

@@ -23,6 +23,7 @@ from pipelines.search.graph.recipe import recipe_of
 from pipelines.search.graph.wfst import GraphError, load, save
 from profiler.errors import BadInput, Cancelled
 from profiler.files import cache as kept
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_two_processes_build_one_graph_once(tmp_path, cache):
         )
         for _ in range(2)
     ]
-    said = [child.communicate(timeout=120)[0].split() for child in children]
+    said = [child.communicate(timeout=PATIENCE_S)[0].split() for child in children]
     assert [child.returncode for child in children] == [0, 0]
     assert said[0][:2] == said[1][:2]
     assert sorted(words[2] for words in said) == ["False", "True"]

@@ -28,6 +28,7 @@ from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import language
 from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -189,7 +190,7 @@ def test_the_child_ends_with_its_parent(tmp_path):
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.close()
-    assert child.wait(timeout=60) == 3
+    assert child.wait(timeout=PATIENCE_S) == 3
     child.stdout.close()
     assert not (tmp_path / "out").exists()
 

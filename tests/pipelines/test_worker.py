@@ -16,7 +16,7 @@ from pipelines.config import assign, presets, to_dict
 from profiler.analysis.breakdown import breakdown
 from profiler.process import children
 from profiler.session.reader import Session
-from tests.waiting import wait_for_frames
+from tests.waiting import PATIENCE_S, wait_for_frames
 
 
 class Window:
@@ -115,7 +115,7 @@ def test_what_is_no_command_is_answered(window: Window) -> None:
         window.process.stdin.flush()
         assert "Not a command" in window.hear("error")["message"]
     window.say(do="quit")
-    assert window.process.wait(timeout=60) == 0
+    assert window.process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_killed_in_the_middle_the_session_up_to_then_opens(
@@ -141,7 +141,7 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_sp
     wait_for_frames(path, 10)
     assert window.process.stdin is not None
     window.process.stdin.close()
-    assert window.process.wait(timeout=60) == 0
+    assert window.process.wait(timeout=PATIENCE_S) == 0
     with closing(Session.open(path)) as session:
         assert session.state == "stopped"
 
@@ -154,7 +154,7 @@ def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_spee
     wait_for_frames(path, 10)
     window.process.send_signal(signal.Signals[number])
     assert window.hear("finished")["state"] == "stopped"
-    assert window.process.wait(timeout=60) == 128 + signal.Signals[number]
+    assert window.process.wait(timeout=PATIENCE_S) == 128 + signal.Signals[number]
     with closing(Session.open(path)) as session:
         assert session.state == "stopped"
 
@@ -164,7 +164,7 @@ def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
     window.process.send_signal(signal.SIGSEGV)
-    assert window.process.wait(timeout=60) == -signal.SIGSEGV
+    assert window.process.wait(timeout=PATIENCE_S) == -signal.SIGSEGV
     window.complaints.seek(0)
     said = window.complaints.read().decode()
     assert "Segmentation fault" in said

@@ -12,6 +12,7 @@ import pytest
 
 from profiler.process import children
 from tests.strangers_folder import plant, ran
+from tests.waiting import PATIENCE_S
 
 PACKAGES = ("app", "pipelines", "profiler")
 
@@ -26,7 +27,7 @@ def started(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]
         encoding="utf-8",
         check=False,
         env=children.environment(),
-        timeout=120,
+        timeout=PATIENCE_S,
         **more,  # type: ignore[call-overload]
     )
 

@@ -19,6 +19,7 @@ from profiler.machine.roofs import torch as torch_roofs
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.timing import Effort
 from profiler.machine.roofs.torch_child import Missing, measure
+from tests.waiting import PATIENCE_S
 
 PART = torch_child.part(1)
 
@@ -179,6 +180,7 @@ DEVICE_ON_THE_PROCESSOR = """
 import json, torch
 from profiler.machine.roofs import device as device_roofs, timing
 from profiler.machine.roofs.timing import Effort
+from tests.waiting import PATIENCE_S
 device_roofs.GEMM_SIZES = (32, 64)
 device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)
@@ -203,7 +205,7 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -14,6 +14,7 @@ import pytest
 
 from profiler.files import outputs
 from profiler.files.outputs import OutputError, writing
+from tests.waiting import PATIENCE_S
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX links, pipes and devices")
 
@@ -131,7 +132,7 @@ def test_a_pipe_is_written_straight_through_and_stays_a_pipe(tmp_path: Path) -> 
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
     write(pipe, content=b"x" * 200_000)
-    reader.join(30)
+    reader.join(PATIENCE_S)
     assert read == [b"x" * 200_000]
     assert pipe.is_fifo()
 

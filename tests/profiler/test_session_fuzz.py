@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
 from tests.bench.campaign import _session_base, _session_nodes, _session_purposes, _spoil, _use
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
 Bases = tuple[_spoil.Base, ...]
@@ -119,7 +120,7 @@ def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env={**os.environ, "PYTHONPATH": str(checkout)},
     )

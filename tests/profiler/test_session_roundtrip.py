@@ -25,7 +25,7 @@ from profiler.session.format.blocks import Blocks
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Lane, Recorder
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 
@@ -309,7 +309,7 @@ def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) 
         if i % 100 == 0:
             time.sleep(0.01)
     writer.close()
-    assert reader.communicate(timeout=60)[0] == "closed 3000 True\n"
+    assert reader.communicate(timeout=PATIENCE_S)[0] == "closed 3000 True\n"
     assert [p.name for p in tmp_path.iterdir()] == ["live.asrs"]
     assert not read_header(writer.path).uses_wal
 
