@@ -1,7 +1,7 @@
 # make run · make test · make lint · make bench · make measurements · make gpu · make shots · make env · make clean
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env system run test lint bench measurements gpu shots speech clean
+.PHONY: help env system run test test-all lint bench measurements gpu shots speech clean
 
 # The first of the supported Pythons that is installed; override with `make PYTHON=…`.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p && break; done)
@@ -12,6 +12,7 @@ BUILD := build
 help:
 	@echo "make run    open the window on the demo (without a display: run it headless, leave session and picture)"
 	@echo "make test   run the tests        make lint   ruff, mypy, import-linter"
+	@echo "make test-all  the slow tests too (real sweeps, capacities and trainings, hostile sets, simulators)"
 	@echo "make bench  side-by-side benches make shots  pictures of every view"
 	@echo "make gpu    everything that the first GPU can be asked"
 	@echo "make measurements  the tables of docs/measurements.md anew (what takes under two minutes)"
@@ -40,8 +41,12 @@ run: env
 
 # SEED=7: other random examples, and the tests in another order.
 SEED ?=
+PYTEST = QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(if $(SEED),--hypothesis-seed=$(SEED))
 test: env
-	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(if $(SEED),--hypothesis-seed=$(SEED))
+	$(PYTEST)
+
+test-all: env
+	$(PYTEST) -m 'slow or not slow'
 
 lint: env
 	$(BIN)/ruff check .

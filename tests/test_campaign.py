@@ -33,6 +33,7 @@ if not hasattr(os, "pidfd_open"):
     pytest.skip("the driver needs Linux", allow_module_level=True)
 
 
+@pytest.mark.slow
 def test_hostile_inputs_end_in_a_sentence(tmp_path):
     # In a process of its own: forks of this one would inherit the threads of the tests.
     # How long things take is asked on an idle machine, by the campaign itself.

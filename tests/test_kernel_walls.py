@@ -125,6 +125,7 @@ def test_a_workspace_with_a_lattice_that_does_not_fit_is_refused():
                 space.hold(held._replace(lattice=held.lattice._replace(**{name: other})))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="walls stand on POSIX only")
 def test_a_planted_fault_is_caught():
     done = subprocess.run(
@@ -153,6 +154,7 @@ class Indexed(Walls):
         return super().__call__(array, dtype).view(Checked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_every_index_is_within_bounds(exercise):
     with interpreted():

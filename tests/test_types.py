@@ -40,7 +40,10 @@ follow_imports_for_stubs = true
 MIN_PLANTED = 120
 """Places that read a setting; fewer found would say that this test looks in the wrong way."""
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed"),
+]
 
 
 def is_setting(node: ast.Attribute) -> bool:

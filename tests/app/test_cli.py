@@ -180,6 +180,7 @@ def test_presets_and_options_are_listed() -> None:
     assert "gmm" in [p["name"] for p in presets]
 
 
+@pytest.mark.slow
 def test_doctor_finds_everything_needed() -> None:
     done = asrscope("doctor", "--json")
     assert done.returncode == 0, done.stdout

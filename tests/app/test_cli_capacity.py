@@ -37,6 +37,7 @@ def words(speech: Path, out: Path, *more: str) -> tuple[str | Path, ...]:
     return ("capacity", "--preset", "gmm-quick", "--audio", audio, "--seconds", "3", "--out", out, *more)
 
 
+@pytest.mark.slow
 @affinity
 @pytest.mark.usefixtures("short")
 def test_a_stream_is_measured_and_the_same_command_only_reads_it(bundled_speech: Path, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def busy(core: int, number: int) -> Iterator[None]:
             loop.wait()
 
 
+@pytest.mark.slow
 @affinity
 @pytest.mark.usefixtures("short")
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler of Linux tells the waiting")
@@ -117,6 +119,7 @@ def test_a_core_that_others_keep_busy_is_seen(
     assert "other programs" in tree["why"]
 
 
+@pytest.mark.slow
 @affinity
 def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "calls"
@@ -141,6 +144,7 @@ def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech: Pa
     assert (out / "first" / "result.json").exists()
 
 
+@pytest.mark.slow
 @affinity
 def test_streams_end_when_the_command_is_killed(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "calls"

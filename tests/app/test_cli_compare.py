@@ -180,6 +180,7 @@ def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "interrupted.asrs"
     command = [sys.executable, "-m", "app.cli.main", "ab", "--preset", "gmm-quick"]

@@ -152,6 +152,7 @@ def assert_same_as_here(out: Path, report: Tree, tmp_path: Path, *words: str) ->
     assert report["session"] == str(out)
 
 
+@pytest.mark.slow
 def test_a_run_there_is_a_run_here(host: Path, there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     done = here("run", "--on", "gpu", *QUICK, "--out", out, "--json")
@@ -193,6 +194,7 @@ def test_a_link_over_ssh_that_drops_is_opened_again(sshd: subprocess.Popen[bytes
     assert rows(out) == rows(original(there))
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_run_there(host: Path, there: Path, tmp_path: Path) -> None:
     stops(there, tmp_path / "gpu.asrs")
 
@@ -211,6 +213,7 @@ def stops(there: Path, out: Path) -> None:
     assert rows(out) == rows(original(there))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_without_its_link(host: Path, there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     (tmp_path / "drops").write_text("\n" * 3)
@@ -225,6 +228,7 @@ def speech(*names: str) -> list[str]:
     return [str(assets.path("speech", f"{name}.flac")) for name in names]
 
 
+@pytest.mark.slow
 def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     gpu, steering, messages = link.ssh("gpu"), link.Steering(), list[dict[str, object]]()
@@ -252,6 +256,7 @@ def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, 
     assert rows(out) == rows(Path(started.session))
 
 
+@pytest.mark.slow
 def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: Path) -> None:
     recorded = there / "mine.asrs"
     done = here("record", *QUICK, "--audio", *speech("08-kal16-short"), "--out", recorded, "--json")
@@ -267,6 +272,7 @@ def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: 
         assert rows(out) == rows(recorded)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_recording_process_in_order(tmp_path: Path) -> None:
     recorded = tmp_path / "mine.asrs"
     pid = json.loads(here("record", *PACED, "--out", recorded, "--json").stdout)["pid"]
@@ -277,6 +283,7 @@ def test_a_signal_ends_a_recording_process_in_order(tmp_path: Path) -> None:
         assert session.state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_a_crashed_session_here(host: Path, there: Path, tmp_path: Path) -> None:
     out = tmp_path / "gpu.asrs"
     with decoding("run", "--on", "gpu", *PACED, "--out", out) as process:

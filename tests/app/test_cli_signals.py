@@ -36,6 +36,7 @@ def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp
     assert not list(tmp_path.glob("*-wal"))
 
 
+@pytest.mark.slow
 def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "ended.asrs"
     with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
@@ -47,6 +48,7 @@ def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path
         assert session.state in ("stopped", "failed")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nohup") is None, reason="no nohup here")
 def test_nohup_is_respected(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "survives.asrs"

@@ -212,6 +212,7 @@ def test_stages_and_settings_of_strangers_do_not_steer_it(
         assert not any(chr(code) in said for code in CONTROLS), words
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
 def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Path) -> None:
     sound, out = tmp_path / f"{ODD}.flac", tmp_path / f"{ODD}.asrs"

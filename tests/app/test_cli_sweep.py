@@ -20,6 +20,7 @@ pytest.importorskip("optuna", reason="the extra sweep is not installed")
 OVER = ("--over", "block=8..16")
 
 
+@pytest.mark.slow
 def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
     bundled_speech: Path, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
     assert utterance["audio_s"] < 6  # of 6.2 s
 
 
+@pytest.mark.slow
 def test_without_a_line_nothing_is_decoded(waiting: subprocess.Popen[bytes]) -> None:
     printed, _ = waiting.communicate(timeout=PATIENCE_S)
     assert json.loads(printed)["utterances"] == []

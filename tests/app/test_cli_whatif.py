@@ -100,6 +100,7 @@ def test_fewer_tokens_are_counted(session: Path) -> None:
     assert after <= 100 < before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
     # A process of its own: it scores on several threads, which stay as long as the process does.
@@ -155,6 +156,7 @@ def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path
         assert expected in refused("confirm", path, STAGE)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_check(session: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli.main", "confirm", str(session), STAGE],
@@ -173,6 +175,7 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     bundled_speech: Path, tmp_path: Path, short_runs: None, monkeypatch: pytest.MonkeyPatch
@@ -192,6 +195,7 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     assert "of the session's audio" in answer("explain", out, "search.emit")["audio"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_a_file_that_has_moved_can_be_named(bundled_speech: Path, tmp_path: Path, short_runs: None) -> None:
     (tmp_path / "was.txt").write_text("yes\nno\n")

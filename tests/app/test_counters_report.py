@@ -23,6 +23,7 @@ def reported(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_run_with_counters_tells_them_per_stage(
     capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path
 ) -> None:

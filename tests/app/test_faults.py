@@ -54,6 +54,7 @@ def copied(window: MainWindow) -> str:
     return QGuiApplication.clipboard().text()
 
 
+@pytest.mark.slow
 @needs_signals
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL], ids=lambda n: n.name)
 def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
@@ -249,6 +250,7 @@ def test_a_session_that_cannot_be_opened_is_not_said_to_be(window, tmp_path: Pat
     assert (notice.kind, "a.asrs: this is not a session file" in notice.text) == ("error", True)
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_counted_once(window, tmp_path: Path, monkeypatch) -> None:
     w = window()
     paths = [tmp_path / f"{number:05d}.wav" for number in range(10_000)]

@@ -27,6 +27,8 @@ from profiler.analysis.lod.series import CATEGORIES
 from profiler.session.reader import Session
 from tests.waiting import PATIENCE_MS
 
+pytestmark = pytest.mark.slow
+
 DECIDED_MS = 180_000
 """An A/B goes on for up to forty rounds of five seconds of speech."""
 

@@ -11,6 +11,8 @@ import pytest
 import app
 from tests.bench.campaign import desk, window
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(app.__file__).parent
 
 CHOSEN = (

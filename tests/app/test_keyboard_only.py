@@ -17,6 +17,8 @@ from app.window.palette import Palette
 from app.window.pictures.dialog import PictureDialog
 from profiler.export import writers
 
+pytestmark = pytest.mark.slow
+
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 

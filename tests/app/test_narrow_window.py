@@ -85,6 +85,7 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
     assert (faults(opened), cut_short(opened)) == ([], [])
 
 
+@pytest.mark.slow
 def test_on_a_small_laptop_an_effect_says_of_how_many_words_it_is(opened: MainWindow) -> None:
     """A rate of errors above 100 % is wider than any other, and took its room."""
     top = settled(opened, 1280, 768).top
@@ -109,6 +110,7 @@ def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened: MainWindow) ->
     assert shown == {effect.brief, effect.headline}
 
 
+@pytest.mark.slow
 def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:
     """The buttons below it were squeezed until their words were cut, and so was the name of a toggle."""
     window = settled(live, MINIMUM.width(), MINIMUM.height())

@@ -224,6 +224,7 @@ def named(place: Path, kind: str) -> Path:
     return place / f"{place.name} and a space.{kind}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_make_the_same_picture(path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
     """Whatever the file is called, wherever it lies, and whatever was drawn before."""

@@ -160,6 +160,7 @@ def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
     os.close(watch)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
     tmp_path: Path, canary: tuple[Path, Callable[[], bool]]

@@ -39,6 +39,7 @@ def unwritable(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(unwritable: Path, tmp_path: Path) -> None:
     pictures = [tmp_path / f"p.{kind}" for kind in ("png", "svg", "pdf")]
     options = [word for path in pictures for word in (f"--{path.suffix[1:]}", path)]

@@ -15,6 +15,8 @@ from app.model.processes.run_control import RunControl, RunRequest
 from tests.strangers_folder import plant, ran
 from tests.waiting import PATIENCE_S
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     "yes",
     "no",

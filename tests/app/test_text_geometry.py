@@ -111,6 +111,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), SIZES.items(), ids=str)
 def test_nothing_collides_on_the_desk(
     window: Callable[..., MainWindow], path: Path, size: tuple[int, int], theme: str

@@ -87,6 +87,7 @@ def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, AuditDialog]:
     return window, made
 
 
+@pytest.mark.slow
 def test_the_session_shown_is_audited(recorded: dict[str, Path], qtbot: QtBot) -> None:
     files = sorted(recorded["skipping"].parent.iterdir())
     tree = json.loads(here("audit", "--session", recorded["skipping"], "--json").stdout)

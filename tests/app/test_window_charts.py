@@ -89,6 +89,7 @@ def test_rates_have_their_unit() -> None:
     assert rate(850.0) == "850 op/s"
 
 
+@pytest.mark.slow
 def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened: MainWindow) -> None:
     for view_id, view in opened.desk.views.items():
         opened.desk.docks.open(view_id)

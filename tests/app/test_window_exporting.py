@@ -107,6 +107,7 @@ def test_a_picture_of_the_window_is_that_of_the_command_line(
     assert again.read_bytes() == first.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer):
     """Nor on notices, on hidden panels, or on what the form says about the next run."""
     files = []
@@ -127,6 +128,7 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
     assert "search.beam=9 " not in reported["settings"]
 
 
+@pytest.mark.slow
 def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, picture, answer, tmp_path):
     dialog = picture("words")
     answer("a.png")
@@ -183,6 +185,7 @@ def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path):
         assert exporting.ask_picture(window.files, PictureRequest()) == tmp_path / name
 
 
+@pytest.mark.slow
 def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
     dialog = picture("cost")
     before = dialog.preview.image
@@ -223,6 +226,7 @@ def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
     dialog.close()
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_the_dialog_says_so(qtbot, picture, answer):
     dialog = picture("cost")
     answer("no/such/folder/desk.png")
@@ -244,6 +248,7 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     dialog.close()
 
 
+@pytest.mark.slow
 def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, picture):
     """Nobody in the window knows the options of `asrscope export`."""
     window.axis.select(7.0, 9.0)
@@ -393,6 +398,7 @@ def test_a_preview_loses_no_line_of_a_pixel(qtbot):
         assert min(near) < 230, f"line {y}: {near}"
 
 
+@pytest.mark.slow
 def test_a_preview_is_drawn_with_a_pixel_for_a_point_at_least(qtbot, picture):
     dialog = picture()
     assert dialog.preview.width() < 1600

@@ -87,6 +87,7 @@ def test_without_a_session(window: Callable[..., MainWindow], theme: str) -> Non
     over_and_over(w)
 
 
+@pytest.mark.slow
 def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
     window: Callable[..., MainWindow], finished: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
     over_and_over(w)
 
 
+@pytest.mark.slow
 def test_while_a_run_is_followed_and_held(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
@@ -110,6 +112,7 @@ def test_while_a_run_is_followed_and_held(qtbot: QtBot, window: Callable[..., Ma
     assert w.when.is_running()
 
 
+@pytest.mark.slow
 def test_in_a_session_of_an_hour(window: Callable[..., MainWindow], recording: Callable[..., object]) -> None:
     made = recording("hour.asrs")
     made.write(HOUR // 2)

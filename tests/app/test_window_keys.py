@@ -56,6 +56,7 @@ def click(qtbot: QtBot, control: QWidget) -> None:
     QApplication.processEvents()
 
 
+@pytest.mark.slow
 def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: MainWindow) -> None:
     process = process_id(live.runs.control)
     for control in controls(live):
@@ -72,6 +73,7 @@ def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: Main
     assert process_id(live.runs.control) == process
 
 
+@pytest.mark.slow
 def test_space_plays_a_saved_session_and_never_starts_a_run(
     qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
 ) -> None:

@@ -34,6 +34,8 @@ raise SystemExit(worker.main(LabWorker))
 """
 COMMAND = """
 from app.cli.main import main
+
+pytestmark = pytest.mark.slow
 raise SystemExit(main(words))
 """
 

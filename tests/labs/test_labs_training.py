@@ -248,6 +248,7 @@ def shard(folder, name, senones, draw):
     return values
 
 
+@pytest.mark.slow
 def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
     """The real trainer and nets on a few frames: points as requested, and cut weights that stay cut."""
     draw = np.random.default_rng(1)

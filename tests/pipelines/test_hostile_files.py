@@ -18,6 +18,7 @@ def expected() -> list[str]:
     return caches.clean()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", range(5))
 def test_a_damaged_cache_gives_the_same_words(tmp_path: Path, expected: list[str], turn: int) -> None:
     rng = random.Random(SEED + turn)

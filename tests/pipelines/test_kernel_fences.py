@@ -84,12 +84,14 @@ def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered()
     assert [name for name, value in steps.items() if id(value) not in run] == []
 
 
+@pytest.mark.slow
 def test_a_planted_mistake_is_caught(tmp_path: Path) -> None:
     done = child(tmp_path, "plant")
     assert done.returncode == -signal.SIGSEGV
     assert "replay" in done.stderr  # the stack says where
 
 
+@pytest.mark.slow
 def test_every_index_is_within_bounds(outcomes: dict[str, Any]) -> None:
     """Of the kernels that go by indices alone, interpreted."""
     done = set()

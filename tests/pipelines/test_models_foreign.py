@@ -158,6 +158,7 @@ def uneven(folder: Path) -> Path:
     return graph(folder, nodes, WEIGHT, index, tensor("one", np.array([1], np.int64)), *power)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bomb",
     [doubling, gathering, folding, broadcasting, repeating, uneven],

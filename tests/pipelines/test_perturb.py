@@ -334,6 +334,7 @@ def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> Non
     assert halved.text == "dtype fp32 → bf16" or halved.unavailable
 
 
+@pytest.mark.slow
 def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
     # Of a smaller cache than this no codebook may find room, and nothing is shrunk then.

@@ -11,6 +11,7 @@ from profiler.session.reader import Session
 from tests.pipelines.whole_runs import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
     [

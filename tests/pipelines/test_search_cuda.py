@@ -22,6 +22,8 @@ from profiler.process import children
 from profiler.spans import NullLane, Recorder
 from tests.pipelines.search_graphs import random_graph, settings
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 REGISTER_FILE = 65_536
 """32-bit registers of a processor of compute capability 9.0, given out in eights to each thread."""

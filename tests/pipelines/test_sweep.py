@@ -101,6 +101,7 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) 
     assert study.importance()["wer"]["search.beam"] > 0.9
 
 
+@pytest.mark.slow
 def test_the_bench_finds_combinations_that_dominate_a_point_outside_its_interval(tmp_path: Path) -> None:
     study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12", "block=8,16"))
     front = [point.trial for point in study.front()]
@@ -111,6 +112,7 @@ def test_the_bench_finds_combinations_that_dominate_a_point_outside_its_interval
     assert bench._tree(study, [0])["figures"]["missed"] == 1  # block 16 has the same errors in less time
 
 
+@pytest.mark.slow
 def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8..13", "block=8..16")
     study = swept(tmp_path, sweep, trials=9)
@@ -241,6 +243,7 @@ swept(place, made(place, busy=0.02))
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_twice(tmp_path: Path) -> None:
     place = tmp_path / "sweep"
     environment = children.environment()
@@ -342,6 +345,7 @@ def swept_by(server: Path, place: Path, sweep: Sweep, cancelled: bool = False) -
         return study
 
 
+@pytest.mark.slow
 def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server: Path, tmp_path: Path) -> None:
     sweep = made(tmp_path / "sweep", "search.beam=8,9,12", "block=8,16", kill=["2-1", "4-1"])
     study = swept_by(server, tmp_path / "sweep", sweep)
@@ -355,6 +359,7 @@ def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server: P
     assert all(isinstance(outcome, Confirmed) for outcome in study.confirmations.values())
 
 
+@pytest.mark.slow
 def test_a_stopped_sweep_finds_its_trials_again_on_the_server(server: Path, tmp_path: Path) -> None:
     place = tmp_path / "sweep"
     sweep = made(place, "search.beam=8,9", busy=0.5)
@@ -377,6 +382,7 @@ with LocalCluster(sys.argv[1]) as cluster:
 """
 
 
+@pytest.mark.slow
 def test_a_server_and_workers_that_are_killed_in_trials_are_replaced_by_others(tmp_path: Path) -> None:
     pytest.importorskip("hyperqueue", reason="HyperQueue has no wheel for this system")
     place, folder = tmp_path / "sweep", tmp_path / "hq"

@@ -67,6 +67,7 @@ def workers() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 def test_torchrun_does_the_job_and_leaves_nobody(folder: Path) -> None:
     pieces = []
     for piece in launch.pieces(job(folder, 6), 3, never):
@@ -82,6 +83,7 @@ def test_torchrun_does_the_job_and_leaves_nobody(folder: Path) -> None:
     assert not any(process.is_running() for process in lived)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
     assert not any(process.is_running() for process in lived)
 
 
+@pytest.mark.slow
 def test_cancelling_leaves_nobody(folder: Path) -> None:
     lived: list[psutil.Process] = []
     pieces = launch.pieces(endless(folder), 2, lambda: bool(lived))

@@ -120,6 +120,7 @@ def count(path: Path, table: str) -> int:
             return 0  # not made yet
 
 
+@pytest.mark.slow
 def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(
     small: Path, tmp_path: Path, no_waiting: None
 ) -> None:

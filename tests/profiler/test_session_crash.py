@@ -372,6 +372,7 @@ print("opened")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("dead_writer")
 def test_kill_9_while_folding_loses_nothing(tmp_path: Path) -> None:
     copy = crashed_copy(tmp_path)

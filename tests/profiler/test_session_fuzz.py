@@ -130,6 +130,7 @@ def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
 # -- nodes of JSON -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
