@@ -10,17 +10,13 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from profiler.process import children
 
-KEYS = ("device", "search.device", "dnn.product")
+KEYS = ("device", "search.device")
 """Settings with choices that not every machine can make."""
 
 PATIENCE_S = 120.0
@@ -113,28 +109,12 @@ def unavailable_choices(key: str, devices: tuple[Availability, ...] | None = Non
 
     `devices`: the result of `probe`, if there already is one.
     """
-    if key == "dnn.product":
-        missing = compiler_unavailable_reason()
-        return {"compiled": missing} if missing else {}
     if key not in KEYS:
         return {}
     reasons = {f.name: f.reason for f in devices or probe() if not f.available}
     if key == "search.device":
         reasons = SEARCH_OBSTACLES | reasons
     return reasons
-
-
-def compiler_unavailable_reason() -> str | None:
-    """Return why torch.compile cannot work on this machine, as a phrase; None if it can. Imports no torch."""
-    # As torch chooses it.
-    usual = {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
-    compiler = os.environ.get("CXX", usual)
-    if shutil.which(compiler) is None:
-        return f"torch.compile needs a C++ compiler, and there is no {compiler} here"
-    headers = Path(sysconfig.get_path("include"))
-    if not (headers / "Python.h").is_file():
-        return f"torch.compile needs Python's headers, and there is no Python.h in {headers}"
-    return None
 
 
 def _without_torch(reason: str) -> tuple[Availability, ...]:

@@ -28,10 +28,6 @@ sys.dont_write_bytecode = False
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2 to that power cycles, the least it takes
 
-# Torch tries the compiler out on each kind of vector instructions before it compiles a net, which takes as long as the
-# nets of the tests do. Where a compiler is older than its processor: 0.
-os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
-
 # A machine that runs the tests under nohup has them ignore this signal, and every child of theirs.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -78,7 +74,7 @@ YOUNG = 20_000
 """Objects between two looks for garbage: compiling kernels makes millions, few of them garbage in a circle."""
 
 LONGEST = (
-    "test_kernel_walls", "test_kernel_fences", "test_scoring_dnn_torch", "test_hostile_desk", "test_first_ten_seconds",
+    "test_kernel_walls", "test_kernel_fences", "test_hostile_desk", "test_first_ten_seconds",
     "test_search_cuda", "test_cli_capacity", "test_sweep", "test_cli_sweep", "test_cli_on_host", "test_remote",
     "test_campaign", "test_cost_laws", "test_training_workers", "test_scoring_dnn_live", "test_worker",
     "test_hostile_files", "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",

@@ -146,14 +146,6 @@ def _model() -> list[Check]:
     return [Check("acoustic model", True, f"{senones} senones in {folder}")]
 
 
-def _compiler() -> list[Check]:
-    from pipelines.availability import compiler_unavailable_reason
-
-    missing = compiler_unavailable_reason()
-    detail = missing or "a compiler is available: dnn.product=compiled can be used"
-    return [Check("torch.compile", missing is None, detail, needed=False)]
-
-
 def _onnx() -> list[Check]:
     packages = ("onnx", ONNX)
     try:
@@ -206,5 +198,5 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_window, _model, _compiler, _onnx, _kaldi, _folders)
+PROBES = (_window, _model, _onnx, _kaldi, _folders)
 """Checks of the program's parts other than its packages."""

@@ -89,28 +89,24 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "looped"
     dtype: Annotated[
-        Literal["fp32", "bf16", "int8"],
+        Literal["fp32", "int8"],
         setting(
             "Arithmetic",
-            "bf16: 16-bit weights and activations; fast if the processor has instructions for it (AVX512-BF16 or AMX: "
-            "`asrscope doctor` shows the rate), slow otherwise. int8: 8-bit integers, with a scale for each output "
-            "and each frame (Vanhoucke 2011).",
+            "int8: 8-bit integers, with a scale for each output and each frame (Vanhoucke 2011).",
             layer="Neural net",
             live=True,
             when=NET,
         ),
     ] = "fp32"
     product: Annotated[
-        Literal["simd", "blas", "scalar", "csr", "blocks", "compiled"],
+        Literal["simd", "blas", "scalar", "csr", "blocks"],
         setting(
             "Kernel",
             "simd: vectorised loops of our own; the weights are repacked for them on loading. blas: the matrix product "
             "of the BLAS library. scalar: a plain loop, one multiplication at a time. csr, blocks: only the non-zero "
-            "weights or blocks of weights. compiled: the whole net through torch.compile, which takes a few seconds "
-            "and needs a C++ compiler.",
+            "weights or blocks of weights.",
             layer="Neural net",
             live=True,
             when={**NET, "dnn.dtype": ("fp32",)},
-            choices_when={"compiled": {"dnn.senones": ("all",), "frames.rule": ("copy",)}},
         ),
     ] = "simd"

@@ -1,4 +1,4 @@
-"""Products that no library measures for us, as rates of the machine: those of 8-bit integers and of bfloat16.
+"""Products that no library measures for us, as rates of the machine: those of 8-bit integers.
 
 Handed to `roofs.calibration.load_or_measure`, which knows no workload. Without them a layer in these numbers would have
 no best rate to be judged by.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn import bf16, integers, quantised
+from pipelines.scoring.dnn import integers, quantised
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _Given = TypeVar("_Given")
 
 INT8 = quantised.OPERATION.replace(":", ".scorer:")
-BF16 = bf16.OPERATION.replace(":", ".scorer:")
 
 HOT_FRAMES, HOT_GROUPS = 4 * FRAMES, 48
 """Whole tiles of frames, and groups of inputs: one panel of weights lies within the first cache."""
@@ -36,11 +35,8 @@ SHAPE = (64, 256, 256)
 def of(config: Config) -> dict[str, Work]:
     """Return the work to measure for a run under `config`, by the name of the rate."""
     found = {INT8: _integers()} if integers.TILES else {}
-    if config.model == "dnn":
-        if config.dnn.dtype == "int8" and not integers.TILES:
-            found[INT8] = _library()
-        elif config.dnn.dtype == "bf16":
-            found[BF16] = _bf16()
+    if config.model == "dnn" and config.dnn.dtype == "int8" and not integers.TILES:
+        found[INT8] = _library()
     return found
 
 
@@ -76,20 +72,6 @@ def _library() -> Work:
     def make() -> Task:
         made = integers.Library(np.ones((outputs, inputs), np.int8), 1, n)
         return _repeated(made.sums, np.ones((n, inputs), np.int8))
-
-    return Work(2.0 * n * inputs * outputs, make)
-
-
-def _bf16() -> Work:
-    """The library's product in 16 bits."""
-    n, inputs, outputs = SHAPE
-
-    def make() -> Task:
-        import torch
-
-        weight, bias = np.ones((outputs, inputs), np.float32), np.ones(outputs, np.float32)
-        layer = bf16.Rounded(weight, bias, False)
-        return _repeated(layer.multiply, torch.ones((n, inputs), dtype=torch.bfloat16))
 
     return Work(2.0 * n * inputs * outputs, make)
 

@@ -16,9 +16,6 @@ CACHE_VARIABLE = "ASRSCOPE_CACHE"
 KERNELS = "kernels"
 """Folder of compiled kernels in the cache: one folder in it for each state of their sources."""
 
-COMPILED = "compiled"
-"""Folder of nets that torch has compiled in the cache."""
-
 
 def cache_path(*parts: str) -> Path:
     """Return a place in the cache folder, whether it is there or not."""

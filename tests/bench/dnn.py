@@ -75,7 +75,6 @@ FORMS: dict[str, dict[str, Value]] = {
     PLAIN: {"dnn.product": "blas"},
     SIMD: {"dnn.product": "simd"},
     INT8: {"dnn.dtype": "int8"},
-    "ours, bf16": {"dnn.dtype": "bf16"},
 }
 SPARSE: dict[str, dict[str, Value]] = {
     "ours, csr": {"dnn.shrink": "sparse", "dnn.product": "csr"},

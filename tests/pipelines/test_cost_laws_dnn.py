@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from importlib.util import find_spec
 
 import pytest
 
@@ -21,11 +20,9 @@ from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RATE, Roof, RoofTable
 
-needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 WAYS = [
     *(Dnn(product=name) for name in products.names()),
     pytest.param(Dnn(dtype="int8"), id="int8"),
-    pytest.param(Dnn(dtype="bf16"), id="bf16", marks=needs_torch),
 ]
 
 
@@ -72,11 +69,11 @@ def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(varian
     assert not machine.missing
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "int8", pytest.param("bf16", marks=needs_torch)])
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
 def test_the_best_rate_of_numbers_is_that_of_a_product_of_them(dtype: str) -> None:
     config = assign(Config(), {"model": "dnn", "dnn.dtype": dtype})
     for name, work in peaks.of(config).items():
-        assert name in (peaks.INT8, peaks.BF16)
+        assert name == peaks.INT8
         work.make()(1)
         assert work.operations > 0
 

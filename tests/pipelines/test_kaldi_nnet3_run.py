@@ -149,8 +149,6 @@ def test_a_session_covers_all_frames_and_times_its_words_by_them(
         ({"model": "continuous"}, "model=dnn scores with it, model=continuous is for mixtures"),
         ({"dnn.net": "small"}, "dnn.net=small is for other nets"),
         ({"dnn.shrink": "low-rank"}, "dnn.shrink=low-rank is for other nets"),
-        ({"dnn.dtype": "bf16"}, "dnn.dtype=bf16 is for other nets"),
-        ({"dnn.product": "compiled"}, "dnn.product=compiled is for other nets"),
         ({"frames.rule": "multi-frame", "frames.skip": 2}, "frames.rule=multi-frame is for nets with several"),
         ({"device": "torch-cpu"}, "it needs device=cpu"),
     ],

@@ -94,7 +94,6 @@ CHANGES: list[dict[str, Any]] = [
     {"dnn.dtype": "fp32"},
     {"dnn.product": "csr", "dnn.shrink": "sparse"},
     {"dnn.product": "blocks", "dnn.shrink": "blocks"},
-    {"dnn.dtype": "bf16"},
     {"block": 7},
     {"dnn.dtype": "fp32", "dnn.shrink": "none", "dnn.product": "simd"},
 ]

@@ -7,7 +7,7 @@ A law counts frames in hidden layers and senones in output layers: `frame` is ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,9 @@ from profiler.arrays import Array
 from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
-    from pipelines.scoring.dnn.bf16 import Rounded
     from pipelines.scoring.dnn.products import Product
     from pipelines.scoring.dnn.quantised import Quantised
 
-BF16 = 2
-"""Bytes of a number of 16 bits."""
 MOVED = 3.0
 """Times that an operand moves that is laid out anew for each product: read, written, read."""
 SPLICE_CALLS = 2
@@ -150,67 +147,4 @@ def integer_layer(
         working_set_bytes=net_bytes,
         threads=layer.threads(frames),
         calls=calls(INTEGER_CALLS * times),
-    )
-
-
-def bf16_layer(layer: Rounded, operation: str, net_bytes: float, threads: int, *, first: bool, heads: int = 0) -> Cost:
-    """Law of a layer in bfloat16: weights once per call, activations in and out.
-
-    `first`: features are centred, scaled and rounded before, each in a pass of its own. `heads`: those of an output
-    layer that share a call; what comes out is read once more and written as float32, and senones are counted.
-    """
-    outputs, inputs = layer.shape
-    frame, times = (1.0 / outputs, float(heads)) if heads else (1.0, 1.0)
-    least = (FLOAT if first else BF16) * inputs + (FLOAT if heads else BF16) * outputs
-    most = MOVED * BF16 * inputs + BF16 * outputs
-    fma = 0.0
-    if first:
-        fma, most = 2.0 * inputs, most + (5.0 * FLOAT + BF16) * inputs
-    if heads:
-        most += (BF16 + FLOAT) * outputs
-    if layer.relu:
-        fma += outputs
-        most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
-    moved = 1.0 if layer.laid_out else MOVED
-    vector = {"fma": per(fma * frame)} if fma else {}
-    return Cost(
-        operations={operation: per(2.0 * inputs * outputs * frame)} | vector,
-        bytes_min=per(least * frame, fixed=times * layer.nbytes),
-        bytes_max=per(most * frame, fixed=moved * times * layer.nbytes),
-        working_set_bytes=net_bytes,
-        threads=threads,
-    )
-
-
-def bf16_rows(head: Rounded, operation: str, frames: int, threads: int) -> Cost:
-    """Law of chosen rows in bfloat16, which are gathered and then multiplied."""
-    inputs = head.shape[1]
-    row = float(BF16 * inputs)
-    return Cost(
-        operations={operation: per(2.0 * inputs)},
-        bytes_min=per(row / max(1, frames) + FLOAT, fixed=row),
-        bytes_max=per(MOVED * row + 3.0 * FLOAT, fixed=row),
-        working_set_bytes=float(head.nbytes),
-        threads=threads,
-    )
-
-
-def compiled(card: Card, layers: Sequence[tuple[tuple[int, int], bool]], threads: int) -> Cost:
-    """Law of all `layers` (shape, ReLU) of a net as one function.
-
-    Features are read and written; each product reads its input and writes; scores are copied out.
-    """
-    weights = float(FLOAT * sum(outputs * (inputs + 1) for (outputs, inputs), _ in layers))
-    maxima = sum(outputs for (outputs, _), relu in layers if relu)
-    passes = sum(MOVED * inputs + outputs for (outputs, inputs), _ in layers)
-    most = FLOAT * (2.0 * card.inputs + passes + 2.0 * card.senones)
-    return Cost(
-        operations={
-            "gemm": per(sum(2.0 * outputs * inputs for (outputs, inputs), _ in layers)),
-            "fma": per(2.0 * card.inputs + maxima),
-        },
-        bytes_min=per(float(FLOAT * (card.inputs + card.senones)), fixed=weights),
-        bytes_max=per(most, fixed=weights),
-        working_set_bytes=weights,
-        threads=threads,
     )

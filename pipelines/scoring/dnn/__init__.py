@@ -15,8 +15,6 @@ from pipelines.models.nets import Net
 from pipelines.models.onnx.graph import OnnxModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn.arithmetic import Arithmetic
-from pipelines.scoring.dnn.bf16 import Bf16Net
-from pipelines.scoring.dnn.compiled import CompiledNet
 from pipelines.scoring.dnn.dense import DenseNet
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
@@ -62,8 +60,4 @@ def create(dnn: Dnn, net: Net | OnnxModel, threads: int, max_frames: int) -> Ari
         return OnnxNet(net, threads, max_frames)
     if dnn.dtype == "int8":
         return QuantisedNet(net, threads, max_frames)
-    if dnn.dtype == "bf16":
-        return Bf16Net(net, threads, max_frames)
-    if dnn.product == "compiled":
-        return CompiledNet(net, threads, max_frames)
     return DenseNet(net, threads, max_frames, dnn.product)

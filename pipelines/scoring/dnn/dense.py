@@ -80,25 +80,6 @@ class Splicer:
         return np.ndarray(shape, np.float32, padded, 0, (FLOAT * self.card.dimension, FLOAT))
 
 
-class TorchSplicer(Splicer):
-    """The input of a net that torch computes."""
-
-    def __init__(self, card: Card, threads: int, max_frames: int) -> None:
-        import torch  # only where it computes: it takes a second to load
-
-        super().__init__(card, max_frames)
-        self._threads, self._torch = threads, torch
-
-    def splice(self, padded: Array, meter: Meter) -> Array:
-        """As above. Torch computes on `threads` threads from here on, whatever was set before.
-
-        The number is one of the calling thread as well as of the process, so it is set by who scores.
-        """
-        if self._torch.get_num_threads() != self._threads:
-            self._torch.set_num_threads(self._threads)
-        return super().splice(padded, meter)
-
-
 class _Passage(NamedTuple):
     """The hidden `layers` bound to the frames of one size of block, with their stages, and their last activations."""
 

@@ -66,10 +66,6 @@ class Nnet3Scorer(DnnScorer):
         for name, needed in NEEDED.items():
             if (asked := getattr(chosen, name)) != needed:
                 return f"{its}: dnn.{name}={asked} is for other nets, and it needs dnn.{name}={needed}."
-        if chosen.dtype == "bf16":
-            return f"{its}, computed in float32 or 8-bit integers: dnn.dtype=bf16 is for other nets."
-        if chosen.dtype == "fp32" and chosen.product == "compiled":
-            return f"{its}, computed step by step: dnn.product=compiled is for other nets."
         if config.frames.rule == HEADS and config.frames.skip > 1:
             return f"{its} with one output; frames.rule=multi-frame is for nets with several."
         for key, device in (("device", config.device), ("search.device", config.search.device)):
