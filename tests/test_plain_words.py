@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from profiler.process.children import ROOT
 
 WORDS = {
@@ -47,6 +49,7 @@ def odd_words(file: Path) -> Iterator[str]:
             yield f"{file.relative_to(ROOT)}:{line}: {word}: {WORDS[word]}"
 
 
+@pytest.mark.slow
 def test_the_odd_words_of_each_room_only_become_fewer() -> None:
     most = {room: int(count) for room, count in re.findall(r"([\w/]+)\s+(\d+)", LEFT)}
     rooms: dict[str, list[str]] = defaultdict(list)

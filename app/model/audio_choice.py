@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,11 +69,14 @@ def bundled() -> AudioChoice | None:
 
     A user who flips a switch after some seconds then has whole utterances to compare; rare names are recognised badly.
     """
-    folder = assets.path("speech")
+    return _shipped(assets.path("speech"))
+
+
+@cache
+def _shipped(folder: Path) -> AudioChoice | None:
+    # Asked for each time that an action may have become available; what ships stays as it is.
     voices = sorted(audio_in(folder), key=lambda path: (path.stem == NAMES, path.stat().st_size))
-    if not voices:
-        return None
-    return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True)
+    return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True) if voices else None
 
 
 def recorded(session: Session) -> AudioChoice | None:

@@ -182,10 +182,10 @@ class Notices(QWidget):
                 return banner.findChild(Button)
         return None
 
-    def info(self, text: str, stays_ms: int = INFO_MS) -> Banner:
-        """Show a remark."""
+    def info(self, text: str, stays_ms: int | None = None) -> Banner:
+        """Show a remark, for INFO_MS unless told otherwise."""
         banner = self._show(Banner("info", text, self))
-        single_shot(banner, stays_ms, banner.dismiss).start()
+        single_shot(banner, stays_ms or INFO_MS, banner.dismiss).start()
         return banner
 
     def written(self, path: Path) -> Banner:

@@ -194,15 +194,18 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
 
 def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     """The setting called `key`, now or once; ConfigError when there is none, with the nearest name."""
-    known = options_of(tree)
-    named = key_now(key)
-    for candidate in known:
-        if candidate.key == named:
-            return candidate
+    known = _by_key(tree)
+    if found := known.get(key_now(key)):
+        return found
     shown = one_line(key, SHOWN)
-    near = _nearest(shown, [o.key for o in known])
+    near = _nearest(shown, list(known))
     hint = f"; did you mean {near}?" if near else "."
     raise ConfigError(f"There is no setting called '{shown}'{hint} `asrscope options` lists them all.")
+
+
+@functools.cache
+def _by_key(tree: type[msgspec.Struct]) -> Mapping[str, Option]:
+    return {option.key: option for option in options_of(tree)}
 
 
 def _nearest(wanted: str, keys: list[str]) -> str:

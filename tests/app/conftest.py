@@ -34,8 +34,13 @@ from shown_windows import show, start_run
 from views_desk import FRAMES, Desk
 from window_recording import Recording
 
+from app.model.processes import command, leaving, run_control
 from app.style.theme import set_theme
+from app.window import notices
+from app.window.actions import files
+from app.window.bars import statusline
 from app.window.main_window import MainWindow
+from app.window.pictures import drawing
 from tests.conftest import set_aside
 from tests.waiting import PATIENCE_MS
 
@@ -70,6 +75,27 @@ class PatientBot(QtBot):
 def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
     """In the place of pytest-qt's own."""
     return PatientBot(request)
+
+
+PATIENT = (
+    (notices, "INFO_MS"),
+    (notices, "WRITTEN_MS"),
+    (statusline, "MESSAGE_MS"),
+    (run_control, "STOP_TIMEOUT_MS"),
+    (leaving, "PATIENCE_MS"),
+    (leaving, "AT_QUIT_MS"),
+    (command, "ENDING_MS"),
+    (files, "PATIENCE_MS"),
+    (drawing, "PATIENCE_MS"),
+)
+"""How long a remark stays, and a process may take to end before it is killed."""
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the window does after some seconds it does not do here, where seconds may pass before anything happens."""
+    for module, name in PATIENT:
+        monkeypatch.setattr(module, name, PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")

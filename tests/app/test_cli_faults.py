@@ -305,7 +305,7 @@ def test_pictures_need_no_display_whatever_the_environment_names(session: Path, 
             "--view",
             "cost",
             QT_QPA_PLATFORM=platform,
-            DISPLAY=":99",
+            DISPLAY=str(tmp_path / "socket"),
         )
         assert done.returncode == 0, done.stderr
         assert out.stat().st_size > 1000

@@ -10,6 +10,7 @@ import pytest
 from tests.bench import stream_clock
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are those of Unix")
 def test_partial_results_arrive_in_a_pipe_when_the_session_says(bundled_speech: Path, tmp_path: Path) -> None:
     """How close the times are is for the bench; here no line is from another run or utterance."""

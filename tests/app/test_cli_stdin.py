@@ -44,6 +44,7 @@ def test_sound_on_standard_input_is_decoded(raw: bool, bundled_speech: Path, tmp
     assert not list(tmp_path.glob("asrscope-stdin-*")), "the file it was kept in is gone"
 
 
+@pytest.mark.slow
 def test_what_is_no_sound_on_standard_input_is_refused(tmp_path: Path) -> None:
     for content, words, says in (
         (b"", [], "Standard input is empty"),

@@ -87,6 +87,7 @@ def test_reports_are_printed_in_any_encoding(
         assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_predictions_and_runs_are_printed_in_any_encoding(
     full_session: Path,
     bundled_speech: Path,
@@ -262,6 +263,7 @@ def test_exports_to_standard_output_hold_nothing_else(session: Path, tmp_path: P
     assert done.stderr.decode().strip() == str(picture)
 
 
+@pytest.mark.slow
 def test_the_help_of_the_verbs_without_docstrings() -> None:
     complete = asrscope("--help").stdout
     done = asrscope("--help", PYTHONOPTIMIZE="2")

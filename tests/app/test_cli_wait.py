@@ -32,6 +32,7 @@ def waiting(bundled_speech: Path, tmp_path: Path) -> Iterator[subprocess.Popen[b
         process.communicate()
 
 
+@pytest.mark.slow
 def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
     waiting: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:

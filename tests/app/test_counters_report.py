@@ -62,6 +62,7 @@ def test_a_run_with_counters_tells_them_per_stage(
     assert all(name in page for name in here)
 
 
+@pytest.mark.slow
 def test_a_run_without_counters_has_none(capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path) -> None:
     tree = reported(capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs")
     assert tree["config"]["counters"] is False

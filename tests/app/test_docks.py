@@ -69,6 +69,7 @@ def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
 # -- the table -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     docks = opened.desk.docks
     tall = places(docks)
@@ -86,6 +87,7 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     assert "timeline" in docks.in_front(), "what the user arranged stays"
 
 
+@pytest.mark.slow
 def test_no_view_lies_over_another_where_the_rows_are_lowest(opened: MainWindow) -> None:
     docks = opened.desk.docks
     for height in (LOW - 20, LOW - 1, LOW):
@@ -236,6 +238,7 @@ def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) 
             assert dock.accessibleName() in button.accessibleName()
 
 
+@pytest.mark.slow
 def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     dock = docks.docks["work"]
@@ -278,6 +281,7 @@ def test_no_floating_dock_outlives_the_window(opened: MainWindow) -> None:
     assert not dock.isVisible()
 
 
+@pytest.mark.slow
 def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     before = places(docks)
@@ -318,6 +322,7 @@ def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot,
     assert places(made.desk.docks) == before
 
 
+@pytest.mark.slow
 def test_a_floating_dock_floats_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
     opened.desk.docks.float_or_dock("words")
     settle()
@@ -326,6 +331,7 @@ def test_a_floating_dock_floats_at_the_next_start(qtbot: QtBot, opened: MainWind
     assert made.desk.docks.is_in_front("words")
 
 
+@pytest.mark.slow
 def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWindow) -> None:
     desk, docks, actions = opened.desk, opened.desk.docks, opened.actions_
     default = places(docks)
@@ -391,6 +397,7 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_key_sheet_fits_a_small_screen(opened: MainWindow) -> None:
     from app.window.actions.commands import mouse_rows
     from app.window.palette import KeySheet

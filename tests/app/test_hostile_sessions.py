@@ -26,6 +26,7 @@ SHOWN = (
 """Purpose-made ones that open."""
 
 
+@pytest.mark.slow
 def test_the_window_shows_them(qtbot, window, tmp_path, monkeypatch):
     desk = window()
     for name in SHOWN:

@@ -57,6 +57,7 @@ def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> Non
     assert [t.subtitle.text() for t in window.top.toggles] == ["· +3.3 points"] * 2
 
 
+@pytest.mark.slow
 def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow) -> None:
     window = settled(opened, 1280, 800)
     assert not window.desk.form.isHidden()

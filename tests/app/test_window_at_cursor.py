@@ -88,6 +88,7 @@ def test_nothing_of_a_recording_can_be_changed(qtbot: QtBot, opened: MainWindow)
     assert beam(opened) == 13.0
 
 
+@pytest.mark.slow
 def test_the_next_run_is_changed_on_request_and_kept(qtbot: QtBot, opened: MainWindow) -> None:
     opened.playhead.seek(300)
     which = opened.desk.form.which
@@ -134,6 +135,7 @@ def test_the_preset_named_is_that_of_the_settings_shown(qtbot: QtBot, opened: Ma
     assert not button.text().startswith("next: ")
 
 
+@pytest.mark.slow
 def test_without_a_recording_there_is_no_choice(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:

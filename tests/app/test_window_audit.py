@@ -109,6 +109,7 @@ def test_the_session_shown_is_audited(recorded: dict[str, Path], qtbot: QtBot) -
     window.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), [("gone", "is not here"), ("exact", "was scored exactly")])
 def test_what_cannot_be_audited_is_one_sentence(recorded: dict[str, Path], qtbot: QtBot, name: str, says: str) -> None:
     window, made = audited(qtbot, recorded[name])

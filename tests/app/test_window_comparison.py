@@ -168,6 +168,7 @@ def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_r
     return paths
 
 
+@pytest.mark.slow
 def test_sessions_are_recorded_again_in_turns_and_compared(
     runs: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -198,6 +199,7 @@ def test_sessions_are_recorded_again_in_turns_and_compared(
     window.close()
 
 
+@pytest.mark.slow
 def test_audio_that_is_gone_is_one_sentence(
     bundled_speech: Path, short_runs: None, qtbot: QtBot, tmp_path: Path
 ) -> None:

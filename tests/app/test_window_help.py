@@ -49,6 +49,7 @@ def test_about_has_the_versions(page: Callable[[str], Page]) -> None:
     assert {"numpy", "torch"} <= set(rows(made))
 
 
+@pytest.mark.slow
 def test_what_works_here_is_found_out(qtbot: QtBot, page: Callable[[str], Page]) -> None:
     made = page("help.doctor")
     qtbot.waitUntil(lambda: bool(rows(made)))

@@ -94,6 +94,7 @@ def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: P
     assert reported == ["True", "1280", "768", *["True"] * 4]
 
 
+@pytest.mark.slow
 def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
     tmp_path: Path,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -52,6 +53,7 @@ def test_a_preset_chosen_without_a_run_is_taken_at_once(window: Callable[..., Ma
     assert w.notices.banners == []
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, live: MainWindow) -> None:
     before, session = live.pipeline.next, live.playhead.path
     question = choose(live, "dnn")
@@ -89,6 +91,7 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
     assert live.pipeline.running == presets.load("dnn").config
 
 
+@pytest.mark.slow
 def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
     w = window()
     w.runs.demo("gmm")
@@ -101,6 +104,7 @@ def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow
     assert w.runs.control.request.config["loop"]
 
 
+@pytest.mark.slow
 def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
     choose(live, "dnn")
     live.runs.stop()
@@ -109,6 +113,7 @@ def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> 
     assert live.pipeline.preset.name != "dnn"
 
 
+@pytest.mark.slow
 def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> None:
     choose(live, "dnn")
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
@@ -182,6 +187,7 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     assert not w.runs.control.request.config["loop"]
 
 
+@pytest.mark.slow
 def test_nor_do_they_where_a_recording_of_the_demo_is_shown(
     window: Callable[..., MainWindow], finished: Path, tmp_path: Path
 ) -> None:

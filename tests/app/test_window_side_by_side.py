@@ -70,6 +70,7 @@ def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path) -
     assert [b.kind for b in w.notices.banners][-1] == "error"
 
 
+@pytest.mark.slow
 def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> None:
     w = window()
     assert w.status.hint.isHidden()
@@ -93,6 +94,7 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
     assert again.status.hint.text.full.startswith("Hint 3 of 3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "block", "falls"),
     [("ptm", 1, "Gaussians"), ("continuous", 1, "memory"), ("continuous", 16, "Gaussians")],

@@ -17,6 +17,8 @@ from profiler.process import children
 from tests.labelled_shard import labelled_shard
 from tests.waiting import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.slow
+
 NAME = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
 PATCHED = """

@@ -171,6 +171,7 @@ def test_every_point_is_a_configuration_and_the_judged_one_is_the_usual():
     assert judged.method == "vq"
 
 
+@pytest.mark.slow
 def test_shares_and_best_senones_are_those_of_a_reference(monkeypatch):
     few = {METHOD: "vq", "gmm.selection.threshold": 0.8, "gmm.selection.codewords": 16}
     monkeypatch.setattr(gaussian_selection, "FAMILIES", {"shortlists (VQ)": {"radius 0.8": few}})
@@ -213,6 +214,7 @@ def test_both_ways_of_searching_find_the_words_that_the_scores_say():
     assert words[0]
 
 
+@pytest.mark.slow
 def test_a_decode_with_scores_that_are_there_finds_the_same_words(bundled_speech):
     samples = audio.load(bundled_speech / "08-kal16-short.flac").samples
     calls = scoring_free.decodes(recogniser_of(), samples)

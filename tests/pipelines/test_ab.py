@@ -102,6 +102,7 @@ def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path
     assert errors_b.errors >= errors_a.errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "decided_at", "repeats"), [(8, 4, 4), (8, 99, 8), (5, 99, 5), (1, 99, 2), (0, 99, 2)])
 def test_repeats_are_doubled_until_it_is_decided(
     quick: Config, bundled_speech: Path, tmp_path: Path, most: int, decided_at: int, repeats: int
@@ -152,6 +153,7 @@ def test_a_stop_leaves_a_valid_session_with_what_was_done(quick: Config, bundled
     assert any("cannot know the noise" in warning for warning in found.warnings)
 
 
+@pytest.mark.slow
 def test_an_unreadable_file_is_refused_and_the_others_compared(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ def test_settings_that_make_scoring_inexact_are_named(changes: dict, wanted: dic
     assert approximations(assign(plain, changes)) == wanted
 
 
+@pytest.mark.slow
 def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_path: Path) -> None:
     made = net_files.net(net_files.card(Layer(48), Layer(48), senones=5126))
     graph = {"graph.vocabulary": 500, "graph.bigrams": 5000, "search.beam": 5.0}

@@ -88,6 +88,7 @@ def test_the_folder_says_what_it_is(folder: Path) -> None:
     assert any("what only training needs is not computed: prefinal-xent.affine" in note for note in model.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

@@ -101,6 +101,7 @@ def test_its_own_graph_hears_the_words(folder: Path, items: tuple[Item, ...], tm
     assert share_of_errors(tmp_path, items) < 0.3
 
 
+@pytest.mark.slow
 def test_a_compiled_graph_hears_the_words(folder: Path, items: tuple[Item, ...], tmp_path: Path) -> None:
     listed = tmp_path / "words.txt"
     listed.write_text("\n".join(words_of(items)))

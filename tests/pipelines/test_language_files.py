@@ -202,6 +202,7 @@ PACKED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text", "message"), PACKED, ids=[case[0] for case in PACKED])
 def test_what_unpacks_to_little_is_refused_before_it_is_read(tmp_path, monkeypatch, name, text, message):
     unpacked = 0

@@ -41,6 +41,7 @@ def test_the_words_are_those_of_dense_scoring_at_any_block(
     assert words(run(quick, bundled_speech, None, gmm__senones="active", block=block)) == expected
 
 
+@pytest.mark.slow
 def test_words_under_skipping_do_not_depend_on_the_block(quick: Config, bundled_speech: Path) -> None:
     layers = {
         "gmm__senones": "active-ci",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from run_again import NET, never, quiet, reasons
 
 from pipelines import config as settings
@@ -29,6 +30,7 @@ def test_a_net_is_perturbed_by_its_own_settings() -> None:
     assert refused["block ×2"] is None
 
 
+@pytest.mark.slow
 def test_confirming_a_layer_of_a_net_on_real_speech(small_net, short, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)

@@ -130,6 +130,7 @@ def test_a_session_has_the_memory_from_set_up_to_the_end(
         assert frontend[0] == pytest.approx(frontend[-1], rel=0.2)
 
 
+@pytest.mark.slow
 def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bench's two hours in small."""
     monkeypatch.setattr(memory, "SHARE", 0.5)

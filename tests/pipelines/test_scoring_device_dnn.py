@@ -303,6 +303,7 @@ def run(config: Config, speech: Path, out: Path | None):
     return outcome.result.utterances[0].hypothesis
 
 
+@pytest.mark.slow
 def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech):
     speech = min(bundled_speech.glob("*.flac"))
     base = settings.assign(presets.load("dnn").config, SMALL | {"dnn.senones": "all"})

@@ -294,6 +294,7 @@ def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
     return [u.hypothesis for u in outcome.result.utterances]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "turns"),
     [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])],

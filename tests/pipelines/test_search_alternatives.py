@@ -162,6 +162,7 @@ def test_collecting_loses_no_alternative(seed, settled):
         assert tight.confidences == pytest.approx(roomy.confidences, abs=1e-4)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):

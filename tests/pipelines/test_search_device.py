@@ -165,6 +165,7 @@ def test_utterances_of_a_batch_are_decoded_as_if_alone(scores):
             assert one.best_cost == pytest.approx(cost, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_many_frames_outlast_the_keys(monkeypatch):
     """Keys of a frame lie below all before; when none is left, the table is cleared."""
     graph = random_graph(3, all_final=True)

@@ -136,6 +136,7 @@ def test_nothing_else_starts_a_python() -> None:
     assert found == [("profiler/process/children.py", "sys.executable")]
 
 
+@pytest.mark.slow
 def test_every_child_gets_the_environment_of_children() -> None:
     """Who starts a process takes command and environment from `children`, or a program by its full path."""
     by_full_path = {"profiler/machine/describe.py"}

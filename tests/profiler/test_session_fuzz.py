@@ -51,6 +51,7 @@ def spoiled(seed: int, bases: Bases, folder: Path) -> str | None:
         raise
 
 
+@pytest.mark.slow
 def test_spoiled_files_open_or_are_refused(bases: Bases, tmp_path: Path) -> None:
     first = random.randrange(10_000_000)
     said = [spoiled(seed, bases, tmp_path) for seed in range(first, first + 64)]
