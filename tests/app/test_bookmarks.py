@@ -57,6 +57,7 @@ def texts(window: MainWindow) -> list[str]:
     return [action.text for action in window.actions_ if action.id.startswith("bookmarks.go.")]
 
 
+@pytest.mark.slow
 def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(
     qtbot: QtBot, opened: MainWindow, finished: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(
     assert errors(opened) == []
 
 
+@pytest.mark.slow
 def test_notes_are_not_given_twice_and_not_endless(qtbot: QtBot, opened: MainWindow) -> None:
     bookmark(qtbot, opened, 1.0, 2.0, "same")
     bookmark(qtbot, opened, 3.0, 4.0, "same")
@@ -110,6 +112,7 @@ NO_LISTS = {
 }
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_list_of_its_bookmarks_is_reported_and_left(
     qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
 ) -> None:
@@ -192,6 +195,7 @@ def test_a_picture_selects_a_bookmark_by_its_note(finished: Path, qapp: QApplica
     playhead.close()
 
 
+@pytest.mark.slow
 def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, opened: MainWindow) -> None:
     plot = opened.desk.views["cost"].plot
     row = plot.bottom
@@ -225,6 +229,7 @@ def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, o
     assert there.first != pytest.approx(3.0)
 
 
+@pytest.mark.slow
 def test_a_copy_by_hand_of_the_bookmarks_of_another_session_is_not_taken(
     qtbot: QtBot, opened: MainWindow, finished: Path, sample: Path, tmp_path: Path
 ) -> None:

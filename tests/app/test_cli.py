@@ -223,6 +223,7 @@ def test_every_verb_has_help_with_an_example() -> None:
         assert f"\n    asrscope {verb}" in done.stdout or verb == "open", verb
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "interrupted.asrs"
     command = [sys.executable, "-m", "app.cli.main", "run", *QUICK, "--set", "pace=1"]

@@ -90,6 +90,7 @@ def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_
     return [folder / "a.asrs", folder / "b.asrs"]
 
 
+@pytest.mark.slow
 def test_two_single_runs_are_undecided_and_it_says_why(plain: list[Path]) -> None:
     paths = plain
     tree = json.loads(here("compare", *paths, "--json").stdout)
@@ -139,6 +140,7 @@ def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str, t
     assert says in refused(*words)
 
 
+@pytest.mark.slow
 def test_sessions_are_run_again_in_turns(ab: tuple[dict, Path], plain: list[Path], tmp_path: Path) -> None:
     _, recorded = ab
     options = ("--repeat", "1", "--until-decided", "2", "--out", tmp_path / "again.asrs", "--json")

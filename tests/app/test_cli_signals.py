@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 PACED = ("--preset", "gmm-quick", "--set", "pace=1", "--set", "replay=0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "number"), [("run", "SIGTERM"), ("ab", "SIGHUP")])
 def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "ended.asrs"

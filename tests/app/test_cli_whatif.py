@@ -64,6 +64,7 @@ def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
     assert tree["rtf"] == pytest.approx(shown["rtf"])
 
 
+@pytest.mark.slow
 def test_a_setting_is_predicted_and_checked(session: Path) -> None:
     tree = answer("whatif", session, "--set", "frames.skip=2", "--check")
     # Not that it is less: how long both settings take is measured, on a machine that tests keep busy.

@@ -110,6 +110,7 @@ def test_every_view_has_a_place_in_every_layout(name: str, known: list[str]) -> 
 # -- the default -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)], ids=str)
 def test_nothing_scrolls_and_nothing_is_flat(opened: MainWindow, size: tuple[int, int]) -> None:
     opened.resize(*size)
@@ -150,6 +151,7 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
 # -- single docks ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
     opened: MainWindow,
 ) -> None:
@@ -189,6 +191,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
     assert words.snapshot.cursor_frame == 300
 
 
+@pytest.mark.slow
 def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBot, opened: MainWindow) -> None:
     docks, entry = opened.desk.docks, opened.actions_["panel.timeline"]
     before = places(docks)
@@ -203,6 +206,7 @@ def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBo
     assert places(docks) == before
 
 
+@pytest.mark.slow
 def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     work, cost, timeline = (docks.docks[name] for name in ("work", "cost", "timeline"))
@@ -307,6 +311,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
 # -- layouts ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Horizontal)
@@ -433,6 +438,7 @@ def test_a_saved_layout_of_no_use_leaves_the_default(qtbot: QtBot, opened: MainW
     assert opened.layouts.name == "explore"
 
 
+@pytest.mark.slow
 def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -> None:
     """As after an update that brings another view."""
     from app.views import create

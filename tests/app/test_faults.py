@@ -122,6 +122,7 @@ def test_a_repeated_fault_is_reported_once_and_the_window_goes_on(qtbot, window,
     assert w.pages.currentWidget() is w.desk
 
 
+@pytest.mark.slow
 @needs_signals
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_a_signal_closes_window_and_session(tmp_path: Path, number: signal.Signals) -> None:
@@ -273,6 +274,7 @@ HOSTILE: tuple[object, ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:16])
 def test_settings_of_no_sense_are_ignored(qtbot, tmp_path, finished, value: object) -> None:
     kind, scope = QSettings.Format.IniFormat, QSettings.Scope.UserScope

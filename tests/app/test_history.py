@@ -119,6 +119,7 @@ def test_no_more_than_the_newest_steps_are_remembered(opened: MainWindow) -> Non
     assert opened.axis.selected == pytest.approx((1.0, 2.0))
 
 
+@pytest.mark.slow
 def test_another_session_has_no_steps_of_this_one(opened: MainWindow, recording: Callable[..., Recording]) -> None:
     opened.axis.select(1.0, 2.0)
     other = recording("other.asrs")

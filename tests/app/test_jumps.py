@@ -92,6 +92,7 @@ def test_a_stretch_ends_where_a_block_keeps_up() -> None:
     assert violations(Track()) == [(0, 2, pytest.approx(1.15)), (4, 5, pytest.approx(3.0))]
 
 
+@pytest.mark.slow
 def test_keys_go_through_the_word_errors(qtbot: QtBot, opened: MainWindow) -> None:
     session, axis = opened.playhead.session, opened.axis
     assert session is not None
@@ -130,6 +131,7 @@ def test_a_place_out_of_view_comes_into_view(opened: MainWindow) -> None:
     assert opened.axis.visible[0] < first < last < opened.axis.visible[1]
 
 
+@pytest.mark.slow
 def test_without_word_errors_or_references_that_is_said(
     opened: MainWindow, recording: Callable[..., Recording], tmp_path: Path
 ) -> None:

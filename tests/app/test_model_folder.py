@@ -14,6 +14,7 @@ def _banners(window, kind: str) -> list[str]:
     return [banner.text for banner in window.notices.banners if banner.kind == kind]
 
 
+@pytest.mark.slow
 def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_path: Path) -> None:
     folder = write_model(tmp_path / "tri1")
     w = window()

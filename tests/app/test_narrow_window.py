@@ -49,6 +49,7 @@ def show_figures(window: MainWindow, scope: str = "whole run") -> None:
     window.top.wer.show_value("29.5 %", "105 words", "")
 
 
+@pytest.mark.slow
 def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> None:
     window = settled(opened, MINIMUM.width(), MINIMUM.height())
     show_figures(window)

@@ -100,6 +100,7 @@ def test_origin_of_a_session(path: Path) -> None:
     assert "UTC" in origin["recorded"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", list(VIEWS))
 @pytest.mark.parametrize("name", ["dark", "light"])
 def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name: str) -> None:

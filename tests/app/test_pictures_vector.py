@@ -134,6 +134,7 @@ def test_a_clip_that_was_left_clips_nothing_more_in_an_svg(tmp_path: Path) -> No
     assert within("#0000ff") == [outer] == ["100 50 150"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dark", "light"])
 @pytest.mark.parametrize("kind", ["svg", "pdf"])
 def test_a_file_shows_what_the_png_shows(path: Path, tmp_path: Path, kind: str, name: str) -> None:

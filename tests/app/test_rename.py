@@ -39,6 +39,7 @@ def errors(window: MainWindow) -> list[str]:
     return [banner.text for banner in window.notices.banners if banner.kind == "error"]
 
 
+@pytest.mark.slow
 def test_f2_renames_the_session_shown_with_its_bookmarks(qtbot: QtBot, opened: MainWindow, finished: Path) -> None:
     opened.bookmarks.add((100, 200), "slow")
     opened.axis.select(3.0, 4.0)
@@ -72,6 +73,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_no_free_name_is_refused_in_a_sentence(opened: MainWindow, finished: Path) -> None:
     (finished.parent / "taken.asrs").write_bytes(b"another")
     (finished.parent / "marked.asrs.bookmarks.json").write_bytes(b"{}")
@@ -119,6 +121,7 @@ def test_a_session_that_is_being_recorded_is_refused(
     assert made.path.exists()
 
 
+@pytest.mark.slow
 def test_a_recent_session_is_renamed_by_key_and_menu(qtbot: QtBot, opened: MainWindow, finished: Path) -> None:
     opened.show_welcome()
     rows = [row for row in opened.welcome.findChildren(SessionRow) if row.objectName() == "recent-session"]

@@ -106,6 +106,7 @@ def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
     assert view._note_text(replace(model, spoken=spoken)) == "selection · not scored"
 
 
+@pytest.mark.slow
 def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
     """What is selected, or else what is in view: the same in the sentence, the note and the figures."""
     opened.desk.docks.float_or_dock("work")  # it lay behind the cost
@@ -144,6 +145,7 @@ def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
     assert len(work.model().panels) == lanes, "no lane goes because nothing is counted"
 
 
+@pytest.mark.slow
 def test_time_is_selected_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
     keys = opened
     qtbot.keyClick(keys, Qt.Key.Key_U)

@@ -145,6 +145,7 @@ def playhead() -> Iterator[Playhead]:
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view_id", VIEWS)
 def test_nothing_collides_in_a_view(qtbot: QtBot, playhead: Playhead, path: Path, view_id: str) -> None:
     view = create(view_id, playhead.axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from shown_windows import start_run
@@ -28,6 +29,7 @@ def redo(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.keyClick(window, Qt.Key.Key_Z, CTRL | SHIFT)
 
 
+@pytest.mark.slow
 def test_live_changes_are_undone_and_redone_with_markers(qtbot: QtBot, live: MainWindow) -> None:
     line = live.pipeline
     before = line.value(BEAM)
@@ -90,6 +92,7 @@ def test_a_recording_has_nothing_to_undo(qtbot: QtBot, window: Callable[..., Mai
     assert w.actions_.trigger("run.undo")
 
 
+@pytest.mark.slow
 def test_a_change_that_cannot_be_made_again_is_forgotten(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:

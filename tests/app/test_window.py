@@ -87,6 +87,7 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert Memory().sessions() == [path]
 
 
+@pytest.mark.slow
 def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_back(qtbot, window, audio):
     w = window()
     running(qtbot, w, audio)
@@ -162,6 +163,7 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     assert banners(w) == []
 
 
+@pytest.mark.slow
 def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window, audio):
     w = window("error")
     w.files.take_audio(audio)
@@ -171,6 +173,7 @@ def test_an_error_before_the_run_is_a_banner_and_all_stays_usable(qtbot, window,
     assert w.top.run.isEnabled()
 
 
+@pytest.mark.slow
 def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     w = window("slow")
     w.files.take_audio(audio)
@@ -189,6 +192,7 @@ def test_building_shows_progress_and_can_be_cancelled(qtbot, window, audio):
     assert [b for b in w.notices.banners if b.kind == "progress"] == []
 
 
+@pytest.mark.slow
 def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, audio):
     w = window("late")
     w.files.take_audio(audio)
@@ -207,6 +211,7 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
     assert banners(w) == []
 
 
+@pytest.mark.slow
 def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, audio):
     w = window()
     path = running(qtbot, w, audio)
@@ -335,6 +340,7 @@ def test_where_sessions_cannot_be_written_the_banner_says_so(qtbot, window, audi
     assert w.when.is_idle()
 
 
+@pytest.mark.slow
 def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, finished):
     w = window()
     path = running(qtbot, w, audio)
@@ -350,6 +356,7 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     qtbot.waitUntil(lambda: ":" in w.top.recording.text())
 
 
+@pytest.mark.slow
 def test_layout_and_choices_survive_a_restart(qtbot, window, tmp_path):
     w = window()
     w.resize(1300, 800)

@@ -129,6 +129,7 @@ def test_the_palette_lists_everything_and_runs_nothing_that_cannot_be(qtbot, win
     palette.close()
 
 
+@pytest.mark.slow
 def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
     window.open_palette()
     palette = window.findChild(Palette)
@@ -213,6 +214,7 @@ def test_the_key_sheet_shows_every_key(qtbot, window):
     sheet.accept()
 
 
+@pytest.mark.slow
 def test_panels_can_be_hidden_and_brought_back(qtbot, window):
     window.show_desk()
     qtbot.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)

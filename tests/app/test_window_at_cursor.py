@@ -53,6 +53,7 @@ def test_the_settings_at_a_frame_are_those_of_its_epoch(changed: Path) -> None:
     session.close()
 
 
+@pytest.mark.slow
 def test_form_and_toggles_follow_the_cursor(opened: MainWindow) -> None:
     switch = opened.top.toggles[0].switch
     for frame, on, wide in ((1200, True, 9.0), (300, False, 13.0), (900, True, 9.0)):
@@ -63,6 +64,7 @@ def test_form_and_toggles_follow_the_cursor(opened: MainWindow) -> None:
         assert opened.desk.form.fields[SELECTION].editor.isChecked() == on
 
 
+@pytest.mark.slow
 def test_the_speech_is_that_of_the_recording(qtbot: QtBot, opened: MainWindow) -> None:
     form = opened.desk.form
     opened.playhead.seek(300)
@@ -73,6 +75,7 @@ def test_the_speech_is_that_of_the_recording(qtbot: QtBot, opened: MainWindow) -
     assert form.speech.isEnabled()
 
 
+@pytest.mark.slow
 def test_nothing_of_a_recording_can_be_changed(qtbot: QtBot, opened: MainWindow) -> None:
     before = opened.pipeline.next
     opened.playhead.seek(300)
@@ -104,6 +107,7 @@ def test_the_next_run_is_changed_on_request_and_kept(qtbot: QtBot, opened: MainW
     assert opened.pipeline.next.frames.skip == 2
 
 
+@pytest.mark.slow
 def test_looking_back_shows_the_recording_again(qtbot: QtBot, opened: MainWindow) -> None:
     which = opened.desk.form.which
     qtbot.mouseClick(which.next, LEFT)
@@ -120,6 +124,7 @@ def test_a_preset_is_for_the_next_run(opened: MainWindow) -> None:
     assert opened.desk.form.fields["model"].editor.currentText() == "dnn"
 
 
+@pytest.mark.slow
 def test_the_preset_named_is_that_of_the_settings_shown(qtbot: QtBot, opened: MainWindow) -> None:
     opened.playhead.seek(300)
     form, button = opened.desk.form, opened.top.preset
@@ -169,6 +174,7 @@ def test_settings_of_another_version_leave_the_form_to_the_next_run(
     assert w.desk.form.which.next.isChecked()
 
 
+@pytest.mark.slow
 def test_a_change_without_a_marker_is_named_by_its_time(opened: MainWindow) -> None:
     view = opened.desk.breakdown
     for frame, note in ((300, "start to cursor"), (1200, "since 0:06.0")):

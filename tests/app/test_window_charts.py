@@ -31,6 +31,7 @@ def opened(window: Callable[..., MainWindow], recording: Callable[..., object]) 
     return desk
 
 
+@pytest.mark.slow
 def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow) -> None:
     cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)
@@ -49,6 +50,7 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow)
     assert button in cost.header_controls, "not in a picture"
 
 
+@pytest.mark.slow
 def test_the_95th_percentile_leaves_the_chart_and_does_not_run_along_its_top(opened: MainWindow) -> None:
     cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)

@@ -82,6 +82,7 @@ def saved(qtbot, dialog: PictureDialog) -> None:
 # -- pictures ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_window_is_that_of_the_command_line(
     qtbot, window, picture, answer, tmp_path, finished, monkeypatch
 ):
@@ -147,6 +148,7 @@ def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, p
     dialog.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view_id", ["cost", "roofline"])
 def test_every_view_offers_a_name_of_its_own(window, picture, answer, view_id):
     dialog = picture(view_id, drawn=False)
@@ -164,6 +166,7 @@ def test_names_say_what_stretch_it_is() -> None:
     assert exporting.file_name(session, PictureRequest(("cost", "words"), at_s=3.0)) == "a-cost-words-at-3s"
 
 
+@pytest.mark.slow
 def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):
     answer("pictures")
     exporting.ask_picture(window.files, PictureRequest())
@@ -209,6 +212,7 @@ def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
     dialog.close()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
     dialog = picture("cost")
     dialog.range_box.setText("5..1")
@@ -235,6 +239,7 @@ def test_where_nothing_can_be_written_the_dialog_says_so(qtbot, picture, answer)
     dialog.close()
 
 
+@pytest.mark.slow
 def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window, picture):
     made = recording("live.asrs")
     made.write(600)
@@ -292,6 +297,7 @@ def exported(qtbot, window) -> str:
     return banner.text
 
 
+@pytest.mark.slow
 def test_the_stages_are_written_as_a_table(qtbot, window, answer):
     target = answer("stages.csv")
     window.actions_.trigger("export.csv")
@@ -300,6 +306,7 @@ def test_the_stages_are_written_as_a_table(qtbot, window, answer):
     assert any("score.gaussians" in cell for row in rows for cell in row)
 
 
+@pytest.mark.slow
 def test_the_spans_are_written_for_other_viewers(qtbot, window, answer):
     """By a process of its own: the window is served meanwhile, and says what is under way."""
     for kind, key in (("chrome", "traceEvents"), ("speedscope", "profiles")):
@@ -312,6 +319,7 @@ def test_the_spans_are_written_for_other_viewers(qtbot, window, answer):
         window.notices.clear()
 
 
+@pytest.mark.slow
 def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer):
     target = answer("spans.json")
     window.actions_.trigger("export.chrome")
@@ -341,6 +349,7 @@ def test_the_menu_offers_every_format_there_is(window):
     ]
 
 
+@pytest.mark.slow
 def test_data_that_cannot_be_written_are_an_error(qtbot, window, answer):
     target = answer("no/such/folder/stages.csv")
     window.actions_.trigger("export.csv")
@@ -357,6 +366,7 @@ def test_a_dialog_given_up_does_nothing(window, monkeypatch):
     assert window.notices.banners == []
 
 
+@pytest.mark.slow
 def test_every_control_has_a_name_for_screen_readers(window, picture):
     kinds = (QAbstractButton, QComboBox, QAbstractSpinBox, QSlider)
     dialog = picture(drawn=False)
@@ -369,6 +379,7 @@ def test_every_control_has_a_name_for_screen_readers(window, picture):
     dialog.close()
 
 
+@pytest.mark.slow
 def test_every_view_tells_in_a_sentence_what_it_shows(window):
     for view_id, view in window.desk.views.items():
         window.desk.docks.open(view_id)

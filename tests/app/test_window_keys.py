@@ -95,6 +95,7 @@ def test_space_plays_a_saved_session_and_never_starts_a_run(
     assert process_id(w.runs.control) == 0
 
 
+@pytest.mark.slow
 def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(qtbot: QtBot, live: MainWindow) -> None:
     switch = live.top.toggles[1].switch
     switch.setFocus(Qt.FocusReason.TabFocusReason)
@@ -117,6 +118,7 @@ def test_nothing_has_the_focus_that_was_not_tabbed_to(qtbot: QtBot, window: Call
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
 
 
+@pytest.mark.slow
 def test_the_focus_does_not_slip_from_run_to_stop(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def test_without_a_session_space_presses_nothing(
     assert w.when.is_idle()
 
 
+@pytest.mark.slow
 def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWindow) -> None:
     """It lies in the field, which took every key that the button left."""
     live.desk.form.reveal("graph.grammar")
@@ -165,6 +168,7 @@ def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWind
     assert live.pipeline.next.frames.skip == 2
 
 
+@pytest.mark.slow
 def test_a_number_being_typed_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
     box = live.desk.form.fields["search.beam"].editor
     before, following = live.pipeline.next, live.playhead.following
@@ -177,6 +181,7 @@ def test_a_number_being_typed_swallows_letters(qtbot: QtBot, live: MainWindow) -
     assert box.text() == "13 nat"
 
 
+@pytest.mark.slow
 def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
     choice = live.desk.form.fields["frames.rule"].editor
     live.desk.form.reveal("frames.rule")
@@ -185,6 +190,7 @@ def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> N
     assert live.pipeline.next.frames.skip == 1
 
 
+@pytest.mark.slow
 def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot: QtBot, live: MainWindow) -> None:
     box = live.desk.form.fields["search.beam"].editor
     box.setFocus()
@@ -199,6 +205,7 @@ def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot: QtBot, l
     assert live.pipeline.next.search.beam == 11.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape])
 def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(
     qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, key: Qt.Key
@@ -244,6 +251,7 @@ def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow
     assert again.isdisjoint({"view.pause", "run.start", "run.stop", "toggle.frames.skip"})
 
 
+@pytest.mark.slow
 def test_what_is_dropped_is_copied_and_not_moved(window: Callable[..., MainWindow], finished: Path) -> None:
     w = window()
     data = QMimeData()

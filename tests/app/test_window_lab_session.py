@@ -39,6 +39,7 @@ def lab_session(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_steps_of_a_lab_are_no_audio(window: Callable[..., MainWindow], finished: Path, lab_session: Path) -> None:
     w = window()
     w.open_session(finished)

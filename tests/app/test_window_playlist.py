@@ -82,6 +82,7 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog: PlaylistDi
     assert not dialog.use.isEnabled()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog: PlaylistDialog, files: list[Path]) -> None:
     runs = window_of(dialog).runs
     before = runs.audio

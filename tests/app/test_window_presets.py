@@ -67,6 +67,7 @@ def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, liv
     assert live.playhead.path == session
 
 
+@pytest.mark.slow
 def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live: MainWindow) -> None:
     before = live.pipeline.next
     answer(qtbot, choose(live, "dnn"), "For the next run")
@@ -82,6 +83,7 @@ def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live:
     assert live.pipeline.waiting is None
 
 
+@pytest.mark.slow
 def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWindow) -> None:
     first = live.playhead.path
     answer(qtbot, choose(live, "dnn"), "Finish this run and start")
@@ -128,6 +130,7 @@ def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> Non
     qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn")
 
 
+@pytest.mark.slow
 def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: QtBot, live: MainWindow) -> None:
     """A net's toggle over the data of mixtures would write a marker for nothing."""
     live.pipeline.set("model", "dnn")
@@ -170,6 +173,7 @@ def chosen_own(w: MainWindow, folder: Path) -> list[str]:
     return [banner.text for banner in w.notices.banners if banner.kind == "info"]
 
 
+@pytest.mark.slow
 def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:

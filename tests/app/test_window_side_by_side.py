@@ -38,6 +38,7 @@ def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, f
     assert not w.side_by_side.active
 
 
+@pytest.mark.slow
 def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
@@ -51,6 +52,7 @@ def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons,
     assert not w.desk.transport.compare.isChecked()
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
@@ -61,6 +63,7 @@ def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons
     assert not w.side_by_side.active
 
 
+@pytest.mark.slow
 def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)

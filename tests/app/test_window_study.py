@@ -136,6 +136,7 @@ def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window:
     assert dialog_of(w).fastest.text().endswith("Its interval touches that of 1: their order is undecided.")
 
 
+@pytest.mark.slow
 def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, folder: Path) -> None:
     window = opened.parent()
     opened.choose(3)
@@ -217,6 +218,7 @@ def nodes(tree: object) -> Iterator[tuple[dict | list, str | int]]:
         yield from nodes(value)
 
 
+@pytest.mark.slow
 def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window: Window, tmp_path: Path) -> None:
     w, rng, shown = window(), random.Random(7), 0
     odd = (None, True, {}, [], *MARKUP, *ODD, *NUMBERS, *(real for real in REALS if math.isfinite(real)))

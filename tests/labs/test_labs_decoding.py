@@ -202,6 +202,7 @@ def recogniser_of(**changed):
     return found
 
 
+@pytest.mark.slow
 def test_both_ways_of_searching_find_the_words_that_the_scores_say():
     """Scores that make one senone the best at random, frame by frame: the same words on both sides."""
     words = []

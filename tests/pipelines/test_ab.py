@@ -127,6 +127,7 @@ def test_repeats_are_doubled_until_it_is_decided(
     assert looks == sorted(set(looks)), "each look has more repeats than the one before"
 
 
+@pytest.mark.slow
 def test_settings_that_cannot_change_live_get_a_second_recogniser(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def items(bundled_speech: Path) -> list[Item]:
     return [Item(path.stem, path, said[path.resolve()]) for path in paths]
 
 
+@pytest.mark.slow
 def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[Item]) -> None:
     found = audit(quick, items, quiet, never)
     assert found.near.largest == found.active.largest == 0.0

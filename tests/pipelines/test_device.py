@@ -185,6 +185,7 @@ def test_threads_of_a_device_end_with_it() -> None:
         assert not stream.is_alive()
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_under_work_ends_like_any_other() -> None:
     """A thread that was inside torch when the interpreter ended brought the whole process down."""
     code = (
@@ -203,6 +204,7 @@ def test_a_program_that_ends_under_work_ends_like_any_other() -> None:
 # -- what it takes to be used ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_float32_stays_float32_whatever_the_environment_says() -> None:
     code = (
         "import torch; from pipelines.device import opening; opening.exact_products();"

@@ -27,6 +27,7 @@ def test_a_damaged_cache_gives_the_same_words(tmp_path: Path, expected: list[str
     assert caches.words(tmp_path / caches.CACHE) == expected, (damage.__name__, SEED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", caches.DAMAGES, ids=lambda d: d.__name__)
 def test_no_damaged_file_is_read(tmp_path: Path, expected: list[str], damage: caches.Damage) -> None:
     """Each kind of file, without running."""

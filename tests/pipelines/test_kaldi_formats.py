@@ -261,6 +261,7 @@ def test_a_file_cut_anywhere_is_refused(folder: Path, name: str) -> None:
         assert name in sentence, (cut, sentence)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts"])
 def test_flipped_bytes_never_end_in_a_traceback(folder: Path, name: str) -> None:
     data = (folder / name).read_bytes()
@@ -294,6 +295,7 @@ def test_every_truncation_of_a_real_model_is_refused(real_models: dict[str, byte
         assert refused(tmp_path) is not None, cut
 
 
+@pytest.mark.slow
 def test_flipped_bytes_of_real_models(real_models: dict[str, bytes], tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     for turn in range(45):

@@ -108,6 +108,7 @@ def test_the_words_are_the_same_however_they_are_computed(
     assert words(run(folder, bundled_speech, **changes)) == expected
 
 
+@pytest.mark.slow
 def test_integers_and_skipped_rows_decode_too(folder: Path, bundled_speech: Path, expected: list[str]) -> None:
     assert words(run(folder, bundled_speech, dnn__dtype="int8"))[0]
     blocks = [words(run(folder, bundled_speech, frames__skip=2, block=block)) for block in (3, 30)]

@@ -214,6 +214,7 @@ def test_the_longest_configuration_is_taken() -> None:
         rerun.settings_of([SimpleNamespace(first_frame=0, tree={"nonsense": 1})], 10)
 
 
+@pytest.mark.slow
 def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch) -> None:
     order = []
     decode = rerun.Runner.decode

@@ -117,6 +117,7 @@ def test_the_true_n_best_of_all_word_sequences(seed, n_frames, block):
     assert len(decoder.confidences) == len(words)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 100_000), beam=st.sampled_from([1.0, 3.0]))
 def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):

@@ -193,6 +193,7 @@ def test_a_graph_of_another_layout_is_refused(tmp_path, monkeypatch):
     assert reported == ["replacing a damaged graph in the cache"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["file", "link", "folder"])
 def test_a_cache_of_somebody_else_does_no_harm(tmp_path, cache, damage):
     """What cannot be kept is built and used all the same, and nothing beyond the cache is touched."""

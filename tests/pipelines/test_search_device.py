@@ -143,6 +143,7 @@ def test_too_little_room_is_noticed_and_changes_nothing(scores, monkeypatch):
     assert len(decoder._search._frontiers) <= device_search.MOST_FRONTIERS
 
 
+@pytest.mark.slow
 def test_utterances_of_a_batch_are_decoded_as_if_alone(scores):
     graph, chosen = thousand_words(), settings(9.0, 3000)
     several = [scores[:140], scores[:90], scores[40:150], scores[:0]]

@@ -43,6 +43,7 @@ def test_a_file_cut_anywhere_is_refused(folder, name):
         assert name in sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_flipped_bytes_never_end_in_a_traceback(folder, name):
     data = (folder / name).read_bytes()

@@ -77,6 +77,7 @@ def true_front(sweep: Sweep) -> set[tuple[float, ...]]:
     return {key for key, values in points.items() if not any(dominates(o, values) for o in points.values())}
 
 
+@pytest.mark.slow
 def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) -> None:
     sweep = made(tmp_path)
     study = swept(tmp_path, sweep)
@@ -121,6 +122,7 @@ def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> N
     assert all(8 <= beam <= 13 and block in range(8, 17) for beam, block in chosen)
 
 
+@pytest.mark.slow
 def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9", drift=["0-1 after", *(f"1-{n} before" for n in (1, 2, 3))])
     study = swept(tmp_path, sweep)
@@ -273,6 +275,7 @@ def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_tw
     assert on_front == true_front(study.sweep)
 
 
+@pytest.mark.slow
 def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9")
     swept(tmp_path, sweep, trials=2)

@@ -78,6 +78,7 @@ def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
     assert window.hear("running")["session"] == str(out)
 
 
+@pytest.mark.slow
 def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
     window: Window, bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
         assert session.configs[-1].tree["gmm"]["selection"]["enabled"] is True
 
 
+@pytest.mark.slow
 def test_it_can_run_again_after_an_error(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     window.say(do="start", config={}, audio=[str(tmp_path / "none.wav")], out=str(tmp_path / "a"))
     assert "none.wav" in window.hear("error")["message"]
@@ -134,6 +136,7 @@ def test_killed_in_the_middle_the_session_up_to_then_opens(
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     path = tmp_path / "left.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)

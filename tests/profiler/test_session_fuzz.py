@@ -102,6 +102,7 @@ RUN_BY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _session_purposes.purposes())
 def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -111,6 +112,7 @@ def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert name not in SHOWN or said is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"])
 def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""

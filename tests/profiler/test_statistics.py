@@ -190,6 +190,7 @@ def test_equal_arms_seldom_look_different(kind: str, repeats: int) -> None:
     assert false <= (16 if kind == "drift" else 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[:-1])
 def test_five_percent_in_one_stage_are_found_and_no_other_stage_is_blamed(kind: str) -> None:
     draw = np.random.default_rng(KINDS.index(kind))
