@@ -79,6 +79,7 @@ def look_around(window: MainWindow) -> None:
     window.grab()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_without_a_session(window: Callable[..., MainWindow], theme: str) -> None:
     w = window()

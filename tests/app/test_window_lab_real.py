@@ -34,6 +34,7 @@ def begun(lab, sizes):
     return psutil.Process(process_id(lab.runs.control))
 
 
+@pytest.mark.slow
 def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
     empty = lab.detail.card.grab().toImage()
     with qtbot.waitSignal(lab.runs.ended):

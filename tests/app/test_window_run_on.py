@@ -40,6 +40,7 @@ def test_a_machine_is_needed(opened: tuple[MainWindow, RunOnDialog]) -> None:
     assert dialog.elsewhere == Elsewhere("me@gpu")
 
 
+@pytest.mark.slow
 def test_what_is_entered_runs_there_and_toggles_act(
     qtbot: QtBot, opened: tuple[MainWindow, RunOnDialog], tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ def fails_to_load(name: str) -> None:
     raise OSError("PortAudio library not found")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("here", ["package", "PortAudio", "device", "as it is"])
 def test_what_is_absent_is_said_in_one_sentence(opened: MainWindow, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is: on a machine of tests one of the three is absent."""

@@ -137,6 +137,7 @@ def test_a_session_gives_back_result_and_verdict(name: str) -> None:
     assert read.chart is not None
 
 
+@pytest.mark.slow
 @every_lab
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, over no numbers
 def test_a_strangers_result_breaks_nothing(name: str) -> None:
@@ -161,6 +162,7 @@ def test_more_takes_more_memory(name: str) -> None:
     assert 0 < less < more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, contract in CONTRACTS.items() if contract.small])
 def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     contract = CONTRACTS[name]

@@ -115,6 +115,7 @@ def test_integers_and_skipped_rows_decode_too(folder: Path, bundled_speech: Path
     assert blocks[0] == blocks[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("senones", ["all", "active"])
 def test_a_session_covers_all_frames_and_times_its_words_by_them(
     folder: Path, bundled_speech: Path, expected: list[str], senones: str, tmp_path: Path

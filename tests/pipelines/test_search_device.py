@@ -75,6 +75,7 @@ def test_the_best_path_of_random_graphs_at_an_infinite_beam(seed, n_frames, bloc
         assert min_cost(graph, scores, spoken(words)) == pytest.approx(cost, abs=1e-2)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 30), beam=st.sampled_from([2.0, 6.0]))
 def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):

@@ -198,6 +198,7 @@ print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned
 """
 
 
+@pytest.mark.slow
 def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
     # In a process of its own, as always: torch and the tests of the window do not go together.
     done = subprocess.run(
