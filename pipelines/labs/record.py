@@ -14,7 +14,6 @@ import msgspec
 
 from pipelines import labs
 from pipelines.config import value_text
-from pipelines.labs import _earlier_forms
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
@@ -90,8 +89,7 @@ def read(meta: Mapping[str, object]) -> Record | None:
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
         measured = None
         if isinstance(found := fact.get("measured"), dict):
-            now = _earlier_forms.current(str(fact["name"]), found, lab.stored)
-            measured = msgspec.convert(now, lab.stored, str_keys=True)
+            measured = msgspec.convert(found, lab.stored, str_keys=True)
         finding = lab.judge(measured) if measured is not None else None
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
         return None
