@@ -31,6 +31,11 @@ class Format(NamedTuple):
     endian: str
     channels: int
 
+    def described(self) -> dict[str, int | str]:
+        """As `soundfile.SoundFile` wants it."""
+        about = {"samplerate": self.rate, "subtype": self.subtype, "endian": self.endian, "channels": self.channels}
+        return about | {"format": "RAW"}
+
 
 def format_of(text: str) -> Format | None:
     """The format that `rate:format` or `rate:format:channels` says; None if it says none."""
