@@ -75,7 +75,9 @@ def test_a_text_without_spaces_is_compared_by_its_characters(reference: str, hyp
     assert wer.count(reference, "").deletions == len(letters)
 
 
-@pytest.mark.parametrize("text", ["今天 天气 很 好", "I live in 北京", "今日 は 天気 が いい", "สวัสดี ครับ", "한국어 를", "二", "a b"])
+@pytest.mark.parametrize(
+    "text", ["今天 天气 很 好", "I live in 北京", "今日 は 天気 が いい", "สวัสดี ครับ", "한국어 를", "二", "a b"]
+)
 def test_a_text_with_spaces_between_its_words_is_compared_by_them(text: str) -> None:
     assert not wer.unspaced(text)
     assert wer.count(text, text).reference_words == len(text.split())
