@@ -26,8 +26,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from app.cli import _output
-from app.model import report, report_lines
+from app.model import report_lines
 from app.model.report import Tree
+from app.model.report import words as error_rates
 from pipelines.config import value_text
 from profiler.plain import counted
 
@@ -93,7 +94,7 @@ def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tre
         "only_a": dict(compared.only_a),
         "only_b": dict(compared.only_b),
         "wer": {"a": errors_a.rate, "b": errors_b.rate},
-        "cer": {"a": report.words(errors_a)["cer"], "b": report.words(errors_b)["cer"]},
+        "cer": {"a": error_rates(errors_a)["cer"], "b": error_rates(errors_b)["cer"]},
         "wer_errors": {"a": errors_a.errors, "b": errors_b.errors},
         "wer_words": {"a": errors_a.words, "b": errors_b.words},
         "transcribed": transcribed(compared.decoded_a)._asdict(),

@@ -24,7 +24,7 @@ MAX_CHUNKS: Final = 10_000
 """Editors that write a chunk for every marker write a few hundred before the sound."""
 MAX_PAGES: Final = 5_000_000
 """Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
-MAX_TAGS: Final = 100
+MAX_TAGS: Final = 100  # one behind the other
 TOLERATED: Final = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
 TOLERATED_SAMPLES: Final = 256
@@ -251,16 +251,13 @@ def _bytes_per_s(fmt: bytes, form: _Form) -> int:
 
 def _wav_head(n: int, form: _Form, about: dict[bytes, bytes]) -> bytes:
     """A WAV header for `n` bytes of sound."""
-    order, long = form.size.format[0], n > 0xFFFF_0000
+    order, most = form.size.format[0], 0xFFFF_FFFF
     body = b"WAVE"
-    if long:
-        body += b"ds64" + struct.pack("<IQQQI", 28, n, n, 0, 0)
     for kind in (b"fmt ", b"fact"):
         if chunk := about.get(kind):
             body += kind + struct.pack(f"{order}I", len(chunk)) + chunk + b"\0" * (len(chunk) & 1)
-    body += b"data" + struct.pack(f"{order}I", 0xFFFF_FFFF if long else n)
-    name = b"RF64" if long else b"RIFF" if order == "<" else b"RIFX"
-    return name + struct.pack(f"{order}I", 0xFFFF_FFFF if long else len(body) + n) + body
+    body += b"data" + struct.pack(f"{order}I", min(n, most))
+    return (b"RIFF" if order == "<" else b"RIFX") + struct.pack(f"{order}I", min(len(body) + n, most)) + body
 
 
 # -- the others -------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class LinkFile(io.RawIOBase):
             return b""
 
 
-class _Reading(soundfile.SoundFile):  # type: ignore[misc]
+class _Reading(soundfile.SoundFile):
     """Read on from where it stands: python-soundfile would seek after each piece, to an end that may be wrong."""
 
     def seekable(self) -> bool:

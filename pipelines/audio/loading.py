@@ -229,7 +229,7 @@ def _read(source: _Source, part: Part, target: Target) -> _Sound:
     rates: dict[int, None] = {}
     channels, at_s, n_links = 0, 0.0, 0
     at: int | None = 0
-    while at is not None and (part.end_s is None or at_s < part.end_s):
+    while at is not None:
         link = source.link(at)
         try:
             with source.open(link) as (file, stands):
@@ -242,7 +242,9 @@ def _read(source: _Source, part: Part, target: Target) -> _Sound:
                 raise
             source.notes.append(_unreadable(at_s))
             break
-        at, n_links = None if source.raw else containers.following(source.content, link, place), n_links + 1
+        n_links += 1
+        ended = source.raw or (part.end_s is not None and at_s >= part.end_s)
+        at = None if ended else containers.following(source.content, link, place)
         source.notes += link.notes
         if n_links > MAX_LINKS:
             raise AudioError(f"{name} has more than {MAX_LINKS:,} recordings joined in it.")

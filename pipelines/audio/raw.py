@@ -33,8 +33,13 @@ class Format(NamedTuple):
 
     def described(self) -> dict[str, int | str]:
         """As `soundfile.SoundFile` wants it."""
-        about = {"samplerate": self.rate, "subtype": self.subtype, "endian": self.endian, "channels": self.channels}
-        return about | {"format": "RAW"}
+        return {
+            "samplerate": self.rate,
+            "channels": self.channels,
+            "subtype": self.subtype,
+            "endian": self.endian,
+            "format": "RAW",
+        }
 
 
 def format_of(text: str) -> Format | None:
