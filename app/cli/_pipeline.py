@@ -84,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         "--transcripts",
         metavar="FILE",
         help="references: TSV or CSV with a header (file, transcript), JSON manifests, Kaldi text (with wav.scp and "
-        "segments beside it), .trn, .transcription, .stm or .ctm; without --audio, the files that these name are decoded",
+        "segments beside it), .trn, .transcription, .stm or .ctm; "
+        "without --audio, the files that these name are decoded",
     )
     if repeat:
         parser.add_argument(

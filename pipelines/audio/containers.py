@@ -41,8 +41,8 @@ LOOKED_BACK: Final = 1 << 16
 class Link:
     """One recording of a file: `head`, and behind it the bytes [begin, end) of each of `pieces`.
 
-    `end`: where it ends in the file; None: where its decoder stops. `promised`: samples that a header promises where
-    the decoder was not told; 0: none. `mpeg`: mpg123 decodes it, or may, which writes lines of its own to stderr.
+    `end`: where it ends in the file; None: where its decoder stops. `promised`: samples that a header promises and the
+    decoder does not know of; 0: none. `mpeg`: mpg123 decodes it, or may, which writes lines of its own to stderr.
     `counted`: the decoder knows how many samples there are. `bytes_per_s`: of the sound, 0 where that is not known.
     """
 

@@ -56,15 +56,15 @@ class Transcripts:
     title: str
 
     def files(self) -> list[str]:
-        """The sound files that rows name and that exist, each once; a name alone is one of a file beside the table."""
-        beside: dict[Path, dict[str, str]] = {}
+        """The sound files that rows name and that exist, each once; a name alone is a file in the same folder."""
+        folders: dict[Path, dict[str, str]] = {}
         found: dict[str, None] = {}
         for place, name in dict.fromkeys((row.place, row.file) for row in self.rows):
             if place is None:
                 at = self.path.parent / name
-                if at.parent not in beside:
-                    beside[at.parent] = _sounds_in(at.parent)
-                place = beside[at.parent].get(at.name, "")
+                if at.parent not in folders:
+                    folders[at.parent] = _sounds_in(at.parent)
+                place = folders[at.parent].get(at.name, "")
             if place and inputs.regular(Path(place)):
                 found[place] = None
         return list(found)

@@ -120,7 +120,7 @@ PLACES = {  # of the bytes of sound that a header says: behind which mark, and h
 }
 
 
-def said(form: str, folder: Path, change: int | None) -> Path:
+def with_length(form: str, folder: Path, change: int | None) -> Path:
     """A file whose header promises `change` bytes of 16-bit sound more than there are; None: an open length."""
     soundfile.write(folder / "a", FIRST, RATE, format=form, subtype="PCM_16")
     data = bytearray((folder / "a").read_bytes())
@@ -162,14 +162,14 @@ def test_sound_is_read_to_its_end_whatever_its_header_says(
         note = note.replace("100 bytes", "50 samples").replace("behind its sound are not read", "out, which are read")
     if form == "NIST" and change is None:
         return  # as a length of 0 is written
-    sound = audio.load(said(form, tmp_path, change))
+    sound = audio.load(with_length(form, tmp_path, change))
     assert np.array_equal(sound.samples, audio.load(tmp_path / "a").samples[: round(seconds * RATE)])
     assert len(sound.notes) == 1
     assert note in sound.notes[0]
 
 
 def test_flac_of_a_killed_recorder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    whole = said("FLAC", tmp_path, None).read_bytes()
+    whole = with_length("FLAC", tmp_path, None).read_bytes()
     sound = audio.load(written(tmp_path / "cut", whole[:-3_000]))
     assert 2.0 < sound.duration_s < 2.4
     assert f"what follows after {sound.duration_s:.2f} s cannot be read as sound" in sound.notes

@@ -121,7 +121,7 @@ def test_utterances_are_parts_of_files(tmp_path: Path) -> None:
     ("name", "text"),
     [("t.stm", "d 1 x 0 1 two\n"), ("t.ctm", "d 1 0 1 two\n"), ("t.trn", "two (d)\n"), ("text", "d.wav two\n")],
 )
-def test_a_name_alone_is_a_file_beside_the_table(name: str, text: str, tmp_path: Path) -> None:
+def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text(text)
     with pytest.raises(AudioError) as error:
