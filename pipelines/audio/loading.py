@@ -327,7 +327,8 @@ def _read_one(
             mono = level.add(block, part.channel, FULL_SCALE.get(file.subtype, FULL_SCALE_16))
             samples.add(mono if resampler is None else resampler.resample_chunk(mono))
         if n_read >= end:
-            if part.begin_s == 0 and promised - end > ENDS_EARLY_S * rate:  # as a table may say that knows no more
+            # Where a row names nothing but a duration, which may be rounded.
+            if part.begin_s == 0 and part.channel is None and promised - end > ENDS_EARLY_S * rate:
                 source.notes.append(f"the first {part.end_s:.2f} s of {at_s + promised / rate:.2f} s are read")
             break
     else:

@@ -69,6 +69,10 @@ class Transcripts:
                 found[place] = None
         return list(found)
 
+    def by_place(self) -> dict[Path, str]:
+        """What is said in each file that is named by a path, in the order of the rows."""
+        return {Path(row.place): row.text for row in self.rows if row.place is not None}
+
 
 def _sounds_in(folder: Path) -> dict[str, str]:
     """The sound files of a folder by their names, with and without suffix."""
@@ -113,21 +117,6 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
     if not rows:
         raise AudioError(f"The transcripts {name}, {form.title}, name no file.")
     return Transcripts(Path(path), list(rows.values()), form.title)
-
-
-def read_transcripts(table: str | Path) -> dict[Path, str]:
-    """What is said in each file of a table of paths: resolved path to transcript, in the table's order.
-
-    Paths are relative to the table. An empty transcript means: decode, but do not score. Files that do not exist are
-    left in (a table may describe more than what lies here), unless none of them exists.
-    """
-    said = {Path(row.place): row.text for row in read(table).rows if row.place is not None}
-    if not any(os.path.exists(path) for path in said):
-        raise AudioError(
-            f"The transcripts {printable(table)} name {len(said)} file(s) of which none exists; "
-            "paths are relative to the table."
-        )
-    return said
 
 
 def _format(text: TextFile) -> Format:

@@ -71,7 +71,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
         said = texts.read(transcripts)
     if said is not None and not paths:
         raise audio.AudioError(
-            f"{audio.printable(said.path)}, {said.title}, names no sound file that is there (its first: "
+            f"{audio.printable(said.path)}, read as {said.title}, names no sound file that is there (its first: "
             f"{one_line(said.rows[0].file, 60)}); name the sound with --audio."
         )
     found = collecting.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
@@ -80,7 +80,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
     if said is not None and not rows:
         given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
-            f"{audio.printable(said.path)}, {said.title}, names none of the {given} given (its first: "
+            f"{audio.printable(said.path)}, read as {said.title}, names none of the {given} given (its first: "
             f"{one_line(said.rows[0].file, 60)}); its paths are read relative to itself, and names are those of files, "
             "with or without a suffix."
         )
