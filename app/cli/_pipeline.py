@@ -83,8 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     parser.add_argument(
         "--transcripts",
         metavar="FILE",
-        help="references: TSV or CSV with a header (file, transcript), Kaldi text (with wav.scp and segments beside "
-        "it), .trn, .transcription, .stm or .ctm; without --audio, the files that these name are decoded",
+        help="references: TSV or CSV with a header (file, transcript), JSON manifests, Kaldi text (with wav.scp and "
+        "segments beside it), .trn, .transcription, .stm or .ctm; "
+        "without --audio, the files that these name are decoded",
     )
     if repeat:
         parser.add_argument(

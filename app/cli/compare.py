@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from app.cli import _output
 from app.model import report_lines
 from app.model.report import Tree
+from app.model.report import words as error_rates
 from pipelines.config import value_text
 from profiler.plain import counted
 
@@ -93,6 +94,7 @@ def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tre
         "only_a": dict(compared.only_a),
         "only_b": dict(compared.only_b),
         "wer": {"a": errors_a.rate, "b": errors_b.rate},
+        "cer": {"a": error_rates(errors_a)["cer"], "b": error_rates(errors_b)["cer"]},
         "wer_errors": {"a": errors_a.errors, "b": errors_b.errors},
         "wer_words": {"a": errors_a.words, "b": errors_b.words},
         "transcribed": transcribed(compared.decoded_a)._asdict(),
@@ -171,7 +173,8 @@ def as_text(tree: Tree) -> str:
     if tree["floor"] is not None:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
-        lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
+        name = "CER" if tree["cer"] == wer else "WER"
+        lines.append(f"{name} {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
     words = tree["words"]
     if words["differ"]:
         of = counted(words["of"], "utterance", "utterances")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pipelines.audio import word_errors as wer
-from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
+from pipelines.audio.word_errors import SAME, ErrorCount, errors_of, total_of
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -47,15 +47,16 @@ def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> Err
 
     An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range.
     """
-    errors = words = 0
+    found: list[ErrorCount] = []
     for utterance in utterances:
         start, end = utterance.first_frame, utterance.end_frame
         scored = errors_of(utterance) if start < last and end > first else None
         if scored is None:
             continue
         if first <= start and end <= last:
-            errors, words = errors + scored.errors, words + scored.words
+            found.append(scored)
             continue
+        errors = words = 0
         words_given = tuple((utterance.reference or "").split())
         _, _, columns, _ = aligned(words_given, tuple(utterance.words), False, start)
         for reference, hypothesis in columns or ():
@@ -63,7 +64,8 @@ def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> Err
             if token is not None and first <= token.middle_s / FRAME_S < last:
                 errors += token.kind != SAME
                 words += reference is not None
-    return ErrorCount(errors, words)
+        found.append(ErrorCount.of(errors, words, words_given))
+    return total_of(found)
 
 
 @lru_cache(maxsize=64)
@@ -72,12 +74,13 @@ def aligned(
 ) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, Columns | None, ErrorCount | None]:
     """Words of the hypothesis, words of the reference, both side by side, and the errors between them."""
     given = [word for word, _, _ in hypothesis]
-    places = _places(hypothesis)
+    parts = wer.compared(given, reference is not None and wer.unspaced(" ".join(reference)))
+    places = _places(hypothesis, parts)
     if reference is None or (len(reference) + 1) * (len(hypothesis) + 1) > MAX_CELLS:
         plain = [
             Token(_display_text(word, part), SAME, *place)
-            for word, of_word in zip(given, places, strict=True)
-            for part, place in zip(wer.parts(word), of_word, strict=True)
+            for word, of_word, its_places in zip(given, parts, places, strict=True)
+            for part, place in zip(of_word, its_places, strict=True)
         ]
         return tuple(plain), None if reference is None else (), None, None
     steps = wer.align(reference, given, partial)
@@ -97,20 +100,20 @@ def aligned(
         tuple(below for _, below in columns if below is not None),
         tuple(above for above, _ in columns if above is not None),
         tuple(columns),
-        ErrorCount(counted.errors, counted.reference_words),
+        ErrorCount.of(counted.errors, counted.reference_words, reference),
     )
 
 
 def _display_text(word: str, part: str) -> str:
-    """Return a word with its punctuation; if it is compared as several words, return its part."""
-    return wer.spelled(word) if len(wer.parts(word)) == 1 else part
+    """Return a word with its punctuation; if it is compared as something else, return that."""
+    return wer.spelled(word) if wer.parts(word) == (part,) else part
 
 
-def _places(hypothesis: tuple[Word, ...]) -> list[list[Place]]:
+def _places(hypothesis: tuple[Word, ...], parts: list[tuple[str, ...]]) -> list[list[Place]]:
     """From when to when each part of each word was recognised, seconds: a word's time is shared out evenly."""
     found = []
-    for word, first, frames in hypothesis:
-        n = len(wer.parts(word))
+    for (_, first, frames), of_word in zip(hypothesis, parts, strict=True):
+        n = len(of_word)
         step = frames * FRAME_S / max(n, 1)
         start = first * FRAME_S
         found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])

@@ -18,12 +18,12 @@ from profiler.files.inputs import InputError, open_input, regular
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
-TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm")
+TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm", ".jsonl", ".json")
 """Of transcripts, the likelier ones first; Kaldi's `text` has none."""
 KALDI = ("text", ".trans.txt")
 """Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike."""
 WORDS = ("transcript", "sentence", "text", "transcription")
-"""A CSV file counts as transcripts if one of these is a column title."""
+"""A CSV or JSON file counts as transcripts if one of these is a column title, or a name in its first line."""
 
 NAMES = "07-awb-names"
 
@@ -178,7 +178,7 @@ def _transcripts_in(folder: Path) -> str | None:
 
 
 def _may_be_transcripts(path: Path) -> bool:
-    if path.suffix.lower() != ".csv":
+    if path.suffix.lower() not in (".csv", ".json", ".jsonl"):
         return True
     try:
         with open_input(path, "a table of transcripts", ANY_SIZE) as file:

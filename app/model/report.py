@@ -153,10 +153,13 @@ def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
 
 
 def words(count: ErrorCount | None) -> dict[str, Any]:
-    """Word error rate, errors and words; all None without a transcript."""
-    if count is None or not count.words:
-        return {"wer": None, "wer_errors": None, "wer_words": None}
-    return {"wer": count.rate, "wer_errors": count.errors, "wer_words": count.words}
+    """Word error rate, errors and words; of these, what is counted by characters. None where there is nothing of it."""
+    values: list[float | None] = [None] * 6
+    if count is not None and count.words:
+        values[:3] = count.rate, count.errors, count.words
+        if count.characters:
+            values[3:] = count.of_characters / count.characters, count.of_characters, count.characters
+    return dict(zip(("wer", "wer_errors", "wer_words", "cer", "cer_errors", "cer_characters"), values, strict=True))
 
 
 def configurations(session: Session, utterances: Iterable[Utterance]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
     from app.model.report import Tree
+    from pipelines.audio.word_errors import ErrorCount
 
 
 SHARES: Final = {
@@ -42,10 +43,7 @@ def headline(tree: Tree) -> list[str]:
     ]
     lines = [*selection(tree), *lines, *problem(tree)]
     if tree["wer"] is not None:
-        lines.append(
-            f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
-            f"{counted(tree['wer_words'], 'word', 'words')}{transcribed(tree)}"
-        )
+        lines.append(f"{_rate(tree).name} {_errors(tree)}{transcribed(tree)}")
     if len(tree.get("configurations") or ()) > 1:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
     if tree.get("latency"):
@@ -266,10 +264,24 @@ def words_changed(words: int, errors: int, changed: int) -> str:
     )
 
 
+def _rate(tree: Tree) -> ErrorCount:
+    from pipelines.audio.word_errors import ErrorCount
+
+    of_characters = tree.get("cer_errors") or 0, tree.get("cer_characters") or 0
+    return ErrorCount(tree["wer_errors"], tree["wer_words"], *of_characters)
+
+
+def _errors(tree: Tree) -> str:
+    """The error rate of a tree or one of its rows, with what it is of."""
+    count = _rate(tree)
+    said = f"{tree['wer']:.1%}: {counted(count.errors, 'error', 'errors')} in {counted(count.words, *count.unit)}"
+    if not count.characters:
+        return said
+    of = "the reference has" if count.name == "CER" else f"{count.characters} of them, where the reference has"
+    return f"{said} ({of} no spaces between words)"
+
+
 def _words_with(row: Tree) -> str:
     """The word errors of one configuration."""
     changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
-    return (
-        f"  {row['wer']:.1%}: {counted(row['wer_errors'], 'error', 'errors')} in "
-        f"{counted(row['wer_words'], 'word', 'words')} with {changed or 'the settings at the start'}"
-    )
+    return f"  {_errors(row)} with {changed or 'the settings at the start'}"

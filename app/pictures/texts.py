@@ -269,7 +269,7 @@ def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
     found = figures(snapshot)
     scope = tr(found.scope) if not extent.counted else extent.counted
     rate, words = found.errors.rate, found.errors.words
-    counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
+    counted = f"{words} {found.errors.unit[words != 1]}"
     if found.unlike:
         counted = tr("{0}, other speech before").format(counted)
     elif found.before is not None and found.before.rate is not None:
@@ -282,7 +282,7 @@ def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), scope),
         Figure(
-            tr("WER"),
+            found.errors.name,
             "–" if rate is None else f"{100 * rate:.1f} %",
             "" if rate is None else counted,
         ),

@@ -92,7 +92,7 @@ class UtterancesView(TableView):
         if found.rate is None:
             return self.tr("{0}; none has a reference.").format(number)
         wrong = counted(found.errors, "error", "errors")
-        said = self.tr("{0}; {1} in {2}").format(number, wrong, counted(found.words, "word", "words"))
+        said = self.tr("{0}; {1} in {2}").format(number, wrong, counted(found.words, *found.unit))
         of = transcribed(utterances)
         if of.utterances < of.of:
             said += self.tr("; {0} of {1} utterances have a transcript").format(*of)

@@ -295,5 +295,5 @@ class WordsView(ChartView[WordsModel]):
             return self.tr("no word to compare yet")
         wrong = {0: self.tr("no error"), 1: self.tr("1 error")}.get(errors)
         wrong = wrong or self.tr("{0} errors").format(errors)
-        of = self.tr("1 word") if words == 1 else self.tr("{0} words").format(words)
+        of = f"{words} {count.unit[words != 1]}"
         return self.tr("{0} in {1}").format(wrong, of)

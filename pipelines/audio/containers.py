@@ -1,12 +1,10 @@
-"""The structure of a sound file: one recording or several joined ones, complete or cut.
+"""Where the recordings of a sound file begin and end, whatever its headers say of their length.
 
-libsndfile reads a truncated file without complaint, and only the first of joined files. So the container is walked here
-before decoding. Each recording becomes a `Link`, which is decoded as a file of its own; notes say what is not decoded.
-(A cut FLAC makes the decoder fail.) A walk reads a few bytes at each place and takes a bounded number of steps,
-whatever the file says. Nothing is mapped into memory: a mapped file that shrinks kills the process.
+libsndfile believes headers. So their lengths are compared with the file here, and where the two differ the decoder is
+given a header that says what is there (`Link.head`); in FLAC it is given none and reads on to the end. Recordings
+that lie behind each other in one file are found one after another, each when the one before has been read.
 
-Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), MPEG audio
-(`pipelines.audio.mpeg`).
+Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), ID3, APE tags.
 """
 
 from __future__ import annotations
@@ -14,34 +12,141 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import BinaryIO, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from pipelines.audio import foreign, mpeg
-from pipelines.audio.links import Content, Contents, Fault, Link
+from pipelines.audio import foreign
+from pipelines.audio.link_file import Content, Fault
 
-UNKNOWN_SIZE = 0x7FFF_F000
-"""Chunk sizes from here on are placeholders of programs that write into a pipe."""
-MAX_CHUNKS = 10_000
-"""Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
-MAX_PAGES = 5_000_000
+UNKNOWN_SIZE: Final = 0x7FFF_F000
+"""32-bit sizes from here on are placeholders of programs that write into a pipe; so are sizes of a terabyte."""
+MAX_CHUNKS: Final = 10_000
+"""Editors that write a chunk for every marker write a few hundred before the sound."""
+MAX_PAGES: Final = 5_000_000
 """Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
-MAX_LINKS = 12_000
-"""Recordings joined in one file: three hours of pieces of a second are 10,800."""
-TOLERATED = 512
+MAX_TAGS: Final = 100  # one behind the other
+TOLERATED: Final = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
-LEAST_UNREAD = 1024
+TOLERATED_SAMPLES: Final = 256
+"""The same of a header that counts samples: 512 bytes of 16 bits."""
+MPEG_FRAME: Final = 1152
+"""Samples: some encoders count the frame that bears their note."""
+LEAST_UNREAD: Final = 1024
 """Least number of bytes after the sound that is reported; fewer are 30 ms of sound at most, or padding."""
-SCAN = 1 << 20  # bytes searched at once
-MOST_SCANNED = 4 << 30
-"""Bytes that are searched for another FLAC stream: as many take seconds, and two hours of a CD 1.3 GB at most."""
+LOOKED_BACK: Final = 1 << 16
+"""Bytes that a decoder of FLAC may have read beyond the end of a recording."""
 
-_WAV_CHUNKS: Final = frozenset(
-    b"fmt |data|fact|LIST|list|bext|iXML|axml|cue |plst|smpl|inst|acid|PEAK|peak|levl|cart|JUNK|junk|PAD |FLLR|"
-    b"FAKE|id3 |ID3 |_PMX|umid|minf|elm1|elmo|regn|afsp|DISP|wavl|slnt|labl|note|ltxt|AFAn|SAUR|ResU|chna|ds64".split(
-        b"|"
-    )
-)
-"""Names of WAV's chunks, to find the next one behind a chunk of odd length that was not padded."""
+
+@dataclass
+class Link:
+    """One recording of a file: `head`, and behind it the bytes [begin, end) of each of `pieces`.
+
+    `end`: where it ends in the file; None: where its decoder stops. `promised`: samples that a header promises and the
+    decoder does not know of; 0: none. `mpeg`: mpg123 decodes it, or may, which writes lines of its own to stderr.
+    `counted`: the decoder knows how many samples there are. `bytes_per_s`: of the sound, 0 where that is not known.
+    """
+
+    pieces: tuple[tuple[int, int], ...]
+    head: bytes = b""
+    end: int | None = None
+    promised: int | None = None
+    mpeg: bool = False
+    counted: bool = True
+    bytes_per_s: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def recording(data: Content, at: int) -> Link:
+    """The recording at an offset; Fault says what is wrong with it.
+
+    Formats that are not known here, and structures that make no sense, are left to the decoder.
+    """
+    at = behind_tags(data, at)
+    if read := _reader(data, at):
+        return read(data, at) or _as_it_is(data, at)
+    if at == 0 and (what := foreign.format_of(data.read_at(0, 512))):
+        raise Fault(what)
+    return Link(((at, data.size),), mpeg=True)
+
+
+def following(data: Content, link: Link, stands: int) -> int | None:
+    """Where the next recording begins, if there is one; adds a note on what else lies behind `link`.
+
+    `stands`: how far its decoder has read.
+    """
+    if link.promised is not None:
+        return data.find(_FLAC, max(link.pieces[0][0], stands - LOOKED_BACK))
+    at = behind_tags(data, stands if link.end is None else link.end)
+    unread, begin = data.size - at, data.read_at(at, 8 * LEAST_UNREAD)
+    few = link.mpeg and begin.count(begin[:2]) < 3  # a frame or two of silence may be left
+    if unread > 0 and not few and _reader(data, at):
+        return at
+    if unread >= LEAST_UNREAD * (4 if link.mpeg else 1):
+        how_long = f" ({unread / link.bytes_per_s:.2f} s)" if link.bytes_per_s else ""
+        link.notes.append(f"{unread:,} bytes{how_long} behind its sound are not read")
+    return None
+
+
+def has_header(data: Content) -> bool:
+    """Whether the file begins as one of the formats known here; two bytes as MPEG's begin samples, too."""
+    return _reader(data, 0) not in (None, _mpeg)
+
+
+def behind_tags(data: Content, at: int) -> int:
+    """The place behind the tags (ID3v2, ID3v1, APEv2) that begin at a place."""
+    for _ in range(MAX_TAGS):
+        head = data.read_at(at, 32)
+        if head[:3] == b"ID3" and len(head) > 10:
+            size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
+            at += 10 + size + (10 if head[5] & 0x10 else 0)
+        elif head[:3] == b"TAG" and len(data.read_at(at, 128)) == 128:
+            at += 128
+        elif head[:8] == b"APETAGEX" and len(head) == 32:
+            at += 32 + (int.from_bytes(head[12:16], "little") if head[23] & 0x20 else 0)
+        else:
+            break
+    return at
+
+
+def _reader(data: Content, at: int) -> Callable[[Content, int], Link | None] | None:
+    """Return what reads the recording at an offset; it returns None where the decoder is to judge."""
+    head = data.read_at(at, 12)
+    kind, inner = head[:4], head[8:]
+    if kind in _FORMS:
+        return _chunked if inner in _INNER.get(kind, (inner,)) else None
+    if kind in (b".snd", b"dns."):
+        return _au
+    if head[:8] == foreign.NIST:
+        return _nist
+    if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0xF6 != 0xF0:  # as ADTS has it
+        return _mpeg
+    return {b"OggS": _ogg, b"fLaC": _flac}.get(kind)
+
+
+def _as_it_is(data: Content, at: int) -> Link:
+    return Link(((at, data.size),), end=data.size)
+
+
+def _length(link: Link, name: str, promised: int, there: int, *, empty: bool = False) -> int:
+    """Bytes of sound where a header promises some; notes what differs. `empty`: it has none, and says so truly."""
+    if UNKNOWN_SIZE <= promised <= 0xFFFF_FFFF or promised >= 1 << 40:
+        link.notes.append("its header leaves its length open: it is read to its end")
+        return there
+    if promised <= 0 < there and not empty:
+        link.notes.append(f"its header says 0 bytes of sound; the {there:,} bytes behind it are read")
+        return there
+    missing = promised - there
+    if missing > TOLERATED or (there <= 0 < promised):
+        raise Fault(
+            f"is cut short: its {name} header promises {promised} bytes of sound, but only {max(there, 0)} are there"
+        )
+    if missing > 0:
+        how_long = f" ({1000 * missing / link.bytes_per_s:.1f} ms)" if link.bytes_per_s else ""
+        link.notes.append(f"its header promises {missing} bytes{how_long} more sound than there are")
+    return max(min(promised, there), 0)
+
+
+# -- containers of chunks ---------------------------------------------------------------------------
 
 
 class _Form(NamedTuple):
@@ -56,8 +161,19 @@ class _Form(NamedTuple):
     size_at: int
     """Place of the size in a chunk's head."""
     chunk_head: int
+    before: int = 0
+    """Bytes in the sound's chunk before the samples."""
     counts_head: bool = False
     align: int = 2
+
+    def chunk(self, data: Content, at: int) -> tuple[bytes, int] | None:
+        """Name and size of the chunk at a place; None where there is none, or none that fits into the file."""
+        head = data.read_at(at, self.chunk_head)
+        if len(head) < self.chunk_head or head[:4] in _FORMS or not all(0x20 <= c < 0x7F for c in head[:4]):
+            return None
+        size = self.size.unpack_from(head, self.size_at)[0] - self.counts_head * self.chunk_head
+        fits = at + self.chunk_head + size <= data.size + 1  # the pad byte of the last may lack
+        return (head[:4], size) if fits or head[:4] == self.sound else None
 
 
 _WAV = _Form("WAV", 12, b"data", struct.Struct("<I"), 4, 8)
@@ -66,327 +182,162 @@ _FORMS: Final = {
     b"RF64": _WAV,
     b"BW64": _WAV,
     b"RIFX": _WAV._replace(size=struct.Struct(">I")),
-    b"FORM": _Form("AIFF", 12, b"SSND", struct.Struct(">I"), 4, 8),
-    b"riff": _Form("Wave64", 40, b"data", struct.Struct("<Q"), 16, 24, True, 8),
-    b"caff": _Form("CAF", 8, b"data", struct.Struct(">Q"), 4, 12, align=1),
+    b"FORM": _Form("AIFF", 12, b"SSND", struct.Struct(">I"), 4, 8, 8),
+    b"riff": _Form("Wave64", 40, b"data", struct.Struct("<Q"), 16, 24, counts_head=True, align=8),
+    b"caff": _Form("CAF", 8, b"data", struct.Struct(">Q"), 4, 12, 4, align=1),
 }
+_INNER: Final = {b"FORM": (b"AIFF", b"AIFC")} | dict.fromkeys((b"RIFF", b"RF64", b"BW64", b"RIFX"), (b"WAVE",))
 
 
-def contents(file: BinaryIO) -> Contents:
-    """The recordings in a sound file, and notes on it; Fault says what is wrong with the file.
-
-    Formats that are not known here, and structures that make no sense, are left to the decoder.
-    """
-    data = Content(file)
-    result = Contents()
-    at = mpeg.behind_tags(data, 0)
-    while at < data.size:
-        read = _reader(data, at, first=not result.links)
-        if read is None:
-            break
-        begin, at = at, mpeg.behind_tags(data, read(data, at, result))
-        if at <= begin:  # lengths that make no sense
-            break
-        if len(result.links) > MAX_LINKS:
-            raise Fault(f"has more than {MAX_LINKS:,} recordings joined in it")
-    if not result.links:
-        if what := foreign.format_of(data):
-            raise Fault(what)
-        return Contents([Link(((0, data.size),), mpeg=True)])
-    if len(result.links) > 1:
-        result.notes.insert(0, f"{len(result.links)} recordings joined in one file")
-    unread = data.size - at
-    if unread >= LEAST_UNREAD:
-        result.notes.append(_not_read(unread, result.bytes_per_s))
-    return result
-
-
-def read_headerless(file: BinaryIO) -> Contents:
-    """Read a file without a header as one recording."""
-    return Contents([Link(((0, Content(file).size),))])
-
-
-def has_header(file: BinaryIO) -> bool:
-    """Whether the file begins as one of the formats known here."""
-    return _reader(Content(file), 0, first=False) is not None
-
-
-Reader = Callable[[Content, int, Contents], int]
-"""Adds the recording at a place to the contents and returns where it ends."""
-
-
-def _reader(data: Content, at: int, *, first: bool) -> Reader | None:
-    """Return the function that reads the recording at this offset of the file."""
-    head = data.read_at(at, 16)
-    kind, inner = head[:4], head[8:12]
-    if kind in (b"RIFF", b"RF64", b"BW64", b"RIFX"):
-        return _chunks if inner == b"WAVE" else None
-    if kind == b"FORM":
-        return _chunks if inner in (b"AIFF", b"AIFC") else None
-    if kind in (b"riff", b"caff"):
-        return _chunks
-    if kind == b"OggS":
-        return _ogg
-    if kind == b"fLaC":
-        return _flac
-    if kind in (b".snd", b"dns."):
-        return _au
-    if head[:8] == foreign.NIST:
-        return _nist
-    if mpeg.begins(data, at, least=1 if first else 3):
-        return mpeg.recordings
-    return None
-
-
-def _not_read(n: int, bytes_per_s: int) -> str:
-    how_long = f" ({n / bytes_per_s:.2f} s)" if bytes_per_s else ""
-    return f"{n:,} bytes{how_long} behind its sound are not read"
-
-
-def _chunks(data: Content, at: int, result: Contents) -> int:
-    form = _FORMS[data.read_at(at, 4)]
-    first, start = not result.links, at
-    size_of_long_data = None
-    heads: dict[bytes, bytes] = {}  # `fmt ` and `fact`, to write the header again
-    unpadded = False
-    at += form.head
+def _chunked(data: Content, start: int) -> Link | None:
+    form = _FORMS[data.read_at(start, 4)]
+    link, about = Link(()), dict[bytes, bytes]()
+    sound: list[tuple[int, int]] = []
+    at, odd = start + form.head, False
     for _ in range(MAX_CHUNKS):
-        head = data.read_at(at, max(24, form.chunk_head))
-        if len(head) < form.chunk_head:
-            return _as_it_is(data, start, result)
-        kind = head[:4]
-        size: int = form.size.unpack_from(head, form.size_at)[0]
-        if form.counts_head:
-            size -= form.chunk_head
-        if size < 0:
-            return _as_it_is(data, start, result)
-        if kind == b"ds64" and len(head) == 24:
-            size_of_long_data = struct.unpack_from("<Q", head, 16)[0]
-        begin = at + form.chunk_head
-        if kind == form.sound:
+        chunk = form.chunk(data, at)
+        if chunk is None:
             break
-        if form.name == "WAV" and kind in (b"fmt ", b"fact") and size <= 4096:
-            heads[kind] = data.read_at(begin, size)
+        (name, size), begin = chunk, at + form.chunk_head
+        if name == form.sound:
+            if size == 0xFFFF_FFFF and b"ds64" in about:
+                size = int.from_bytes(about[b"ds64"][8:16], "little")
+            link.bytes_per_s = _bytes_per_s(about.get(b"fmt ", b""), form)
+            there = data.size - begin
+            empty = size == form.before and form.chunk(data, begin + size) is not None
+            length = _length(link, form.name, size - form.before, there - form.before, empty=empty) + form.before
+            odd |= length != size or len(sound) > 0 or (form.name == "WAV" and b"fmt " not in about)
+            sound.append((begin, begin + length))
+            size = length
+        elif form.name == "WAV" and name in (b"fmt ", b"fact", b"ds64") and name not in about:
+            about[name] = data.read_at(begin, min(size, 4096))
         at = begin + -(-size // form.align) * form.align
-        if form.name == "WAV" and size & 1 and _unpadded(data, at):
-            unpadded, at = True, at - 1
-    else:
+        if size & 1 and form is _WAV and not form.chunk(data, at) and form.chunk(data, at - 1):
+            at, odd = at - 1, True  # a recorder that does not pad
+    if not sound and chunk is not None:
         raise Fault(f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {form.name} recording has")
-    is_mpeg = False
-    if form.name == "WAV":
-        result.bytes_per_s, is_mpeg = _codec(heads.get(b"fmt ", b""), form)
-    there = data.size - begin
-    promised = size
-    if size == 0xFFFF_FFFF and size_of_long_data is not None:
-        promised = size_of_long_data
-    elif UNKNOWN_SIZE <= size <= 0xFFFF_FFFF or size >= 1 << 62:
-        return _as_it_is(data, start, result, is_mpeg)
-    if promised == 0 and there and not _is_chunk(data, begin, form):
-        _zero(form.name, there, result)
-        if form.name == "WAV":
-            result.links.append(_rewritten(data, begin, there, form, heads))
-        else:
-            before = data.read_at(start, at - start + form.size_at)
-            said = there + form.chunk_head * form.counts_head
-            result.links.append(Link(((begin, data.size),), before + form.size.pack(said)))
-        return data.size
-    _check_length(form.name, promised, there, result)
-    sound = min(promised, there)
-    end = begin + -(-sound // form.align) * form.align
-    for _ in range(MAX_CHUNKS):
-        if not _is_chunk(data, end, form):
-            break
-        size = form.size.unpack_from(data.read_at(end, form.chunk_head), form.size_at)[0]
-        size += 0 if form.counts_head else form.chunk_head
-        end += -(-size // form.align) * form.align
-    end = min(end, data.size)
-    inner = data.up_to(begin + sound)
-    if is_mpeg and mpeg.begins(inner, begin, least=1):
-        mpeg.recordings(inner, begin, result)
-    elif unpadded:
-        result.links.append(_rewritten(data, begin, sound, form, heads))
-    elif first and end >= data.size - LEAST_UNREAD:
-        return _as_it_is(data, start, result, is_mpeg)
-    else:
-        result.links.append(Link(((start, end),), mpeg=is_mpeg))
-    return end
+    if not sound:
+        return None
+    link.pieces, link.end = ((start, min(at, data.size)),), at
+    if len(sound) > 1:
+        link.notes.append(f"its {len(sound)} chunks of sound are read one after the other")
+    begin, end = sound[0]
+    if form.name == "WAV" and len(fmt := about.get(b"fmt ", b"")) >= 16:
+        tag = _tag(fmt, form)
+        if what := foreign.codec_of_wav(tag):
+            raise Fault(what)
+        if tag == foreign.MP3_IN_WAV:
+            return _mpeg(data, begin, tuple(sound), link)
+        if odd:
+            link.pieces, link.head = tuple(sound), _wav_head(sum(b - a for a, b in sound), form, about)
+    elif odd:
+        head = bytearray(data.read_at(start, begin - start))
+        form.size.pack_into(head, len(head) - form.chunk_head + form.size_at, end - begin + form.counts_head * 24)
+        if form.counts_head:  # Wave64 says it a second time, and is refused where that makes no sense
+            form.size.pack_into(head, 16, end - start)
+        link.pieces, link.head = ((begin, end),), bytes(head)
+    return link
 
 
-def _as_it_is(data: Content, start: int, result: Contents, is_mpeg: bool = False) -> int:
-    """Pass everything from `start` on to the decoder."""
-    result.links.append(Link(((start, data.size),), mpeg=is_mpeg))
-    return data.size
-
-
-def _zero(name: str, there: int, result: Contents) -> None:
-    """Add a note on a header that says 0; raise Fault for those that also state the number of samples elsewhere."""
-    if name in ("AIFF", "NIST"):
-        raise Fault(
-            f"has an {name} header that says 0 bytes of sound, though {there:,} bytes lie behind it; repair the header"
-        )
-    result.notes.append(f"its header says 0 bytes of sound; the {there:,} bytes behind it are read")
-
-
-def _unpadded(data: Content, at: int) -> bool:
-    """Whether the chunk behind one of odd length begins a byte before `at`, where it should."""
-    near = data.read_at(at - 1, 5)
-    return near[:4] in _WAV_CHUNKS and near[1:] not in _WAV_CHUNKS
-
-
-def _is_chunk(data: Content, at: int, form: _Form) -> bool:
-    """Whether a chunk lies at a place, as far as its name and length tell."""
-    head = data.read_at(at, form.chunk_head)
-    if len(head) < form.chunk_head or head[:4] in _FORMS:
-        return False
-    size = form.size.unpack_from(head, form.size_at)[0]
-    read_headerless = at + size + (0 if form.counts_head else form.chunk_head)
-    name = head[:4]
-    return all(0x20 <= c < 0x7F for c in name) and at < read_headerless <= data.size + 1
-
-
-def _check_length(name: str, promised: int, there: int, result: Contents) -> None:
-    """Raise Fault if the header promises more sound than there is; add a note if that is hardly any."""
-    missing = promised - there
-    if missing <= 0:
-        return
-    if missing > TOLERATED or there <= 0:
-        raise Fault(
-            f"is cut short: its {name} header promises {promised} bytes of sound, but only {max(there, 0)} are there"
-        )
-    per_s = result.bytes_per_s
-    how_long = f" ({1000 * missing / per_s:.1f} ms)" if per_s else ""
-    result.notes.append(f"its header promises {missing} bytes{how_long} more sound than there are")
-
-
-def _codec(fmt: bytes, form: _Form) -> tuple[int, bool]:
-    """Bytes of sound per second of a WAV, and whether they are MPEG frames; Fault for a codec that is not read."""
-    if len(fmt) < 16:
-        return 0, False
+def _tag(fmt: bytes, form: _Form) -> int:
     order = form.size.format[0]
-    tag, _, _, per_s = struct.unpack_from(f"{order}HHII", fmt)
-    if tag == 0xFFFE and len(fmt) >= 26:
-        (tag,) = struct.unpack_from(f"{order}H", fmt, 24)
-    if what := foreign.codec_of_wav(tag):
-        raise Fault(what)
-    return int(per_s), tag == foreign.MP3_IN_WAV
+    at = 24 if fmt[:2] in (b"\xfe\xff", b"\xff\xfe") and len(fmt) >= 26 else 0  # WAVE_FORMAT_EXTENSIBLE
+    return int(struct.unpack_from(f"{order}H", fmt, at)[0])
 
 
-def _rewritten(data: Content, begin: int, n: int, form: _Form, heads: dict[bytes, bytes]) -> Link:
-    """The `n` bytes of sound from `begin` on behind a WAV header that says so."""
-    order = form.size.format[0]
+def _bytes_per_s(fmt: bytes, form: _Form) -> int:
+    return int(struct.unpack_from(form.size.format, fmt, 8)[0]) if form.name == "WAV" and len(fmt) >= 16 else 0
+
+
+def _wav_head(n: int, form: _Form, about: dict[bytes, bytes]) -> bytes:
+    """A WAV header for `n` bytes of sound."""
+    order, most = form.size.format[0], 0xFFFF_FFFF
     body = b"WAVE"
     for kind in (b"fmt ", b"fact"):
-        if kind in heads:
-            chunk = heads[kind]
+        if chunk := about.get(kind):
             body += kind + struct.pack(f"{order}I", len(chunk)) + chunk + b"\0" * (len(chunk) & 1)
-    long = 0xFFFF_FFFF
-    body += b"data" + struct.pack(f"{order}I", min(n, long))
-    name = b"RIFF" if order == "<" else b"RIFX"
-    head = name + struct.pack(f"{order}I", min(len(body) + n, long)) + body
-    return Link(((begin, begin + n),), head)
+    body += b"data" + struct.pack(f"{order}I", min(n, most))
+    return (b"RIFF" if order == "<" else b"RIFX") + struct.pack(f"{order}I", min(len(body) + n, most)) + body
 
 
-def _au(data: Content, at: int, result: Contents) -> int:
+# -- the others -------------------------------------------------------------------------------------
+
+
+def _au(data: Content, at: int) -> Link | None:
     head = data.read_at(at, 24)
     if len(head) < 24:
-        return _as_it_is(data, at, result)
+        return None
     order = ">" if head[:4] == b".snd" else "<"
-    begin, size = struct.unpack_from(f"{order}II", head, 4)
-    if size >= UNKNOWN_SIZE:
-        return _as_it_is(data, at, result)
-    there = data.size - at - begin
-    if size == 0 and there > 0:
-        _zero("AU", there, result)
-        unknown = head[:8] + b"\xff" * 4 + head[12:]
-        result.links.append(Link(((at + 24, data.size),), unknown))
-        return data.size
-    _check_length("AU", size, there, result)
-    return _up_to(data, at, at + begin + size, result)
+    first, promised = struct.unpack_from(f"{order}II", head, 4)
+    link = Link(())
+    length = _length(link, "AU", promised, data.size - at - first)
+    link.end = at + first + length
+    link.pieces = ((at + 12, link.end),)
+    link.head = head[:8] + struct.pack(f"{order}I", min(length, 0xFFFF_FFFF))
+    return link
 
 
-def _up_to(data: Content, at: int, end: int, result: Contents) -> int:
-    end = min(end, data.size)
-    result.links.append(Link(((at, end),)))
-    return end
-
-
-def _nist(data: Content, at: int, result: Contents) -> int:
-    head = data.read_at(at, 1 << 14)
+def _nist(data: Content, at: int) -> Link | None:
+    head = data.read_at(at, 1 << 14).partition(b"end_head")[0]
     if what := foreign.codec_of_nist(head):
         raise Fault(what)
-    fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head.partition(b"end_head")[0]))
+    fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head))
     try:
-        begin = max(int(head[8:16]), 0)
-        size = int(fields[b"sample_count"]) * int(fields[b"sample_n_bytes"])
-        size *= int(fields[b"channel_count"])
+        first = max(int(head[8:16]), 0)
+        frame = int(fields[b"sample_n_bytes"]) * int(fields[b"channel_count"])
     except (ValueError, KeyError):
-        return _as_it_is(data, at, result)
-    there = data.size - at - begin
-    if size == 0 and there > 0:
-        _zero("NIST", there, result)
-    _check_length("NIST", size, there, result)
-    return _up_to(data, at, at + begin + size, result)
+        return None
+    link = Link(())
+    link.end = at + first + _length(link, "NIST", int(fields.get(b"sample_count", 0)) * frame, data.size - at - first)
+    link.pieces = ((at, link.end),)
+    return link
 
 
-def _ogg(data: Content, at: int, result: Contents) -> int:
-    start, begun = at, False
+def _ogg(data: Content, start: int) -> Link | None:
+    at, begun = start, False
     open_streams: set[bytes] = set()
-    while True:
+    for _ in range(MAX_PAGES):
         head = data.read_at(at, 27 + 255)
         if len(head) < 27 or head[:4] != b"OggS":
             if open_streams:
                 raise Fault("is cut short: it stops before the Ogg page that marks its end")
             break
-        flags, stream, n_segments = head[5], head[14:18], head[26]
-        if flags & 2:  # a stream begins
-            if begun:  # RFC 3533: behind another recording
-                break
-        else:
-            begun = True
-        segments = head[27 : 27 + n_segments]
-        end = at + 27 + n_segments + sum(segments)
-        if len(segments) < n_segments or end > data.size:
+        flags, stream, segments = head[5], head[14:18], head[27 : 27 + head[26]]
+        if flags & 2 and begun:  # a stream begins behind another recording (RFC 3533)
+            break
+        begun |= not flags & 2
+        end = at + 27 + head[26] + sum(segments)
+        if len(segments) < head[26] or end > data.size:
             raise Fault("is cut short: its last Ogg page is incomplete")
         open_streams.add(stream)
         if flags & 4:  # end of stream
             open_streams.discard(stream)
         at = end
-        result.steps += 1
-        if result.steps > MAX_PAGES:
-            raise Fault(f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded")
-    if at == start:
-        return _as_it_is(data, start, result)
-    result.links.append(Link(((start, at),)))
-    if open_streams:
-        result.notes.append(f"recording {len(result.links)} in it stops before its end")
-    return at
+    else:
+        raise Fault(f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded")
+    note = ["a recording in it stops before its end"] * bool(open_streams)
+    return Link(((start, at),), end=at, notes=note) if at > start else None
 
 
-def _flac(data: Content, at: int, result: Contents) -> int:
-    """Add a FLAC stream, which does not state its length in bytes: it ends where another begins, if any does."""
-    start, last = at, False
-    at += 4
-    for _ in range(MAX_CHUNKS):
-        block = data.read_at(at, 4)
-        if last or len(block) < 4:
-            break
-        last = bool(block[0] & 0x80)
-        at += 4 + int.from_bytes(block[1:4], "big")
-    end = data.size
-    mark = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")  # with the head of its first block
-    furthest = min(end, at + _most_of_flac(data.read_at(start + 18, 8)))
-    while at < furthest:
-        piece = data.read_at(at, SCAN + 7)
-        if other := mark.search(piece):
-            end = at + other.start()
-            break
-        at += SCAN
-    result.links.append(Link(((start, end),)))
-    return end
+_FLAC: Final = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")  # with the head of its first block
+_COUNT: Final = (1 << 36) - 1  # of samples, in the last bits of these 26 bytes
 
 
-def _most_of_flac(about: bytes) -> int:
-    """Bytes that the frames of a FLAC stream take at most, by its rate, channels, bits and number of samples."""
-    word = int.from_bytes(about, "big")
-    samples, bits, channels = word & ((1 << 36) - 1), (word >> 36 & 31) + 1, (word >> 41 & 7) + 1
-    return min(samples * channels * bits // 4 + SCAN, MOST_SCANNED) if samples else MOST_SCANNED
+def _flac(data: Content, at: int) -> Link | None:
+    head = data.read_at(at, 26)
+    if not _FLAC.match(head) or len(head) < 26:
+        return None
+    about = int.from_bytes(head[18:], "big")
+    unknown = head[:18] + (about & ~_COUNT).to_bytes(8, "big")
+    return Link(((at + 26, data.size),), unknown, promised=about & _COUNT)
+
+
+_NOTED: Final = re.compile(rb"\xff.{3,38}(?:Xing|Info)...[\x01\x03\x05\x07\x09\x0b\x0d\x0f]", re.DOTALL)
+
+
+def _mpeg(data: Content, at: int, pieces: tuple[tuple[int, int], ...] = (), link: Link | None = None) -> Link:
+    """MPEG frames; how many samples there are is known where an encoder noted it, else guessed by the decoder."""
+    link = Link(()) if link is None else link
+    link.pieces, link.mpeg = pieces or ((at, data.size),), True
+    link.counted = _NOTED.match(data.read_at(at, 64)) is not None
+    return link

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.audio.links import Content
-
 NIST: Final = b"NIST_1A\n"
 """How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
 MP3_IN_WAV: Final = 0x55
@@ -39,44 +37,27 @@ _READ_IN_WAV: Final = frozenset({0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38,
 """Codecs by their numbers in WAV (RFC 2361) that libsndfile reads."""
 
 _IN_WAV: Final = {
-    0x10: "OKI ADPCM",
-    0x14: "G.723 ADPCM",
-    0x17: "Dialogic ADPCM",
-    0x20: "Yamaha ADPCM",
-    0x22: "TrueSpeech",
-    0x42: "G.723.1",
-    0x45: "G.726",
-    0x50: "MPEG layer 1 or 2",
-    0x57: "AMR-NB",
-    0x58: "AMR-WB",
-    0x64: "G.726",
-    0x65: "G.722",
-    0x83: "G.729",
-    0xFF: "AAC",
-    0x130: "ACELP.net",
-    0x140: "G.726",
-    0x160: "Windows Media Audio",
-    0x161: "Windows Media Audio",
-    0x162: "Windows Media Audio",
-    0x163: "Windows Media Audio",
-    0x28F: "G.722",
-    0x401: "Intel Music Coder",
-    0x1600: "AAC",
-    0x1602: "AAC",
-    0x1610: "AAC",
-    0x2000: "AC-3",
-    0x2001: "DTS",
-    0x674F: "Vorbis",
-    0x704F: "Opus",
-    0xA106: "AAC",
-    0xA109: "Speex",
-    0xF1AC: "FLAC",
+    tag: name
+    for name, tags in (
+        ("ADPCM of OKI, Dialogic or Yamaha", (0x10, 0x17, 0x20)),
+        ("G.723", (0x14, 0x42)),
+        ("MPEG layer 1 or 2", (0x50,)),
+        ("AMR", (0x57, 0x58)),
+        ("G.726", (0x45, 0x64, 0x140)),
+        ("G.722", (0x65, 0x28F)),
+        ("G.729", (0x83,)),
+        ("AAC", (0xFF, 0x1600, 0x1602, 0x1610, 0xA106)),
+        ("Windows Media Audio", (0x160, 0x161, 0x162, 0x163)),
+        ("AC-3 or DTS", (0x2000, 0x2001)),
+        ("Vorbis, Opus or Speex", (0x674F, 0x704F, 0xA109)),
+        ("FLAC", (0xF1AC,)),
+    )
+    for tag in tags
 }
 
 
-def format_of(data: Content) -> str | None:
-    """Name the unsupported format of a file, as the rest of a sentence; None if it is unknown."""
-    head = data.read_at(0, 512)
+def format_of(head: bytes) -> str | None:
+    """Name the unsupported format of a file by its beginning, as the rest of a sentence; None if it is unknown."""
     for at, mark, name in _FORMATS:
         if head[at : at + len(mark)] == mark:
             return f"is {name}, {_CONVERT}"

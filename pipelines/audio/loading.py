@@ -7,14 +7,12 @@ without sound, with samples that are no numbers) is refused with one sentence ra
 
 from __future__ import annotations
 
-import io
 import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -23,8 +21,9 @@ import soxr
 from msgspec import Meta
 
 from pipelines.audio import containers, raw, suffixes
+from pipelines.audio.containers import MPEG_FRAME, TOLERATED_SAMPLES, Link
 from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
-from pipelines.audio.links import Contents, Fault, Link, LinkFile
+from pipelines.audio.link_file import Content, Fault, decoding, quiet
 from pipelines.audio.raw import Format
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
@@ -42,6 +41,7 @@ SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
+SMALL_BLOCK = 1 << 12  # where the decoder may fail, and the block is lost
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
@@ -49,8 +49,8 @@ LONGEST_S = 3 * 3600
 MAX_FILE_BYTES = 64 << 30
 """Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
-BUFFER_BYTES = 1 << 16  # read from a file at once
-STDERR = 2
+MAX_LINKS = 12_000
+"""Recordings joined in one file: three hours of pieces of a second are 10,800."""
 ENDS_EARLY_S = 0.01  # a frame: a file that ends so much before the part asked for gets a note
 SEEKABLE = ("PCM", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Subtypes in which a place is found by its number; others are decoded from the start."""
@@ -110,7 +110,7 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
 
 def look(path: str | Path, part: Part = WHOLE) -> int:
     """Return the number of channels in a sound file's header, without decoding; raises AudioError as `load` does."""
-    with _opened(Path(path), part) as source, source.open(0) as file:
+    with _opened(Path(path), part) as source, source.open(source.link(0)) as (file, _):
         return int(file.channels)
 
 
@@ -121,39 +121,33 @@ def printable(path: str | Path) -> str:
 
 @dataclass
 class _Source:
-    """A sound file that is open: what it consists of, and its recordings as files to be read."""
+    """A sound file that is open, and notes on what it consists of."""
 
     name: str
-    content: BinaryIO
-    found: Contents
+    content: Content
     raw: Format | None
     notes: list[str]
 
+    def link(self, at: int) -> Link:
+        """The recording at an offset."""
+        return containers.recording(self.content, at) if self.raw is None else Link(((0, self.content.size),))
+
     @contextmanager
-    def open(self, number: int) -> Iterator[soundfile.SoundFile]:
-        """Open one of its recordings; raises AudioError, LibsndfileError or OSError if it cannot be used."""
-        link = self.found.links[number]
-        bare = LinkFile(self.content, link)
-        with _quiet(link):
-            file = _sound_file(io.BufferedReader(bare, BUFFER_BYTES), self.raw)
-        with file:
-            _check_header(self.name, file)
-            yield file
-        if bare.error is not None:
-            raise bare.error
+    def open(self, link: Link) -> Iterator[tuple[soundfile.SoundFile, Callable[[], int]]]:
+        """Open a recording, with what says how far it was read.
+
+        Raises AudioError, LibsndfileError or OSError if it cannot be used.
+        """
+        with decoding(self.content, link, {} if self.raw is None else self.raw.described()) as (file, place):
+            _check_header(self.name, file, _promised(file, link))
+            yield file, place
 
 
-def _sound_file(file: io.BufferedReader, raw: Format | None) -> soundfile.SoundFile:
-    if raw is None:
-        return soundfile.SoundFile(file)
-    return soundfile.SoundFile(
-        file,
-        samplerate=raw.rate,
-        channels=raw.channels,
-        subtype=raw.subtype,
-        endian=raw.endian,
-        format="RAW",
-    )
+def _promised(file: soundfile.SoundFile, link: Link) -> int:
+    """Samples per channel that a recording should have; 0 where nobody knows."""
+    if link.promised is not None:
+        return link.promised
+    return int(file.frames) if link.counted and file.frames < UNKNOWN_FRAMES else 0
 
 
 @contextmanager
@@ -171,11 +165,11 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
-            found = containers.read_headerless(content) if format else containers.contents(content)
-            if format and containers.has_header(content):
-                format, found = None, containers.contents(content)
-                found.notes.append("read by its header, not as audio.raw says")
-            yield _Source(name, content, found, format, list(found.notes))
+            source = _Source(name, Content(content), format, [])
+            if format and containers.has_header(source.content):
+                source.raw = None
+                source.notes.append("read by its header, not as audio.raw says")
+            yield source
             return
     except Fault as fault:
         raise AudioError(f"{name} {fault}.") from None
@@ -185,6 +179,8 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         reason = error.error_string.strip().rstrip(".").removeprefix("Error : ")
         if "does not exist" in reason:  # what libsndfile says of an MP3 that is none
             reason = "Format not recognised"
+        if "Internal" in reason:  # its own words for what it did not expect
+            reason = "Its structure makes no sense"
     except soundfile.SoundFileError as error:
         reason = one_line(str(error)).rstrip(".")
     except OSError as error:
@@ -197,35 +193,12 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
     raise AudioError(f"{name} cannot be read as sound (WAV, FLAC, OGG or MP3 with a header, whole): {reason}.")
 
 
-_stderr = threading.Lock()
-
-
-@contextmanager
-def _quiet(link: Link) -> Iterator[None]:
-    """Without the lines that mpg123 writes to stderr itself, also of sound that it decodes well."""
-    if not link.mpeg:
-        yield
-        return
-    with _stderr, open(os.devnull, "wb") as nothing:
-        try:
-            kept = os.dup(STDERR)
-        except OSError:  # there is none
-            yield
-            return
-        try:
-            os.dup2(nothing.fileno(), STDERR)
-            yield
-        finally:
-            os.dup2(kept, STDERR)
-            os.close(kept)
-
-
-def _check_header(name: str, file: soundfile.SoundFile) -> None:
+def _check_header(name: str, file: soundfile.SoundFile, promised: int) -> None:
     rate = file.samplerate
     if not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise AudioError(f"{name} claims a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} Hz can be used.")
-    if LONGEST_S * rate < file.frames < UNKNOWN_FRAMES:
-        raise _too_long(name, f"is {_clock(file.frames / rate)} long")
+    if promised > LONGEST_S * rate:
+        raise _too_long(name, f"is {_clock(promised / rate)} long")
 
 
 def _too_long(name: str, how: str) -> AudioError:
@@ -254,20 +227,29 @@ def _read(source: _Source, part: Part, target: Target) -> _Sound:
     name, level = source.name, Level()
     samples = _Samples()
     rates: dict[int, None] = {}
-    channels, at_s = 0, 0.0
-    for number in range(len(source.found.links)):
-        if part.end_s is not None and at_s >= part.end_s:
-            break
+    channels, at_s, n_links = 0, 0.0, 0
+    at: int | None = 0
+    while at is not None:
+        link = source.link(at)
         try:
-            with source.open(number) as file:
+            with source.open(link) as (file, stands):
                 rates[file.samplerate] = None
                 channels = max(channels, file.channels)
-                at_s += _read_one(source, number, file, part, at_s, samples, level, target)
+                at_s += _read_one(source, link, file, part, at_s, samples, level, target)
+                place = stands()
         except soundfile.LibsndfileError:
-            if number == 0 or at_s == 0:
+            if at_s == 0:
                 raise
-            source.notes.append(f"what follows after {at_s:.2f} s cannot be read as sound")
+            source.notes.append(_unreadable(at_s))
             break
+        n_links += 1
+        ended = source.raw or (part.end_s is not None and at_s >= part.end_s)
+        at = None if ended else containers.following(source.content, link, place)
+        source.notes += link.notes
+        if n_links > MAX_LINKS:
+            raise AudioError(f"{name} has more than {MAX_LINKS:,} recordings joined in it.")
+    if n_links > 1:
+        source.notes.insert(0, f"{n_links} recordings joined in one file")
     if part.channel is not None and part.channel >= channels:
         raise AudioError(
             f"{name} has {channels} channel{'s' * (channels > 1)}; there is no channel {part.channel + 1}."
@@ -310,9 +292,13 @@ def _of_channels(sound: _Sound, channel: int | None, mixed: Level) -> list[str]:
     return [f"mixed down from {n} channels"]
 
 
+def _unreadable(from_s: float) -> str:
+    return f"what follows after {from_s:.2f} s cannot be read as sound"
+
+
 def _read_one(
     source: _Source,
-    number: int,
+    link: Link,
     file: soundfile.SoundFile,
     part: Part,
     at_s: float,
@@ -321,19 +307,18 @@ def _read_one(
     target: Target,
 ) -> float:
     """Add what lies within the part, of a recording that begins at `at_s`; returns its seconds as far as read."""
-    name, rate = source.name, file.samplerate
-    known = file.frames if file.frames < UNKNOWN_FRAMES else 0
+    name, rate, promised = source.name, file.samplerate, _promised(file, link)
     begin = max(round((part.begin_s - at_s) * rate), 0)
     end = UNKNOWN_FRAMES if part.end_s is None else round((part.end_s - at_s) * rate)
-    wanted = min(known or BLOCK_SAMPLES, end) - begin
+    wanted = min(promised or BLOCK_SAMPLES, end) - begin
     resampler = None
     if rate != target.rate:
         resampler = soxr.ResampleStream(rate, target.rate, 1, dtype="float32")
     samples.expect(max(wanted, 0) * target.rate // rate + BLOCK_SAMPLES)
     n_read = 0
-    if 0 < begin < known and file.subtype.startswith(SEEKABLE):
+    if 0 < begin < promised and file.subtype.startswith(SEEKABLE):
         n_read = file.seek(begin)
-    for block in _blocks(source, number, file, n_read):
+    for block in _blocks(source, link, file, n_read, promised):
         at, n_read = n_read, n_read + len(block)
         if at_s * rate + n_read > LONGEST_S * rate:
             raise _too_long(name, "goes on after that")
@@ -342,15 +327,32 @@ def _read_one(
             mono = level.add(block, part.channel, FULL_SCALE.get(file.subtype, FULL_SCALE_16))
             samples.add(mono if resampler is None else resampler.resample_chunk(mono))
         if n_read >= end:
+            # Where a row names nothing but a duration, which may be rounded.
+            if part.begin_s == 0 and part.channel is None and promised - end > ENDS_EARLY_S * rate:
+                source.notes.append(f"the first {part.end_s:.2f} s of {at_s + promised / rate:.2f} s are read")
             break
-    # The length of MPEG sound is an estimate of the decoder; its frames were counted before.
-    if n_read < min(known, end) and not file.subtype.startswith("MPEG"):
-        raise AudioError(
-            f"{name} is cut short: its header promises {file.frames} samples per channel and only {n_read} are there."
-        )
+    else:
+        source.notes += _compared(name, link, promised, n_read, rate)
     if resampler is not None:
         samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
     return float(n_read / rate)
+
+
+def _compared(name: str, link: Link, promised: int, there: int, rate: int) -> list[str]:
+    """Compare the samples that a header promises with those that were read."""
+    missing = promised - there
+    if promised and missing > (MPEG_FRAME if link.mpeg else TOLERATED_SAMPLES):
+        raise AudioError(
+            f"{name} is cut short: its header promises {promised} samples per channel and only {there} are there."
+        )
+    if not missing or (promised == 0 and link.promised is None):
+        return []
+    if promised == 0:
+        return ["its header leaves its length open: it is read to its end"]
+    more = f"{abs(missing)} samples ({abs(missing) / rate:.3f} s)"
+    if missing > 0:
+        return [f"its header promises {more} more than there are"]
+    return [f"its header leaves {more} out, which are read, too"]
 
 
 class _Samples:
@@ -381,12 +383,30 @@ class _Samples:
         return self._array
 
 
-def _blocks(source: _Source, number: int, file: soundfile.SoundFile, position: int) -> Iterator[F32]:
-    """The sound of a recording from a sample on in blocks f32[n, channels], checked."""
-    link = source.found.links[number]
+def _blocks(source: _Source, link: Link, file: soundfile.SoundFile, position: int, promised: int) -> Iterator[F32]:
+    """The sound of a recording from a sample on in blocks f32[n, channels], checked.
+
+    Beyond what was promised the decoder of FLAC may come to what is no sound; a block in which it does is lost.
+    """
     while True:
-        with _quiet(link):
-            block = file.read(BLOCK_SAMPLES // file.channels, dtype="float32", always_2d=True)
+        left = promised - position
+        n = min(left, BLOCK_SAMPLES // file.channels) if left > 0 else SMALL_BLOCK
+        if promised and left <= 0 and link.promised is None:
+            return
+        try:
+            with quiet(link):
+                block = file.read(n, dtype="float32", always_2d=True)
+        except soundfile.LibsndfileError:
+            if left > 0 and position:
+                raise AudioError(
+                    f"{source.name} is cut short or damaged: it cannot be decoded to the end that its header promises, "
+                    f"{promised / file.samplerate:.2f} s."
+                ) from None
+            if not position:
+                raise
+            if not promised:
+                source.notes.append(_unreadable(position / file.samplerate))
+            return
         if len(block) == 0:
             return
         peak = float(np.abs(block).max())

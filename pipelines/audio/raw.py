@@ -31,6 +31,16 @@ class Format(NamedTuple):
     endian: str
     channels: int
 
+    def described(self) -> dict[str, int | str]:
+        """As `soundfile.SoundFile` wants it."""
+        return {
+            "samplerate": self.rate,
+            "channels": self.channels,
+            "subtype": self.subtype,
+            "endian": self.endian,
+            "format": "RAW",
+        }
+
 
 def format_of(text: str) -> Format | None:
     """The format that `rate:format` or `rate:format:channels` says; None if it says none."""

@@ -64,20 +64,25 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
     when their turn comes.
     """
     said = texts.read(transcripts, plain=not paths) if transcripts else None
-    if not paths and said is not None:
-        paths = said.files()
-    if not paths:
-        paths, bundled = bundled_speech()
-        if said is None:
-            transcripts, said = bundled, texts.read(bundled)
+    if said is not None:
+        paths = paths or said.files()
+    elif not paths:
+        paths, transcripts = bundled_speech()
+        said = texts.read(transcripts)
+    if said is not None and not paths:
+        raise audio.AudioError(
+            f"{audio.printable(said.path)}, read as {said.title}, names no sound file that is there (its first: "
+            f"{one_line(said.rows[0].file, 60)}); name the sound with --audio."
+        )
     found = collecting.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
     files = list(found)
     rows, notes = _matched(said.rows if said else (), files)
     if said is not None and not rows:
         given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
-            f"{audio.printable(transcripts or '')}, {said.title}, names none of the {given} given; its paths are read "
-            "relative to itself, and names are those of files, with or without a suffix."
+            f"{audio.printable(said.path)}, read as {said.title}, names none of the {given} given (its first: "
+            f"{one_line(said.rows[0].file, 60)}); its paths are read relative to itself, and names are those of files, "
+            "with or without a suffix."
         )
     _look(files, choice)
     names = _distinct(files)

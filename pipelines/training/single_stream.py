@@ -99,7 +99,7 @@ def synthetic(text: Path) -> Speech:
 def recorded(folder: Path, about: str = "") -> Speech:
     """The sound files of `folder` that its `transcripts.tsv` names. AudioError."""
     utterances = []
-    for file, words in sorted(transcripts.read_transcripts(folder / "transcripts.tsv").items()):
+    for file, words in sorted(transcripts.read(folder / "transcripts.tsv").by_place().items()):
         key = f"{hashlib.sha256(file.read_bytes()).hexdigest()} {words}"
         samples = partial(lambda f: audio.load(f).samples, file)
         utterances.append(Utterance(key, wer.words(words), samples))

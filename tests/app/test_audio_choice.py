@@ -6,7 +6,7 @@ import pytest
 
 from app.model import audio_choice
 from app.model.audio_choice import chosen
-from pipelines.audio import transcripts
+from pipelines.audio import tables, transcripts
 
 HEADER = "file\ttranscript\n"
 
@@ -20,7 +20,7 @@ def folder_with(folder: Path, *names: str, text: str = HEADER) -> Path:
 
 def test_all_that_can_be_read_is_looked_for() -> None:
     assert set(audio_choice.TRANSCRIPTS_SUFFIXES) == transcripts.SUFFIXES
-    assert set(audio_choice.WORDS) == set(transcripts.TEXT_COLUMNS)
+    assert set(audio_choice.WORDS) == set(tables.TEXT)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,28 @@ def test_ids_are_distinct_and_can_be_selected(corpus: Path, short_runs: None) ->
         assert name in refused(*picture, "001")
 
 
+def test_a_reference_without_spaces_has_a_character_error_rate(corpus: Path, short_runs: None) -> None:
+    table = corpus / "t.tsv"
+    table.write_text(f"file\ttranscript\nspk1/001.flac\t\u662f\u7684\u5f53\u7136\nspk2/001.flac\t{SAID}\n")
+    out = corpus / "run.asrs"
+    done = here("run", *QUICK, "--transcripts", table, "--out", out)
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    letters = len(SAID.replace(" ", ""))
+    assert [tree[key] for key in ("wer_errors", "wer_words", "cer_errors", "cer_characters")] == [
+        letters,
+        7,
+        letters,
+        4,
+    ]
+    assert tree["cer"] == letters / 4
+    assert [u["cer_characters"] for u in tree["utterances"]] == [4, None]
+    text = here("show", out).stdout
+    assert f"{letters} errors in 7 words and characters (4 of them, where the reference has no spaces" in text
+    one = here("show", out, "--select", tree["utterances"][0]["id"]).stdout
+    assert f"CER 275.0%: {letters} errors in 4 characters (the reference has no spaces between words)" in one
+
+
 def test_parts_of_a_file_are_utterances(corpus: Path) -> None:
     (corpus / "wav.scp").write_text("rec spk1/001.flac\n")
     (corpus / "segments").write_text("u1 rec 0 -1\n")

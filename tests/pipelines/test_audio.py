@@ -1,6 +1,7 @@
 """Sound files: what is read, and what is refused in which words."""
 
 import os
+import re
 import struct
 import tracemalloc
 from pathlib import Path
@@ -11,7 +12,7 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.audio import containers, mpeg
+from pipelines.audio import containers
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError, Part
 from tests.pipelines.sound_files import RATE, sentence, voice
@@ -59,8 +60,12 @@ def test_no_cut_goes_unnoticed(part: float, which: str, tmp_path_factory: pytest
         note = f"its header promises {missing} bytes ({missing / 32:.1f} ms) more sound than there are"
         assert audio.load(folder / which).notes == [note]
         return
-    with pytest.raises(AudioError):
-        audio.load(folder / which)
+    try:
+        (note,) = audio.load(folder / which).notes
+    except AudioError:
+        return
+    assert which == "f.mp3", "encoders do not agree on the number of frames"
+    assert re.fullmatch(r"its header promises \d+ samples \(0\.0\d\d s\) more than there are", note)
 
 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 44_100])
@@ -84,9 +89,6 @@ def test_an_mp3_that_does_not_note_its_length(rate: int, channels: int, mode: st
     assert 0 < lag < 0.3 * RATE
     n = min(len(noted.samples), len(plain.samples) - lag)
     assert np.corrcoef(noted.samples[:n], plain.samples[lag : lag + n])[0, 1] > 0.95
-    (tmp_path / "c.mp3").write_bytes(data[:-5])
-    with pytest.raises(AudioError, match="last MPEG frame is incomplete"):
-        audio.load(tmp_path / "c.mp3")
     tagged = b"ID3\x03\0\0\0\0\0\x0a" + b"\0" * 10 + bytes(data) + b"TAG" + b" " * 125
     (tmp_path / "d.mp3").write_bytes(tagged)
     assert audio.load(tmp_path / "d.mp3").duration_s == plain.duration_s
@@ -103,25 +105,10 @@ def test_a_flac_cut_between_two_frames(tmp_path: Path) -> None:
             audio.load(tmp_path / "b.flac")
 
 
-def test_a_decoder_that_stops_early_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Promising(soundfile.SoundFile):
-        frames = 100_000
-
-    soundfile.write(tmp_path / "a.flac", voice(), RATE)
-    monkeypatch.setattr(soundfile, "SoundFile", Promising)
-    with pytest.raises(AudioError) as error:
-        audio.load(tmp_path / "a.flac")
-    sentence(error, "promises 100000 samples", "only 48000 are there")
-
-
-def test_an_mp3_cut_within_the_header_of_a_frame(tmp_path: Path) -> None:
-    soundfile.write(tmp_path / "a.mp3", voice(), RATE)
-    data = (tmp_path / "a.mp3").read_bytes().replace(b"Xing", bytes(4)).replace(b"Info", bytes(4))
-    frame_starts = [i for i in range(len(data)) if data[i : i + 2] == data[:2]]
-    for cut in (1, 2, 3):
-        (tmp_path / "b.mp3").write_bytes(data[: frame_starts[-1] + cut])
-        with pytest.raises(AudioError, match="last MPEG frame is incomplete"):
-            audio.load(tmp_path / "b.mp3")
+def flac_of(total: int, data: bytes) -> bytes:
+    """A FLAC whose header says another number of samples."""
+    about = int.from_bytes(data[18:26], "big") >> 36 << 36
+    return data[:18] + (about | total).to_bytes(8, "big") + data[26:]
 
 
 def test_a_wav_from_a_pipe_does_not_know_its_length(tmp_path: Path) -> None:
@@ -327,11 +314,8 @@ def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent(soundfile.SoundFile):
-        frames = audio.UNKNOWN_FRAMES
-
     raw_flac(tmp_path / "a.flac", 90)
-    monkeypatch.setattr(soundfile, "SoundFile", Silent)
+    (tmp_path / "a.flac").write_bytes(flac_of(0, (tmp_path / "a.flac").read_bytes()))
     assert audio.load(tmp_path / "a.flac").duration_s == 90
     monkeypatch.setattr(audio, "LONGEST_S", 60)
     with pytest.raises(AudioError, match="goes on after that; recordings of at most 0:01:00 h"):
@@ -358,10 +342,8 @@ def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) 
         audio.load(tmp_path / "chunks.wav")
 
 
-def test_pages_and_frames_are_counted_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_counted_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "MAX_PAGES", 5)
-    monkeypatch.setattr(mpeg, "MAX_FRAMES", 50)
-    for name, part in (("d.ogg", "5 Ogg pages"), ("f.mp3", "50 MPEG frames")):
-        soundfile.write(tmp_path / name, voice(20.0), RATE)
-        with pytest.raises(AudioError, match=f"has more than {part}"):
-            audio.load(tmp_path / name)
+    soundfile.write(tmp_path / "d.ogg", voice(20.0), RATE)
+    with pytest.raises(AudioError, match="has more than 5 Ogg pages"):
+        audio.load(tmp_path / "d.ogg")

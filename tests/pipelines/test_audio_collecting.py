@@ -56,7 +56,7 @@ def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path
 
 def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
-        transcripts.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
+        transcripts.read(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
     sentence(error, "not UTF-8")
 
 
@@ -91,8 +91,8 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
             collecting.collect([path])
         assert len(str(error.value)) < 400
     table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
-    with pytest.raises(AudioError, match="none exists"):
-        transcripts.read_transcripts(tmp_path / "t.tsv")
+    with pytest.raises(AudioError, match="names no sound file that is there"):
+        playlist.build((), str(tmp_path / "t.tsv"))
 
 
 def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
 )
 def test_hostile_transcripts_are_refused_in_a_short_sentence(text: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
-        transcripts.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
+        transcripts.read(table(tmp_path, "file\ttranscript\n" + text))
     sentence(error, part)
     assert len(str(error.value)) < 500
 

@@ -27,7 +27,7 @@ from tests.pipelines import net_files
 
 @pytest.fixture(scope="module")
 def items(bundled_speech: Path) -> list[Item]:
-    said = transcripts.read_transcripts(bundled_speech / "transcripts.tsv")
+    said = transcripts.read(bundled_speech / "transcripts.tsv").by_place()
     paths = [bundled_speech / name for name in ("08-kal16-short.flac", "04-kal16-numbers.flac")]
     return [Item(path.stem, path, said[path.resolve()]) for path in paths]
 

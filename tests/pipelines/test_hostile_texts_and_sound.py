@@ -70,7 +70,7 @@ def read(command: tuple[str, ...]) -> None:
     if "--config" in given:
         presets.from_file(given["--config"])
     if "--transcripts" in given:
-        transcripts.read_transcripts(given["--transcripts"])
+        transcripts.read(given["--transcripts"])
     readers: dict[str, Callable[[str], object]] = {
         "graph.grammar": say,
         "graph.dictionary": dictionary.read,

@@ -118,6 +118,32 @@ def test_utterances_are_parts_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [("t.stm", "d 1 x 0 1 two\n"), ("t.ctm", "d 1 0 1 two\n"), ("t.trn", "two (d)\n"), ("text", "d.wav two\n")],
+)
+def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name: str, text: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(AudioError) as error:
+        playlist.build((), str(file))
+    sentence(error, name, "names no sound file that is there", "its first: d", "--audio")
+    assert "given" not in str(error.value)
+    make(tmp_path / "d.wav", tmp_path / "other.wav")
+    (item,) = playlist.build((), str(file)).items
+    assert (item.path, item.reference) == (tmp_path / "d.wav", "two")
+
+
+def test_a_recording_in_an_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "wav.scp").write_text("u x/wav.ark:1234\n")
+    (tmp_path / "text").write_text("u two\n")
+    with pytest.raises(AudioError) as error:
+        playlist.build((), str(tmp_path / "text"))
+    sentence(error, "wav.scp", "line 1", "archive (x/wav.ark:1234)")
+    make(tmp_path / "u.wav")
+    assert references(build(tmp_path, "u two\n", "text").items) == {"u": "two"}
+
+
+@pytest.mark.parametrize(
     ("files", "names"),
     [
         (["spk1/001", "spk2/001", "spk2/002"], ["spk1/001", "spk2/001", "002"]),

@@ -25,7 +25,7 @@ def dictionary() -> set[str]:
 
 def test_every_file_has_its_transcript() -> None:
     files = collecting.collect([SPEECH])
-    said = transcripts.read_transcripts(SPEECH / "transcripts.tsv")
+    said = transcripts.read(SPEECH / "transcripts.tsv").by_place()
     assert [file.resolve() for file in files] == list(said)
     assert list(said.values()) == [utterance.text for utterance in build.UTTERANCES]
     names = [build.file_name(i, u) for i, u in enumerate(build.UTTERANCES, start=1)]

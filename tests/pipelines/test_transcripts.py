@@ -1,5 +1,7 @@
 """Transcripts as people and other recognisers write them down: each format, its places, and its sentences."""
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,31 @@ WAYS = {
     "t.ctm": ";; by hand\nb A 0.50 0.1 zero 0.9\na 1 0.1 0.2 two\na 1 0.4 0.2 nine\nb A 0.1 0.2 oh,\n",
     "words.out": "a 1 0.1 0.2 two\na 1 0.4 0.2 nine\nb A 0.1 0.2 oh,\nb A 0.50 0.1 zero\n",
     "t.stm": (";; CATEGORY\na 1 jane 0.0 1.5 <o,f0,female> two nine\nb A joe 1.00 2.5 oh, zero\n"),
+    "t.jsonl": '{"audio_filepath": "a.wav", "text": "two nine"}\n\n{"audio": "b.wav", "transcription": "oh, zero"}\n',
+    "manifest": '{"audio_filepath": "a.wav", "text": "two nine"}\n{"audio_filepath": "b.wav", "text": "oh, zero"}\n',
+    "t.json": '[\n  {"audio": "a.wav", "text": "two nine"},\n  {"audio": "b.wav", "text": "oh, zero"}\n]\n',
+    "cuts.jsonl": "\n".join(
+        json.dumps(
+            {
+                "id": f"{name}-0",
+                "start": 0.0,
+                "duration": 1.5,
+                "channel": 0,
+                "type": "MonoCut",
+                "supervisions": [
+                    {"id": name, "recording_id": name, "start": 0.0, "duration": 1.5, "channel": 0, "text": words}
+                ],
+                "recording": {
+                    "id": name,
+                    "sampling_rate": 16000,
+                    "num_samples": 24000,
+                    "duration": 1.5,
+                    "sources": [{"type": "file", "channels": [0], "source": f"{name}.wav"}],
+                },
+            }
+        )
+        for name, words in TWO.items()
+    ),
     "segments.out": "a 1 jane 0.0 1.5 two nine\nb A joe 1.00 2.5 <o,f0,male> oh, zero\n",
 }
 
@@ -57,14 +84,105 @@ def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> 
 def test_parts_of_files(tmp_path: Path) -> None:
     stm = written(tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n")
     assert transcripts.read(stm).rows == [
-        Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5"),
-        Row("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2"),
+        Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5", speaker="x"),
+        Row("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2", speaker="y"),
     ]
     ctm = written(tmp_path, "t.ctm", "r 1 0 1 two\nr 2 0 1 nine\n")
     assert [(r.text, r.part.channel, r.name) for r in transcripts.read(ctm).rows] == [
         ("two", 0, "r-1"),
         ("nine", 1, "r-2"),
     ]
+
+
+PARTS = {
+    "offset.csv": ("audio_filepath,offset,duration,text\na.wav,0.5,0.7,two\n", Part(None, 0.5, 1.2), "a-0.5-1.2"),
+    "start.tsv": ("path\tsentence\tstart\tend\na.wav\ttwo\t0.5\t-1\n", Part(None, 0.5, None), "a-0.5-end"),
+    "side.csv": ("file,side,text\nx/a.wav,right,two\n", Part(1), "a-right"),
+    "ones.csv": ("file,channel,begin,stop,text\na.wav,1,0,1.5,two\n", Part(0, 0, 1.5), "a-1-0-1.5"),
+    "zeros.csv": ("file,channel,text\na.wav,1,two\nb.wav,0,nine\n", Part(1), "a-1"),
+    "mixed.csv": ("file,channel,text\na.wav,mix,two\n", Part(), ""),
+    "alone.csv": ("file,duration,text\na.wav,1.5,two\n", Part(None, 0, 1.5), ""),
+    "none.csv": ("file,start,end,duration,text\na.wav,,,,two\n", Part(), ""),
+    "nemo.json": (
+        '{"audio_filepath": "a.wav", "offset": 0.5, "duration": 0.7, "channel": 1, "text": "two"}\n',
+        Part(1, 0.5, 1.2),
+        "a-1-0.5-1.2",
+    ),
+    "supervisions.jsonl": (
+        '{"id": "u", "recording_id": "a", "start": 0.5, "duration": 0.7, "channel": 0, "text": "two"}\n',
+        Part(0, 0.5, 1.2),
+        "a-0-0.5-1.2",
+    ),
+    "cuts.jsonl": (
+        '{"id": "c", "start": 1.0, "duration": 5.0, "channel": [1], "recording": {"id": "a", "sources": '
+        '[{"type": "file", "channels": [0, 1], "source": "a.wav"}]}, "supervisions": '
+        '[{"id": "u", "start": 0.5, "duration": 0.75, "text": "two", "speaker": "x"}]}\n',
+        Part(1, 1.5, 2.25),
+        "u",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_says_which_part_of_a_file_is_meant_is_used(name: str, packed: bool, tmp_path: Path) -> None:
+    text, expected, called = PARTS[name]
+    file = written(tmp_path, name, text)
+    if packed and "json" in name:
+        file = tmp_path / f"{name}.gz"
+        file.write_bytes(gzip.compress(text.encode()))
+    row = transcripts.read(file).rows[0]
+    assert (row.part.channel, row.part.begin_s, row.part.end_s) == (
+        expected.channel,
+        expected.begin_s,
+        pytest.approx(expected.end_s),
+    )
+    assert (row.text, row.name) == ("two", called)
+
+
+def test_speakers_at_once_are_utterances_of_their_own(tmp_path: Path) -> None:
+    for name, text in (
+        ("t.stm", "r A x 0 1.5 two\nr A y 0 1.5 nine\nr A x 2 3 oh\n"),
+        ("t.csv", "file,channel,start,end,speaker,text\nr,A,0,1.5,x,two\nr,A,0,1.5,y,nine\nr,A,2,3,x,oh\n"),
+    ):
+        rows = transcripts.read(written(tmp_path, name, text)).rows
+        assert [row.name for row in rows] == ["r-A-0-1.5-x", "r-A-0-1.5-y", "r-A-2-3"]
+        with pytest.raises(AudioError) as error:
+            transcripts.read(written(tmp_path, name, text.replace("y", "x")))
+        sentence(error, f"line {2 + (name == 't.csv')}", "r has two different transcripts")
+
+
+def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
+    text = written(tmp_path, "text", "u1 two\nu2 nine\nu3 oh\n")
+    written(tmp_path, "segments", "u1 r 0 1 1\nu2 r 0 1 0\nu3 r 0 1 -1\n")
+    assert [row.part.channel for row in transcripts.read(text).rows] == [1, 0, None]
+    written(tmp_path, "segments", "u1 r 0 1 left\n")
+    with pytest.raises(AudioError, match="a channel is a number from 0, found 'left'"):
+        transcripts.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("WEBVTT\n\n00:00.000 --> 00:02.400\ntwo\n", "WebVTT"),
+        ("1\n00:00:00,000 --> 00:00:02,400\ntwo\n", "SRT"),
+        ('File type = "ooTextFile"\nObject class = "TextGrid"\n', "TextGrid"),
+        ('<?xml version="1.0"?>\n<ANNOTATION_DOCUMENT AUTHOR="">\n', "EAF"),
+        ('<?xml version="1.0"?>\n<!DOCTYPE Trans SYSTEM "trans-14.dtd">\n<Trans scribe="x">\n', "TRS"),
+        ('<?xml version="1.0"?>\n<a/>\n', "XML"),
+        ("SPEAKER r 1 0.00 1.50 <NA> <NA> x <NA> <NA>\n", "RTTM"),
+        ("{\\rtf1\\ansi\n", "RTF"),
+        ("- two\n# nine\n", "begins with '- two' and is in no format that is read"),
+        ('{"words": "two"}\n', "names a file and what is said"),
+        ('{"audio_filepath": "a.wav", "text": "two"}\n{"audio_filepath"\n', "not JSON"),
+        ('{"id": "c", "tracks": []}\n', "several tracks"),
+    ],
+)
+@pytest.mark.parametrize("name", ["t.txt", "text"])
+def test_what_is_not_read_is_named(name: str, text: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(AudioError) as error:
+        transcripts.read(written(tmp_path, name, text))
+    sentence(error, name, what)
 
 
 def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path: Path) -> None:
@@ -130,7 +248,7 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
         ("t.stm", "a 1 x 0 1 two\na 1 x 0\n", ["line 2", "STM"]),
         ("t.stm", "a 1 x 2 1 two\n", ["line 1", "ends at 1 s"]),
         ("t.stm", "a 1 x soon 1 two\n", ["line 1", "'soon'"]),
-        ("t.stm", "a left x 0 1 two\n", ["line 1", "'left'"]),
+        ("t.stm", "a middle x 0 1 two\n", ["line 1", "'middle'"]),
         ("t.ctm", ";;\na 1 0 two\n", ["line 2", "CTM"]),
         ("t.ctm", "a 1 nan 1 two\n", ["line 1", "'nan'"]),
         ("text", "a two\nb nine\na too\n", ["line 3", "a has two different"]),

@@ -78,8 +78,9 @@ class Figure(QWidget):
         """The figure as shown."""
         return self._value.text()
 
-    def show_value(self, value: str, note: str, tip: str, pale: bool = False) -> None:
-        """Show a figure; `pale`: one that must not be held against what stood there before."""
+    def show_value(self, value: str, note: str, tip: str, pale: bool = False, name: str = "") -> None:
+        """Show a figure; `pale`: one that must not be held against what stood there before; `name`: another one."""
+        self._name.setText(name or self._name.text())
         self._value.setText(value)
         if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
             self._value.setObjectName(name)
@@ -212,11 +213,13 @@ class TopBar(QFrame):
             self.wer.show_value("–", "", reason)
             return
         wrong = counted(shown.errors.errors, self.tr("error"), self.tr("errors"))
-        words = counted(shown.errors.words, self.tr("word"), self.tr("words"))
+        words = counted(shown.errors.words, *shown.errors.unit)
         counts = self.tr("{0} in {1} of the utterances finished under these settings")
         if shown.of_selection:
             counts = self.tr("{0} in {1} of the selection")
         tip, of = counts.format(wrong, words), shown.transcribed
+        if shown.errors.characters:
+            tip += self.tr("; a reference without spaces between words is compared by its characters (CER)")
         if of.utterances < of.of:
             words += " *"
             tip += self.tr("; {0} of {1} utterances have a transcript").format(of.utterances, of.of)
@@ -229,7 +232,7 @@ class TopBar(QFrame):
         elif shown.before is not None and shown.before.rate is not None:
             words += "\n" + self.tr("before {0} %").format(f"{100 * shown.before.rate:.1f}")
             tip += "; " + self.tr("the same words with the settings before: {0} errors").format(shown.before.errors)
-        self.wer.show_value(f"{100 * rate:.1f} %", words, tip, pale=bool(shown.unlike))
+        self.wer.show_value(f"{100 * rate:.1f} %", words, tip, bool(shown.unlike), shown.errors.name)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide what matters least if there is little room."""
