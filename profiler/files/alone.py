@@ -1,4 +1,4 @@
-"""A folder that one process at a time works on."""
+"""A folder that one process at a time works on, and that holds what it has written itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+
+def refuse_links(folder: Path, what: str) -> None:
+    """BadInput where `folder` has a link directly in it: what is read and written there would lie elsewhere."""
+    with os.scandir(folder) as entries:
+        linked = min((entry.name for entry in entries if entry.is_symlink()), default=None)
+    if linked is not None:
+        shown = one_line(os.path.join(folder, linked))
+        raise BadInput(f"{shown} is a link, which a {what} does not have; put what it leads to in its place.")
 
 
 @contextlib.contextmanager

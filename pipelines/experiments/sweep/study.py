@@ -30,9 +30,12 @@ from pipelines.experiments.sweep import judge, space, trial
 from pipelines.experiments.sweep.folder import Sweep
 from pipelines.experiments.sweep.front import Point, front, possible, touches
 from pipelines.experiments.sweep.home import Engine
+from pipelines.experiments.sweep.journal import FAILURE, FIGURES, Failure
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
 from pipelines.experiments.sweep.space import Choice
 from profiler.errors import BadInput
+from profiler.files import named
+from profiler.files.inputs import InputError, read_struct
 from profiler.plain import duration_text, one_line
 
 if TYPE_CHECKING:
@@ -54,15 +57,6 @@ MOST_COPIES: Final = 50
 
 LEAST_FOR_IMPORTANCE: Final = 10
 """Trials: PED-ANOVA looks at the best tenth."""
-
-FIGURES, FAILURE = "figures", "failure"
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why a trial has no figures; `drifted`: the reference changed in each attempt."""
-
-    why: str
-    drifted: bool
 
 
 @dataclass(frozen=True)
@@ -372,9 +366,10 @@ class Study:
         """What the reference recognised in the first trial that is done."""
         for one in self.trials():
             if one.figures is not None:
-                report = Path(one.figures.session).with_name(f"{BEFORE}.json")
-                with contextlib.suppress(OSError):
-                    return msgspec.json.decode(report.read_bytes(), type=judge.Report).words()
+                session = named.inside(self.folder, one.figures.session, 3)
+                if session is not None:
+                    with contextlib.suppress(BadInput):
+                        return judge.read_report(session.with_name(f"{BEFORE}.json")).words()
         return None
 
     def _violation(self, figures: Figures) -> str | None:
@@ -385,10 +380,10 @@ class Study:
         return None
 
     def _report(self, progress: Progress, ended: int, wanted: int, slots: int) -> None:
-        seconds = [
-            msgspec.json.decode(file.read_bytes(), type=trial.Result).seconds
-            for file in (self.folder / "trials").glob(f"*/{trial.RESULT}")
-        ]
+        seconds = list[float]()
+        for _, _, folder in named.numbered(self.folder / "trials"):
+            with contextlib.suppress(InputError):
+                seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
         left = max(wanted - ended, 0)
         time_left = (
             f", about {duration_text(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
@@ -412,4 +407,4 @@ def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
 
 def _attempts(folder: Path, number: int) -> int:
     """How many attempts of a trial have begun."""
-    return max((int(found.name.partition("-")[2]) for found in folder.glob(f"{number}-*")), default=0)
+    return max((attempt for of, attempt, _ in named.numbered(folder) if of == number), default=0)
