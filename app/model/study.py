@@ -19,6 +19,7 @@ import msgspec
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
+from profiler.files import named
 from profiler.files.inputs import MIB, read_bytes
 from profiler.files.outputs import writing
 from profiler.plain import one_line
@@ -191,8 +192,7 @@ def study_of(tree: Tree) -> Study:
 
 def session_of(trial: Trial, folder: Path) -> Path | None:
     """The session of a trial of the study in `folder`, wherever that was when the trial ran; None without any."""
-    parts = Path(trial.session or "").parts[-3:]
-    return None if len(parts) < 3 or ".." in parts else folder.joinpath(*parts)
+    return named.inside(folder, trial.session or "", 3)
 
 
 def write_csv(study: Study, path: str | os.PathLike[str]) -> None:
