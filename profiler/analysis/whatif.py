@@ -120,7 +120,7 @@ def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Pred
     for name, factor in factors:
         if name not in names(prediction):
             known = ", ".join(names(prediction))
-            raise BadInput(f"There is no stage or group {one_line(name)!r} in the session; it has {known}.")
+            raise BadInput(f"There is no stage or group '{one_line(name)}' in the session; it has {known}.")
         if not 0 <= factor <= MOST_FACTOR:
             raise BadInput(f"The factor of {name} must be a number from 0 to {MOST_FACTOR:,.0f}, not {factor:g}.")
         touched = 0.0

@@ -218,6 +218,15 @@ def check_tree(tree: object, where: str) -> None:
         level, depth = below, depth + 1
 
 
+def there(path: str | os.PathLike[str]) -> bool:
+    """Whether an optional file is to be read: a link to it, or to its folder, that leads nowhere makes it missing.
+
+    Reading it then says so.
+    """
+    folder = os.path.dirname(path)
+    return os.path.lexists(path) or (os.path.islink(folder) and not os.path.exists(folder))
+
+
 def regular(path: Path) -> bool:
     """Whether `path` is a regular file, a link to one counted in; never waits and never raises."""
     try:

@@ -142,12 +142,16 @@ def _check(entry: _Entry, distributions: Mapping[str, BaseDistribution], objecti
         case _Study():
             fits = len(entry.directions) == len(objectives)
         case _Begun(system_attrs=_Fixed() as given):
-            fits = all(distributions[k]._contains(distributions[k].to_internal_repr(v)) for k, v in given.fixed_params.items())
+            fits = all(
+                distributions[k]._contains(distributions[k].to_internal_repr(v)) for k, v in given.fixed_params.items()
+            )
         case _Parameter():
             wanted = distributions[entry.param_name]
             fits = json_to_distribution(entry.distribution) == wanted and wanted._contains(entry.param_value_internal)
         case _Ended():
-            fits = len(entry.values or objectives) == len(objectives) and (entry.state == 1) == (entry.values is not None)
+            fits = len(entry.values or objectives) == len(objectives) and (entry.state == 1) == (
+                entry.values is not None
+            )
         case _Shown(user_attr=_Attributes(figures=Figures() as figures)):
             fits = all(figures.objective(name) is not None for name in objectives)
         case _:
