@@ -152,7 +152,7 @@ def test_every_cut_is_a_dropped_link(size: int, small: Path, tmp_path: Path, no_
 def test_whatever_a_command_leaves_open_its_end_is_the_end(
     child: str, small: Path, tmp_path: Path, no_waiting: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process of ssh's in a session of its own, which a signal to the group does not reach, holds output and errors."""
+    """A process that ssh has started in a session of its own, out of reach of signals, holds output and errors open."""
     monkeypatch.setattr(link, "PATIENCE_S", 0.05)
     monkeypatch.setattr(link, "LOOK_S", 0.01)
     (tmp_path / "stream").write_bytes(stream_of(small))

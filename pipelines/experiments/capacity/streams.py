@@ -93,7 +93,7 @@ class Level(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         window_ns = self.end_ns - self.begin_ns
-        if not (0 <= self.begin_ns and 0 < window_ns <= LONGEST_NS and self.end_ns <= self.stopped_ns <= 1 << 62):
+        if not (self.begin_ns >= 0 and 0 < window_ns <= LONGEST_NS and self.end_ns <= self.stopped_ns <= 1 << 62):
             raise ValueError("its times do not follow each other")
 
     @property

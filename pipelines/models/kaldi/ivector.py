@@ -163,8 +163,8 @@ def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
     given, made = (gaussians * count for count in (m * d, m * d + triangle))
     if made > min(MOST_VALUES, max(MOST_FILLED * given, FEW_VALUES)):
         reader.wrong(
-            f"{gaussians:,} Gaussians of {m} dimensions and i-vectors of {d} values give tables of {made:,} values, over "
-            f"{MOST_FILLED} times those of the file or over {MOST_VALUES:,}"
+            f"{gaussians:,} Gaussians of {m} dimensions and i-vectors of {d} values give tables of {made:,} values, "
+            f"over {MOST_FILLED} times those of the file or over {MOST_VALUES:,}"
         )
     reader.expect("<SigmaInv>")
     projections = np.empty((gaussians, m, d), np.float32)

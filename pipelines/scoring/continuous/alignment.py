@@ -34,7 +34,7 @@ def align(gaussians: Array) -> None:
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _align(gaussians: Array, scale: Array) -> None:
-    groups, streams, components, expanded, lanes = gaussians.shape
+    groups, streams, components, expanded, _ = gaussians.shape
     dim = expanded // 2
     if scale.shape != (streams, dim) or expanded != 2 * dim + 1:
         raise ArrayError("_align: Gaussians and their scale do not fit each other")
