@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,16 @@ def refuse_links(folder: Path, what: str) -> None:
     if linked is not None:
         shown = one_line(os.path.join(folder, linked))
         raise BadInput(f"{shown} is a link, which a {what} does not have; put what it leads to in its place.")
+
+
+def demand_room(folder: Path, least: float) -> None:
+    """BadInput where the disk of `folder`, a study, has less than `least` bytes free."""
+    free = shutil.disk_usage(folder).free
+    if free < least:
+        raise BadInput(
+            f"{one_line(str(folder))}: the disk is full ({free / 1e6:.0f} MB are free); the study is kept, "
+            "and the same command goes on with it once there is room."
+        )
 
 
 @contextlib.contextmanager

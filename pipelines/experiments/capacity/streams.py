@@ -25,6 +25,7 @@ from profiler.arrays import F32
 from profiler.clock import now_ns
 from profiler.errors import BadInput, Cancelled
 from profiler.files import outputs
+from profiler.files.alone import demand_room
 from profiler.machine import energy
 from profiler.process import children
 
@@ -54,6 +55,9 @@ PAUSE_S: Final = 1.0
 """Between two utterances, so that an endpoint is found."""
 PAUSE_LEVEL: Final = np.float32(1e-4)
 """Of the noise in it: 80 dB below full scale. Digital silence is no sound of a microphone."""
+
+REPORT_BYTES: Final = 1_000_000
+"""Room for what a stream writes: its report has a hundred bytes for a chunk."""
 
 POLL_S: Final = 0.05
 PATIENCE_S: Final = 60.0
@@ -93,7 +97,7 @@ class Level(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         window_ns = self.end_ns - self.begin_ns
-        if not (self.begin_ns >= 0 and 0 < window_ns <= LONGEST_NS and self.end_ns <= self.stopped_ns <= 1 << 62):
+        if not (self.begin_ns >= 0 and 0 < window_ns <= LONGEST_NS and 0 <= self.stopped_ns <= 1 << 62):
             raise ValueError("its times do not follow each other")
 
     @property
@@ -172,10 +176,13 @@ class Bench:
         Leaves in `folder` the report of each stream, N.json, and result.json. Raises Cancelled, and BadInput where a
         stream ends early.
         """
-        folder.mkdir(parents=True)
         starts = _starts(n, self.chunk_s)
         length_s = starts[-1] + WARM_UP_S + window_s + AFTER_S + MARGIN_S + 0.05 * n
         files = [folder / f"sound-{number + 1}.wav" for number in range(min(n, FILES))]
+        sounds = 2 * len(files) * length_s * self.sound.rate
+        folder.parent.mkdir(exist_ok=True)
+        demand_room(folder.parent, sounds + REPORT_BYTES * (n + 1))
+        folder.mkdir()
         try:
             for number, file in enumerate(files):
                 self.sound.write(file, length_s, number / len(files))

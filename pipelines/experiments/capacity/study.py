@@ -17,6 +17,7 @@ from pipelines.experiments.capacity.folder import Kept
 from pipelines.experiments.capacity.streams import Bench
 from profiler.errors import BadInput
 from profiler.files import outputs
+from profiler.files.alone import demand_room
 from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.plain import counted, duration_text
 
@@ -145,6 +146,7 @@ class Study:
             return read_struct(file, First, "a measurement")
         except InputError:
             shutil.rmtree(place, ignore_errors=True)
+        demand_room(self.folder, streams.REPORT_BYTES)
         place.mkdir()
         progress("decoding the sound once", None)
         memory = streams.run_once(command, place, self.bench.machine.cores, self.bench.cancelled)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import math
 import os
 import shutil
 import warnings
@@ -35,8 +36,9 @@ from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirme
 from pipelines.experiments.sweep.space import Choice
 from profiler.errors import BadInput
 from profiler.files import named
+from profiler.files.alone import demand_room
 from profiler.files.inputs import InputError, read_struct
-from profiler.plain import duration_text, one_line
+from profiler.plain import duration_text
 
 if TYPE_CHECKING:
     import optuna
@@ -353,14 +355,13 @@ class Study:
 
     def _check_disk(self, folder: Path | None = None, failed: Failed | None = None) -> None:
         """BadInput where the disk is full; what has `failed` in `folder` is then run again another time."""
-        free = shutil.disk_usage(self.folder).free
-        if free < LEAST_FREE or (failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()):
+        said = failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()
+        try:
+            demand_room(self.folder, math.inf if said else LEAST_FREE)
+        except BadInput:
             if folder is not None:
                 (folder / trial.RESULT).unlink(missing_ok=True)
-            raise BadInput(
-                f"{one_line(str(self.folder))}: the disk is full ({free / 1e6:.0f} MB are free); the study is kept, "
-                "and the same command goes on with it once there is room."
-            )
+            raise
 
     def _reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
