@@ -17,13 +17,13 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
-def refuse_links(folder: Path, what: str) -> None:
-    """BadInput where `folder` has a link directly in it: what is read and written there would lie elsewhere."""
+def refuse_others(folder: Path, what: str) -> None:
+    """BadInput where `folder` has more in it than files and folders: links lead elsewhere, and pipes are waited for."""
     with os.scandir(folder) as entries:
-        linked = min((entry.name for entry in entries if entry.is_symlink()), default=None)
-    if linked is not None:
-        shown = one_line(os.path.join(folder, linked))
-        raise BadInput(f"{shown} is a link, which a {what} does not have; put what it leads to in its place.")
+        others = [e.name for e in entries if not (e.is_file(follow_symlinks=False) or e.is_dir(follow_symlinks=False))]
+    if others:
+        shown = one_line(os.path.join(folder, min(others)))
+        raise BadInput(f"{shown} is a link, a pipe or a device; a {what} has only files and folders.")
 
 
 def demand_room(folder: Path, least: float) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from pipelines.experiments.capacity.streams import RESULT, Level
 from profiler.errors import BadInput
 from profiler.files import named, outputs
-from profiler.files.alone import alone, refuse_links
+from profiler.files.alone import alone, refuse_others
 from profiler.files.inputs import InputError, read_struct
 from profiler.plain import one_line
 
@@ -55,7 +55,7 @@ def opened(folder: Path, about: About) -> Iterator[None]:
         raise BadInput(f"{shown} is no study of a capacity; --out takes one, or a folder that is not there yet.")
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "study"):
-        refuse_links(folder, "study")
+        refuse_others(folder, "study")
         if file.exists():
             _check_same(file, about, shown)
         else:

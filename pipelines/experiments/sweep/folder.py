@@ -21,7 +21,7 @@ from pipelines.experiments.sweep.space import Axis, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.files.alone import alone, refuse_links
+from profiler.files.alone import alone, refuse_others
 from profiler.plain import one_line
 from profiler.process import kernel_cache
 
@@ -108,7 +108,7 @@ def opened(folder: Path, sweep: Sweep, note: Callable[[str], object] = lambda se
         journal = folder / JOURNAL
         for left in folder.glob(f"{JOURNAL}.lock*"):  # of a process that was killed
             left.unlink()
-        refuse_links(folder, "study")
+        refuse_others(folder, "study")
         if journal.exists():
             repair(journal, sweep.axes, sweep.objectives, note)
         storage = JournalStorage(JournalFileBackend(str(journal)))

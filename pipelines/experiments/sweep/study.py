@@ -339,7 +339,7 @@ class Study:
 
     def _resumed(self, engine: Engine, folder: Path) -> bool:
         """Whether an attempt of an earlier process still runs; what has no result and does not run is removed."""
-        if not folder.exists():
+        if not folder.is_dir():
             return False
         if engine.resume(folder):
             return True

@@ -45,8 +45,8 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
     lacking = [name for name in contexts.FILES if not there(model.directory / name)]
     if path is None and lacking:
         state = (
-            f"has to have another graph than its {there.name}"
-            if (there := graph_file(model.directory) or folder.file_of(model.directory))
+            f"has to have another graph than its {graph.name}"
+            if (graph := graph_file(model.directory) or folder.file_of(model.directory))
             else f"has no {GRAPHS[0]}"
         )
         raise GraphError(
