@@ -94,7 +94,8 @@ def test_a_hostile_folder_and_hostile_calls_get_sentences(folder: Path) -> None:
         {"method": "tools/list"},
     ]
     with subprocess.Popen([*SERVER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None and server.stdout is not None
+        assert server.stdin is not None
+        assert server.stdout is not None
         answers = list[dict]()
         for number, line in enumerate(lines):
             # The number last, as the reference client writes it, or first.
@@ -121,17 +122,8 @@ def test_a_hostile_folder_and_hostile_calls_get_sentences(folder: Path) -> None:
     assert peak < 300_000  # kB; 64 MiB are some 600 MB in the library's hands
 
 
-NAMES = (
-    "base.asrs\0",
-    "\0",
-    "",
-    ".",
-    "x" * 5000 + ".asrs",
-    "a/" * 3000 + "x.asrs",
-    "x" * 1_000_000,
-    "/dev/zero",
-    "\x1b[31m",
-)
+LONG = ("x" * 5000 + ".asrs", "a/" * 3000 + "x.asrs", "x" * 1_000_000)
+NAMES = ("base.asrs\0", "\0", "", ".", *LONG, "/dev/zero", "\x1b[31m")
 ME = {"name": "test", "version": "1"}
 
 

@@ -24,9 +24,11 @@ ALLOWED = {
     "app/window/first_window.py": "bytes with a seal",
 }
 
-HOSTILE = rb"""[General]
-recent=@Variant(\0\0\0\x7f\0\0\0\x18PySide::PyObjectWrapper\0\0\0\0\x32\x80\x4\x95\x27\0\0\0\0\0\0\0\x8c\x5posix\x94\x8c\x6system\x94\x93\x94\x8c\ftouch PICKLE\x94\x85\x94R\x94.)
-"""
+HOSTILE = (
+    rb"[General]" + b"\n"
+    rb"recent=@Variant(\0\0\0\x7f\0\0\0\x18PySide::PyObjectWrapper\0\0\0\0\x32\x80\x4\x95\x27\0\0\0\0\0\0\0\x8c\x5posix"
+    rb"\x94\x8c\x6system\x94\x93\x94\x8c\ftouch PICKLE\x94\x85\x94R\x94.)" + b"\n"
+)
 
 
 def test_nothing_else_reads_what_qt_has_written() -> None:
