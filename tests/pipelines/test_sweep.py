@@ -295,19 +295,19 @@ def entry(code: object, **fields: object) -> bytes:
         *(entry(99), entry("x"), entry(1, study_id=0), entry(0, study_name="sweep", directions=[1])),
         entry(4, study_id=0, datetime_start="yesterday"),
         entry(4, study_id=0, datetime_start=None, state=4, system_attrs={"fixed_params": {"search.beam": 77.0}}),
-        entry(5, trial_id=0, param_name="search.beem", param_value_internal=0, distribution="{}"),
-        entry(5, trial_id=0, param_name="search.beam", param_value_internal=0, distribution="[" * 9000),
-        entry(6, trial_id=0, state=1, values=[0.5], datetime_complete=None),
-        entry(6, trial_id=0, state=1, values=None, datetime_complete=None),
-        entry(8, trial_id=0, user_attr={"figures": {"x": 1}}),
-        entry(9, trial_id=0, system_attr={"constraints:wer": "x"}),
+        entry(5, trial_id=2, param_name="search.beem", param_value_internal=0, distribution="{}"),
+        entry(5, trial_id=2, param_name="search.beam", param_value_internal=0, distribution="[" * 9000),
+        entry(6, trial_id=2, state=1, values=[0.5], datetime_complete=None),
+        entry(6, trial_id=2, state=1, values=None, datetime_complete=None),
+        entry(8, trial_id=2, user_attr={"figures": {"x": 1}}),
+        entry(9, trial_id=2, system_attr={"constraints:wer": "x"}),
     ],
 )
 def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, tmp_path: Path) -> None:
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
     swept(tmp_path, sweep, trials=2)
     file = study / journal.JOURNAL
-    content = file.read_bytes()
+    content = file.read_bytes() + entry(4, study_id=0, datetime_start="2026-11-29T14:08:27+00:00") + b"\n"
     file.write_bytes(content + line + b"\nmore\n")
     said: list[str] = []
     with folders.opened(study, sweep, said.append) as storage:
