@@ -284,6 +284,13 @@ def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) 
     assert [one.state for one in study.trials()] == ["done", "done"]
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of two trials, to copy."""
+    place = tmp_path_factory.mktemp("finished")
+    return swept(place, made(place, "search.beam=8,9"), trials=2).folder
+
+
 def entry(code: object, **fields: object) -> bytes:
     return json.dumps({"op_code": code, "worker_id": "x", **fields}).encode()
 
@@ -292,7 +299,7 @@ def entry(code: object, **fields: object) -> bytes:
     "line",
     [
         *(b"garbage", b"123", b"\xff", b"\0" * 4096, b"[" * 100_000, b"{}", b'{"op_code": 4'),
-        *(entry(99), entry("x"), entry(1, study_id=0), entry(0, study_name="sweep", directions=[1])),
+        *(entry(99), entry("x"), entry(1, study_id=0), entry(0, study_name="other", directions=[1, 1])),
         entry(4, study_id=0, datetime_start="yesterday"),
         entry(4, study_id=0, datetime_start=None, state=4, system_attrs={"fixed_params": {"search.beam": 77.0}}),
         entry(5, trial_id=2, param_name="search.beem", param_value_internal=0, distribution="{}"),
@@ -303,9 +310,9 @@ def entry(code: object, **fields: object) -> bytes:
         entry(9, trial_id=2, system_attr={"constraints:wer": "x"}),
     ],
 )
-def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, tmp_path: Path) -> None:
+def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, finished: Path, tmp_path: Path) -> None:
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
-    swept(tmp_path, sweep, trials=2)
+    shutil.copytree(finished, study)
     file = study / journal.JOURNAL
     content = file.read_bytes() + entry(4, study_id=0, datetime_start="2026-11-29T14:08:27+00:00") + b"\n"
     file.write_bytes(content + line + b"\nmore\n")
@@ -324,10 +331,12 @@ def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, tmp
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "folder", "link", "sparse"])
 @pytest.mark.parametrize("name", ["journal.log", "study.json", "trials/0-1/result.json", "trials"])
-def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name: str, kind: str, tmp_path: Path) -> None:
+def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(
+    name: str, kind: str, finished: Path, tmp_path: Path
+) -> None:
     """None is waited for, read without end or written through a link; a result that is none is made again."""
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
-    swept(tmp_path, sweep, trials=2)
+    shutil.copytree(finished, study)
     place, elsewhere = study / name, tmp_path / "elsewhere"
     shutil.move(place, elsewhere)
     if kind == "fifo":
@@ -350,9 +359,9 @@ def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name: str
     assert sorted(elsewhere.rglob("*")) == before
 
 
-def test_names_and_paths_of_a_strangers_study_stay_in_it(tmp_path: Path) -> None:
+def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_path: Path) -> None:
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
-    swept(tmp_path, sweep, trials=2)
+    shutil.copytree(finished, study)
     for name in ("0-x", "0-", "0-²", "x", "1-99999999999999999999"):
         (study / "trials" / name).mkdir()
     assert [one.state for one in swept(tmp_path, sweep, trials=2).trials()] == ["done", "done"]
