@@ -312,10 +312,10 @@ def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch
     for name in ("FEW_ARCS", "FIRST_ROOM"):
         monkeypatch.setattr(composition, name, 1024)
     sizes: list[int] = []
-    with pytest.raises(GraphError, match=f"has over 48,224 states or arcs, the files have {given:,} arcs") as refused:
+    with pytest.raises(GraphError, match=f"has over 24,112 states or arcs, the files have {given:,} arcs") as refused:
         composition.compose(hcl, made.look_ahead(hcl), g, sizes.append)
     assert max(sizes) <= composition.MOST_TIMES * given
-    assert "at most 32 times as many are composed" in str(refused.value)
+    assert "at most 16 times as many are composed" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["HCLr.fst", "Gr.fst"])
