@@ -504,3 +504,7 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "hq-current" / "access.json").write_text('{"server_uid": "old"}')
     with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
         Cluster(tmp_path, 2)
+    (tmp_path / "hq-current" / "access.json").unlink()
+    os.mkfifo(tmp_path / "hq-current" / "access.json")
+    with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
+        Cluster(tmp_path, 2)
