@@ -20,7 +20,7 @@ from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
 from profiler.files import named
-from profiler.files.inputs import MIB, read_bytes
+from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 
@@ -178,11 +178,7 @@ def read(folder: Path) -> Study:
     shown = one_line(str(folder))
     if os.path.isdir(folder) and not os.path.lexists(folder / REPORT):
         raise BadInput(f"{shown} is a folder without {REPORT}, so it holds no study of a sweep.")
-    content = read_bytes(folder / REPORT, "the report of a sweep", LARGEST)
-    try:
-        return msgspec.json.decode(content, type=Study)
-    except msgspec.MsgspecError as problem:
-        raise BadInput(f"{shown}: {REPORT} is damaged: {one_line(str(problem))}.") from None
+    return read_struct(folder / REPORT, Study, "the report of a sweep", LARGEST)
 
 
 def study_of(tree: Tree) -> Study:

@@ -217,7 +217,7 @@ def record(host: Host, words: list[str]) -> Started:
         raise failed
     try:
         started = msgspec.json.decode(answer, type=Started)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         shown = plain(answer.decode("utf-8", "replace").strip())
         raise LinkError(f"{host.name} sent no answer of asrscope: {shown}.") from None
     if not started.session.startswith("/") or len(started.session) > 4096 or not started.session.isprintable():
