@@ -36,7 +36,6 @@ LONGEST_NAME: Final = 4096
 """Characters; no path is longer."""
 LONGEST_MESSAGE: Final = 1 << 20
 """Bytes of a message to the server; a larger one is answered, but not read."""
-LONGEST_SENTENCE: Final = 2000
 _TAIL: Final = 200
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w-]{1,100}")')
 WORDS: Final = 50
@@ -136,7 +135,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
             try:
                 return function(*args, **kwargs)
             except (BadInput, SessionError, OSError) as error:
-                raise ToolError(one_line(str(error), LONGEST_SENTENCE)) from None
+                raise ToolError(str(error)) from error
 
         serves.tool()(guarded)
         return guarded

@@ -91,7 +91,10 @@ def test_a_report_that_does_not_fit_together_is_refused(tmp_path: Path, change: 
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "holds no study of a sweep"), (b"", "damaged"), (b'{"study"', "damaged"), (b"\xff", "damaged"), (b'{"x":' + b"[" * 100_000, "damaged")],
+    [
+        (None, "holds no study of a sweep"),
+        *((content, "damaged") for content in (b"", b'{"study"', b"\xff", b'{"x":' + b"[" * 100_000)),
+    ],
 )
 def test_a_folder_without_a_readable_report(tmp_path: Path, content: bytes | None, says: str) -> None:
     if content is not None:
