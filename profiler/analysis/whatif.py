@@ -20,7 +20,7 @@ PARTS: Final = SCORING_CATEGORIES
 """What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
 
 MOST_FACTOR: Final = 1e6
-"""Slower than that nothing is asked about, and products of some factors stay finite."""
+"""So that products of some factors stay finite."""
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -61,27 +61,28 @@ def _sound(lines: Sequence[bytes], known: Mapping[str, BaseDistribution], object
     from optuna.storages import JournalStorage
     from optuna.storages.journal import BaseJournalBackend
 
-    waiting = list[dict[str, Any]]()
+    waiting = list[dict[str, object]]()
 
     class Replayed(BaseJournalBackend):
-        def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        def read_logs(self, log_number_from: int) -> Iterator[dict[str, object]]:
             while waiting:
                 yield waiting.pop()
 
-        def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        def append_logs(self, logs: list[dict[str, object]]) -> None:
             """Nothing is written."""
 
     storage, trials = JournalStorage(Replayed()), 0
     for number, line in enumerate(lines):
         try:
-            entry: Any = inputs.json_tree(line, JOURNAL)
+            entry = msgspec.convert(inputs.json_tree(line, JOURNAL), dict[str, object])
             if entry["op_code"] not in WRITTEN or entry.get("study_name", NAME) != NAME:
                 return number
             waiting.append(entry)
             begins = entry["op_code"] == BEGUN
             trials += begins
             if begins or "trial_id" in entry:
-                _check(storage.get_trial(trials - 1 if begins else entry["trial_id"]), known, objectives)
+                trial = trials - 1 if begins else msgspec.convert(entry["trial_id"], int)
+                _check(storage.get_trial(trial), known, objectives)
             elif len(storage.get_study_directions(0)) != len(objectives):
                 return number
         except Exception:  # whatever it is, it comes of this line
@@ -109,7 +110,7 @@ def _check(one: FrozenTrial, known: Mapping[str, BaseDistribution], objectives: 
 
 
 def _distribution(axis: Axis) -> BaseDistribution:
-    """What Optuna is asked to choose from for a setting."""
+    """What Optuna chooses from for a setting."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(axis, Choice):

@@ -115,7 +115,7 @@ def of_net(directory: Path) -> Features:
         )
     if conf is None:
         raise ModelError(f"{directory}: mfcc.conf is missing; it says which features the net takes")
-    options = _said(conf)
+    options = _options_in(conf)
     p = KaldiFeatures(norm_means=False, **kaldi_parameters.read(options, str(conf)))  # type: ignore[arg-type]
     p.check(str(conf))
     text, notes, ivectors = f"{p.num_ceps} MFCCs", [], None
@@ -149,13 +149,13 @@ def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]
     conf = _file(directory, "mfcc.conf")
     if conf is not None:
         source = str(conf)
-        found |= _said(conf)
+        found |= _options_in(conf)
     elif meta is None:
         notes.append("no mfcc.conf: MFCCs with Kaldi's defaults, without energy as in its recipes")
     for name in OPTIONS[1:]:
         path = _file(directory, name)
         if path is not None:
-            found |= _said(path)
+            found |= _options_in(path)
     return kaldi_parameters.read(found, source), source, notes
 
 
@@ -171,7 +171,7 @@ def _file(directory: Path, name: str) -> Path | None:
     return next((path for path in (directory / name, directory / "conf" / name) if there(path)), None)
 
 
-def _said(path: Path) -> dict[str, str]:
+def _options_in(path: Path) -> dict[str, str]:
     """The options in a file, all of them such that Kaldi reads there."""
     options = kaldi_parameters.options_of(read_file(path, LARGEST_TEXT).decode("utf-8", "replace"), str(path))
     kaldi_parameters.check_names(options, path.name, str(path))

@@ -18,8 +18,8 @@ ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
 
 WINDOW = 128
-"""Components that are matched with each other; those of larger mixtures in windows of so many, since costs and time
-are quadratic in them."""
+"""Components that are matched with each other; larger mixtures are divided into windows of this size, since memory and
+time are quadratic in it."""
 
 
 def align(gaussians: Array) -> None:
