@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QByteArray, QDataStream, QIODevice, QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from profiler.plain import one_line
@@ -21,11 +22,27 @@ def application() -> QApplication:
     existing = QApplication.instance()
     if isinstance(existing, QApplication):
         return existing
+    restore_no_objects()
     made = QApplication(sys.argv[:1])
     made.setOrganizationName(ORGANISATION)
     made.setApplicationName(APPLICATION)
     made.setApplicationDisplayName("asrscope")
     return made
+
+
+def restore_no_objects() -> None:
+    """From now on Qt restores no Python object from what it reads itself: its settings, desktop themes, dragged data.
+
+    PySide does that by `pickle.loads`, which runs what the bytes say. It looks the function up once: here, while there
+    is one in its place that restores nothing.
+    """
+    data = QByteArray()
+    QDataStream(data, QIODevice.OpenModeFlag.WriteOnly).writeQVariant(object())
+    loads, pickle.loads = pickle.loads, lambda *_: None
+    try:
+        QDataStream(data).readQVariant()
+    finally:
+        pickle.loads = loads
 
 
 SCREEN: Final = ("QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI", "QT_USE_PHYSICAL_DPI")

@@ -18,12 +18,13 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
+import os
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from pipelines import config as settings
 from pipelines.run.control import Control
@@ -31,6 +32,9 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import limits, numba_settings, signals
 from profiler.process.entry import read_arguments
+
+PATIENCE_S: Final = 0.5
+"""For a run to notice that it is to stop; then its session is closed without it, since the window waits."""
 
 
 class Worker:
@@ -65,12 +69,23 @@ class Worker:
             except BadInput as problem:
                 self.say("refused", key=command.get("key"), message=str(problem))
 
-    def end(self) -> None:
-        """Stop a run that is going on, and wait until its session is closed."""
-        if self._control:
-            self._control.stop()
-        if self._thread:
+    def end(self) -> bool:
+        """Stop a run that is going on, and see to it that its session is closed.
+
+        Whether the thread of a run that prepares goes on, as when it compiles: then only `os._exit` ends the process.
+        """
+        if self._control is None or self._thread is None:
+            return False
+        self._control.stop()
+        self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            self._control.opening.acquire()  # a session is not opened any more
+            if (give_up := self._control.give_up) is not None:
+                give_up()
+                return True
+            self._control.opening.release()
             self._thread.join()
+        return False
 
     def _obey(self, command: dict[str, Any]) -> None:
         what = command["do"]
@@ -140,6 +155,7 @@ class Worker:
 
         Raises BadInput or OSError for what makes it impossible.
         """
+        control.give_up = lambda: None  # until there is a session
         # Loading the recogniser takes a second or two; the worker answers "ready" before.
         from pipelines.run.request import Request
         from pipelines.run.session_run import execute
@@ -164,14 +180,17 @@ def main(kind: Callable[[IO[str]], Worker] = Worker) -> int:
     sys.stdout = sys.stderr  # whatever a library prints must not look like an answer
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     worker = kind(answers)
+    status = 0
     with signals.raising():
         try:
             worker.follow(sys.stdin)
         except signals.Ended as ended:
-            return ended.status
+            status = ended.status
         finally:
-            worker.end()
-    return 0
+            busy = worker.end()
+        if busy:
+            os._exit(status)
+    return status
 
 
 if __name__ == "__main__":

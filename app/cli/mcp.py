@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import argparse
 import functools
-from contextlib import closing
+import io
+import os
+import re
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -21,12 +25,19 @@ from profiler.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from _typeshed import WriteableBuffer
     from mcp.server.mcpserver import MCPServer
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SUFFIX: Final = ".asrs"
+LONGEST_NAME: Final = 4096
+"""Characters; no path is longer."""
+LONGEST_MESSAGE: Final = 1 << 20
+"""Bytes of a message to the server; a larger one is answered, but not read."""
+_TAIL: Final = 200
+_ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w-]{1,100}")')
 WORDS: Final = 50
 """Default number of words that `words` returns."""
 
@@ -44,8 +55,43 @@ def run(arguments: argparse.Namespace) -> int:
     for folder in folders:
         if not folder.is_dir():
             raise BadInput(f"{folder} is not a folder.")
-    server(folders).run("stdio")
+    serves = server(folders)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(_Messages(sys.stdin.fileno())), "utf-8", "replace")
+    serves.run("stdio")
     return 0
+
+
+class _Messages(io.RawIOBase):
+    """The lines of standard input; in place of one that is too long comes a call of no tool, which is answered."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._line, self._tail, self._ready = bytearray(), b"", bytearray()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read what fits into `buffer`; 0 at the end."""
+        while not self._ready and (piece := os.read(self._descriptor, 1 << 16)):
+            for part in piece.splitlines(keepends=True):
+                self._line += part[: LONGEST_MESSAGE + 1 - len(self._line)]
+                self._tail = (self._tail + part)[-_TAIL:]
+                if part.endswith(b"\n"):
+                    self._ready += self._line if len(self._line) <= LONGEST_MESSAGE else self._refused()
+                    self._line.clear()
+        view = memoryview(buffer)
+        view[: len(self._ready)] = self._ready[: len(view)]
+        given = min(len(view), len(self._ready))
+        del self._ready[:given]
+        return given
+
+    def _refused(self) -> bytes:
+        found = _ID.search(self._tail) or _ID.search(self._line, 0, _TAIL)
+        name = f"none, since a message of more than {LONGEST_MESSAGE:,} bytes is not read".encode()
+        call = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":{"name":"%b","arguments":{}}}\n'
+        return call % (found[1], name) if found else b"\n"
 
 
 def server(folders: Sequence[Path]) -> MCPServer[None]:
@@ -59,17 +105,27 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     from app.cli import compare as verb
     from app.cli._output import finite
     from app.export.details import slowest_words
+    from profiler.files.inputs import regular
+    from profiler.plain import one_line
     from profiler.session.errors import SessionError
 
     serves = MCPServer[None]("asrscope", instructions=__doc__, log_level="ERROR")
     roots = [folder.resolve() for folder in folders]
 
+    def served(path: Path) -> bool:
+        """Whether a file is a session that lies directly in one of the folders, not behind a link to elsewhere."""
+        try:
+            there = Path(os.path.realpath(path))
+        except ValueError:  # no path at all: a NUL, or what is no text
+            return False
+        return there.suffix == SUFFIX and there.parent in roots and regular(there)
+
     def opened(name: str) -> api.Recording:
-        found = next((path for root in roots if (path := root / name).is_file()), Path(name))
-        path = found.resolve()
-        if path.suffix != SUFFIX or path.parent not in roots or not path.is_file():
-            raise BadInput(f"{name} is no session in {', '.join(map(str, roots))}.")
-        return api.open_session(path)
+        fits = len(name) <= LONGEST_NAME
+        path = next((path for root in roots if fits and served(path := root / name)), None)
+        if path is None:
+            raise BadInput(f"{one_line(name)} is no session in {', '.join(map(str, roots))}.")
+        return api.open_session(os.path.realpath(path))
 
     def tool(function: Callable[P, R]) -> Callable[P, R]:
         """Offer a function; what is wrong with its arguments is the answer, not a fault of the server."""
@@ -78,7 +134,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except (BadInput, SessionError) as error:
+            except (BadInput, SessionError, OSError) as error:
                 raise ToolError(str(error)) from error
 
         serves.tool()(guarded)
@@ -87,8 +143,10 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     @tool
     def sessions() -> list[Tree]:
         """List the sessions, the newest first: name, folder, bytes and when each was last written (seconds)."""
-        files = [path for root in roots for path in root.glob(f"*{SUFFIX}")]
-        known = [(path, path.stat()) for path in files]
+        known = []
+        for path in (path for root in roots for path in root.glob(f"*{SUFFIX}") if served(path)):
+            with suppress(OSError):  # removed meanwhile
+                known.append((path, path.stat()))
         return [
             {
                 "name": path.name,
@@ -133,6 +191,8 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     def words(session: str, longest: int = WORDS) -> Tree:
         """The recognised words that took longest: ms, RTF, tokens per frame, what became of each (same, substituted,
         inserted; null without a reference) and its reference."""
+        if longest < 0:
+            raise BadInput(f"longest must be a number of words from 0, not {longest}.")
         with closing(opened(session)) as recording:
             return finite(slowest_words(recording.words(), longest))
 

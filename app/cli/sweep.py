@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = named.absolute()
     with _output.Progress() as progress, signals.stopping(lambda: stopped.append(True)) as stop:
         engine = _engine(arguments)
-        with opened(folder, sweep) as storage:
+        with opened(folder, sweep, _output.complain) as storage:
             study = Study(folder, sweep, storage)
             wanted = plan_grid(study, arguments.trials)
 

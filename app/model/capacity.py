@@ -9,6 +9,7 @@ and by half a chunk on average; or where a chunk of the window was not decoded w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +21,9 @@ import numpy as np
 from app.model.report import Tree
 from app.model.word_latency import PARTS, Spoken, milliseconds, of_utterance, quantiles
 from profiler.arrays import F64
-from profiler.errors import BadInput
+from profiler.files.inputs import MIB, read_struct
 from profiler.frames import FRAME_S
-from profiler.plain import counted, one_line
+from profiler.plain import counted
 from profiler.session.facts import Stream
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ OTHERS: Final = 0.1
 """Share of the cores that other programs take from which the sentence names them as the reason."""
 
 HOUR_S: Final = 3600.0
+
+LARGEST: Final = 256 * MIB
+"""Bytes of the report of a stream."""
 
 EMISSION: Final = PARTS.index("emission")
 """Of a word's latency the part that the search waits. It is the same at any load, and large for a few words."""
@@ -120,11 +124,8 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Report:
-    """The report of a run; BadInput where it is none."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, msgspec.DecodeError) as problem:
-        raise BadInput(f"{path.name} is not the report of a run: {one_line(str(problem))}.") from None
+    """The report of a run; InputError where it is none."""
+    return read_struct(path, Report, "the report of a run", LARGEST)
 
 
 def figures(level: Level, streams: Sequence[Streamed], cores: int) -> Figures:
@@ -135,12 +136,12 @@ def figures(level: Level, streams: Sequence[Streamed], cores: int) -> Figures:
     audio_s = 0.0
     for about in streams:
         chunk_s, origin = about["chunk_ms"] * 1e-3, about["origin_ns"] * 1e-9
-        arrived, started, done = (
-            origin + np.array(about[name], np.float64) * 1e-9 for name in ("arrived_ns", "started_ns", "shown_ns")
-        )
+        times = about["arrived_ns"], about["started_ns"], about["shown_ns"]
+        n = min(map(len, times))
+        arrived, started, done = (origin + np.array(column[:n], np.float64) * 1e-9 for column in times)
         within = (begin <= arrived) & (arrived < end)
-        late = np.arange(arrived[-1] if len(arrived) else origin, end, chunk_s)[1:]
-        late = late[late >= begin]
+        latest = float(arrived[-1]) if n else origin
+        late = np.arange(latest + chunk_s * max(1, math.ceil((begin - latest) / chunk_s)), end, chunk_s)
         unfinished += len(late)
         at += [arrived[within], late]
         waits += [(done - arrived)[within], stopped - late]

@@ -1,21 +1,36 @@
 """What the window remembers between two starts, and where it writes sessions.
 
-All of it lies in one ``QSettings`` with a schema number; a schema from elsewhere is dropped, never
-guessed at. Sessions go to the user's data folder unless ``ASRSCOPE_SESSIONS`` names another one.
+A JSON file of texts and lists of texts, in the user's own folder of configurations and in no other. Qt's `QSettings`
+would run what a file of settings says (PySide restores objects by pickle), and looks in the system's folders as well.
+
+Geometries and layouts are bytes of Qt, which follows whatever counts they hold. They are kept with a seal by a key
+that lies in the user's data folder, so that only bytes that this program has written there are given back to Qt.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import hmac
+import json
 import os
+import secrets
 from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote, unquote
 
-from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+from PySide6.QtCore import QByteArray, QStandardPaths
 
-from app.application import APPLICATION, ORGANISATION
+from app.application import APPLICATION
+from profiler.files.inputs import MIB, InputError, read_bytes, read_json, regular
+from profiler.files.outputs import OutputError, writing
 
-SCHEMA = 1
+SCHEMA: Final = 2
+LARGEST: Final = MIB
+FILE: Final = "window.json"
+KEY_FILE: Final = "window.key"
+KEY_BYTES: Final = 32
 MAX_RECENT = 12
 
 EXPORT_FOLDER = "export/folder"  # Key of the folder into which a picture or data were written last
@@ -24,60 +39,82 @@ LAYOUTS = "layouts"  # Group of the keys of the layouts that the user saved
 
 SESSION_SUFFIX = ".asrs"
 
+Value = str | list[str]
+
 
 class Memory:
-    """Typed access to the settings; every value read back is checked."""
+    """Typed access to what is remembered; every value read back is checked. What cannot be written is forgotten."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Take the user's own settings, or those in `file` (INI)."""
-        if file is not None:
-            self._settings = QSettings(str(file), QSettings.Format.IniFormat)
-        else:
-            kind, scope = QSettings.defaultFormat(), QSettings.Scope.UserScope
-            self._settings = QSettings(kind, scope, ORGANISATION, APPLICATION)
-        if self._integer("schema", SCHEMA) != SCHEMA:
-            self._settings.clear()
-        self._settings.setValue("schema", SCHEMA)
+        """Take the user's own file, or `file`."""
+        place = QStandardPaths.StandardLocation.GenericConfigLocation
+        self._file = file or Path(QStandardPaths.writableLocation(place), APPLICATION, FILE)
+        self._values = self._read() or {}
 
-    def _integer(self, key: str, default: int) -> int:
+    def _read(self) -> dict[str, Value] | None:
+        """The values in the file, those of no sense left out; None where it is none of this schema."""
         try:
-            return int(str(self._settings.value(key, default)))
-        except ValueError:
-            return default
+            tree = read_json(self._file, "what the window remembers", LARGEST)
+        except InputError:
+            return None
+        values = tree.get("values") if isinstance(tree, dict) and tree.get("schema") == SCHEMA else None
+        return {k: v for k, v in values.items() if _is_value(v)} if isinstance(values, dict) else None
+
+    def _put(self, key: str, value: Value | None) -> None:
+        """Change a value of the file, which another window may have changed meanwhile; None: take it out."""
+        found = self._read()
+        self._values = self._values if found is None else found
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        place = os.path.realpath(self._file)
+        if os.path.lexists(place) and not regular(Path(place)):
+            return
+        with contextlib.suppress(OSError, OutputError):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with writing(place, "what the window remembers") as draft:
+                draft.write_text(json.dumps({"schema": SCHEMA, "values": self._values}, indent=1), encoding="ascii")
 
     def texts(self, key: str) -> list[str]:
         """Return a remembered list of texts."""
-        value = self._settings.value(key)
-        if isinstance(value, str):  # an ini file gives a list of one back as a string
-            return [value] if value else []
-        return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
+        value = self._values.get(key)
+        return list(value) if isinstance(value, list) else []
 
     def text(self, key: str, default: str = "", known: Collection[str] | None = None) -> str:
         """Return a remembered text, if it is one of those `known` where these are named."""
-        value = self._settings.value(key, default)
+        value = self._values.get(key, default)
         if not isinstance(value, str) or (known is not None and value not in known):
             return default
         return value
 
-    def remember(self, key: str, value: str | list[str] | QByteArray) -> None:
+    def remember(self, key: str, value: Value) -> None:
         """Remember a value under ``key``."""
-        self._settings.setValue(key, value)
+        self._put(key, value)
 
     def state(self, key: str) -> QByteArray | None:
-        """Return a remembered geometry or layout, or None."""
-        value = self._settings.value(key)
-        return value if isinstance(value, QByteArray) and not value.isEmpty() else None
+        """Return a geometry or layout that was remembered here, or None."""
+        seal, _, text = self.text(key).partition(" ")
+        try:
+            state = base64.b64decode(text, validate=True)
+        except ValueError:
+            return None
+        genuine = bool(state) and hmac.compare_digest(_seal(key, state).encode(), seal.encode("utf-8", "replace"))
+        return QByteArray(state) if genuine else None
+
+    def remember_state(self, key: str, state: QByteArray) -> None:
+        """Remember a geometry or layout under ``key``."""
+        content = bytes(state.data())
+        self._put(key, f"{_seal(key, content)} {base64.b64encode(content).decode('ascii')}")
 
     def forget(self, key: str) -> None:
         """Forget what is under ``key``."""
-        self._settings.remove(key)
+        self._put(key, None)
 
     def layouts(self) -> list[str]:
         """Names of the layouts that the user saved."""
-        self._settings.beginGroup(LAYOUTS)
-        keys = self._settings.childKeys()
-        self._settings.endGroup()
-        return sorted(unquote(key) for key in keys)
+        keys = (key.removeprefix(f"{LAYOUTS}/") for key in self._values if key.startswith(f"{LAYOUTS}/"))
+        return sorted(map(unquote, keys))
 
     def layout(self, name: str) -> QByteArray | None:
         """Return a layout that the user saved, or None."""
@@ -85,7 +122,7 @@ class Memory:
 
     def remember_layout(self, name: str, state: QByteArray) -> None:
         """Keep a layout under a name."""
-        self.remember(_layout_key(name), state)
+        self.remember_state(_layout_key(name), state)
 
     def forget_layout(self, name: str) -> None:
         """Delete a layout that the user saved."""
@@ -93,8 +130,6 @@ class Memory:
 
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
-        from profiler.files.inputs import regular
-
         known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
 
@@ -107,21 +142,21 @@ class Memory:
         """Put ``path`` at the top of the recent sessions."""
         text = str(path.resolve())
         others = [t for t in self.texts("recent") if t != text]
-        self._settings.setValue("recent", [text, *others][:MAX_RECENT])
+        self.remember("recent", [text, *others][:MAX_RECENT])
 
     def forget_session(self, path: Path) -> None:
         """Take ``path`` off the list of recent sessions."""
         text = str(path.resolve())
-        self._settings.setValue("recent", [t for t in self.texts("recent") if t != text])
+        self.remember("recent", [t for t in self.texts("recent") if t != text])
 
     def rename_session(self, old: Path, new: Path) -> None:
         """Have a session in the list under its new name, at the same place."""
         before, after = str(old.resolve()), str(new.resolve())
-        self._settings.setValue("recent", [after if t == before else t for t in self.texts("recent")])
+        self.remember("recent", [after if t == before else t for t in self.texts("recent")])
 
     def forget_sessions(self) -> None:
         """Empty the list of recent sessions (the files stay)."""
-        self._settings.remove("recent")
+        self.forget("recent")
 
     def audio(self) -> list[str]:
         """Audio files or folders of the last run that still exist."""
@@ -136,11 +171,33 @@ class Memory:
         pictures = QStandardPaths.writableLocation(place)
         return Path(pictures) if pictures and os.path.isdir(pictures) else Path.home()
 
-    def sync(self) -> None:
-        """Write to disk now."""
-        self._settings.sync()
-
 
 def _layout_key(name: str) -> str:
     """A name may have slashes, which would be groups of keys."""
     return f"{LAYOUTS}/{quote(name, safe='')}"
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value))
+
+
+def _seal(key: str, state: bytes) -> str:
+    """Proves that this program has remembered `state` under `key`."""
+    return hmac.new(_own_key(), key.encode("utf-8", "replace") + b"\0" + state, "sha256").hexdigest()
+
+
+def _own_key() -> bytes:
+    """The key in the user's data folder, made if need be; one for this process where none can be kept."""
+    folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.AppDataLocation))
+    file = folder / KEY_FILE
+    with contextlib.suppress(InputError):
+        known = read_bytes(file, "the key of the window", KEY_BYTES)
+        if len(known) == KEY_BYTES:
+            return known
+    made = secrets.token_bytes(KEY_BYTES)
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as kept:
+            kept.write(made)
+    return made

@@ -19,7 +19,8 @@ import msgspec
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
-from profiler.files.inputs import MIB, read_bytes
+from profiler.files import named
+from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 
@@ -177,11 +178,7 @@ def read(folder: Path) -> Study:
     shown = one_line(str(folder))
     if os.path.isdir(folder) and not os.path.lexists(folder / REPORT):
         raise BadInput(f"{shown} is a folder without {REPORT}, so it holds no study of a sweep.")
-    content = read_bytes(folder / REPORT, "the report of a sweep", LARGEST)
-    try:
-        return msgspec.json.decode(content, type=Study)
-    except msgspec.MsgspecError as problem:
-        raise BadInput(f"{shown}: {REPORT} is damaged: {one_line(str(problem))}.") from None
+    return read_struct(folder / REPORT, Study, "the report of a sweep", LARGEST)
 
 
 def study_of(tree: Tree) -> Study:
@@ -191,8 +188,7 @@ def study_of(tree: Tree) -> Study:
 
 def session_of(trial: Trial, folder: Path) -> Path | None:
     """The session of a trial of the study in `folder`, wherever that was when the trial ran; None without any."""
-    parts = Path(trial.session or "").parts[-3:]
-    return None if len(parts) < 3 or ".." in parts else folder.joinpath(*parts)
+    return named.inside(folder, trial.session or "", 3)
 
 
 def write_csv(study: Study, path: str | os.PathLike[str]) -> None:

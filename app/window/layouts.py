@@ -125,13 +125,13 @@ class LayoutChoice(QObject):
         """Keep what the desk looks like for the next start."""
         if self._desk is None:
             return
-        self._memory.remember(NOW, self._desk.save_layout())
+        self._memory.remember_state(NOW, self._desk.save_layout())
         self._memory.remember(NAME, self.name)
         width = self._desk.save_width()
         if width is None:
             self._memory.forget(WIDTH)
         else:
-            self._memory.remember(WIDTH, width)
+            self._memory.remember_state(WIDTH, width)
 
     def own(self) -> list[str]:
         """The names of the user's own layouts."""

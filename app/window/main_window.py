@@ -442,7 +442,7 @@ class MainWindow(FirstWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the layout and end the worker so that its session is complete."""
-        self.memory.remember("geometry", self.saveGeometry())
+        self.memory.remember_state("geometry", self.saveGeometry())
         event.accept()
         if not self.is_complete:
             return
@@ -450,7 +450,6 @@ class MainWindow(FirstWindow):
         if self._desk is not None:
             self._desk.docks.hide_floating()
         self.memory.remember("preset", self.pipeline.preset.name)
-        self.memory.sync()
         self.hide()
         self.sound.stop()
         self.runs.control.shutdown()

@@ -80,17 +80,17 @@ NOTHING: Final = Recommended({})
 
 def read(folder: str) -> Recommended:
     """What the model in `folder` recommends; ConfigError where its file of options is none."""
-    if not folder or not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+    if not folder or not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
         return NOTHING
     options: dict[str, str] = {}
-    source = next((name for name in FILES if os.path.exists(os.path.join(folder, name))), "")
-    if os.path.exists(os.path.join(folder, CHAIN)):
+    source = next((name for name in FILES if inputs.there(os.path.join(folder, name))), "")
+    if inputs.there(os.path.join(folder, CHAIN)):
         options |= {"acoustic-scale": "1.0", SUBSAMPLING: _text(Path(folder, CHAIN)).strip()}
     if source in VOSK:
         options |= DECODER
     if source:
         options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
-    elif os.path.exists(os.path.join(folder, OLD_VOSK_MARK)):
+    elif inputs.there(os.path.join(folder, OLD_VOSK_MARK)):
         options |= DECODER | OLD_VOSK
     return _recommended(options, source or CHAIN, ITS_NET if is_net(folder) else {})
 
@@ -111,17 +111,20 @@ def unavailable_reason(config: Config, key: str, value: Value | None = None) -> 
 
 
 def _has_graph(folder: str) -> bool:
-    if not any(os.path.exists(os.path.join(folder, name)) for name in MODELS):
+    if not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
         return False
     places = (folder, os.path.join(folder, "graph"))
-    return any(all(os.path.exists(os.path.join(at, name)) for name in names) for at in places for names in GRAPHS)
+    return any(all(inputs.there(os.path.join(at, name)) for name in names) for at in places for names in GRAPHS)
 
 
 def is_net(folder: str) -> bool:
     """Whether the model in `folder` is a net of Kaldi."""
     found = (os.path.join(folder, name) for name in MODELS)
-    path = next(filter(os.path.exists, found), None)
-    return path is not None and _has_net(path, os.stat(path).st_mtime_ns)
+    path = next(filter(inputs.there, found), None)
+    try:
+        return path is not None and _has_net(path, os.stat(path).st_mtime_ns)
+    except OSError:
+        return False
 
 
 @cache

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-import soundfile
 from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
+from pipelines.audio.writing import write_wav
 from pipelines.config import Config, Value
 from pipelines.frontend.parameters import Target
 from pipelines.run import playlist
@@ -209,7 +209,7 @@ def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Ite
 def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
     """The beginning of a file, at its own rate: a model may take more or less than most."""
     sound = audio.load(item.path, item.part, Target(rate))
-    soundfile.write(to, sound.samples[: int(seconds * rate)], rate, subtype="FLOAT")
+    write_wav(to, sound.samples[: int(seconds * rate)], rate, "FLOAT")
     return Item(to.stem, to, None)
 
 

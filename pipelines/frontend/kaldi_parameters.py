@@ -39,6 +39,14 @@ WITHOUT_EFFECT = frozenset(
 acts with `use-energy` alone, and is read there; dither is noise of half a bit, other noise every time."""
 
 
+OF_FILES = {
+    "cmvn_opts": frozenset({"norm-means", "norm-vars", "reverse", "skip-dims"}),
+    "delta_opts": frozenset({"delta-order", "delta-window", "truncate"}),
+    "splice_opts": frozenset({"left-context", "right-context"}),
+}
+"""The options of programs that change cepstra, by the files that have them; `mfcc.conf` has the others."""
+
+
 @dataclass(frozen=True)
 class KaldiFeatures:
     """How a frame of features is made, named as Kaldi's options; lengths in ms, frequencies in Hz.
@@ -159,6 +167,14 @@ def options_of(text: str, source: str) -> dict[str, str]:
                 )
             found[name.lower().replace("_", "-")] = value if equals else "true"
     return found
+
+
+def check_names(options: Collection[str], name: str, source: str) -> None:
+    """Raise FeatureParameterError where a file called `name` has an option that Kaldi reads in another file."""
+    for option in options:
+        home = next((file for file, names in OF_FILES.items() if option in names), "mfcc.conf")
+        if name != home and option not in ("print-args", "verbose"):
+            raise FeatureParameterError(f"{source}: --{one_line(option, 80)} is an option of {home}, not of {name}.")
 
 
 def read(options: Mapping[str, str], source: str) -> dict[str, float | str]:

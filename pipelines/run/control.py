@@ -6,9 +6,10 @@ that each request remembers at which frame it was made.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pipelines import config as settings
@@ -57,6 +58,10 @@ class Control:
         """With every change requested so far; the code that starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
         self._other: Mapping[str, Value] | None = None
+        self.opening = threading.Lock()
+        """Held while a run opens what it records into."""
+        self.give_up: Callable[[], object] | None = None
+        """Closes what a run records into that prepares, for seconds without a look; None where it ends by itself."""
         # Not an Event: a signal handler calls `stop`, and would wait for the lock of the thread that it interrupts.
         self._stopping = False
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -93,7 +94,9 @@ def execute(
     order = order or PlaylistOrder(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
-    journal, lane = _open(request, recorder, items, order.about, group)
+    with control.opening:
+        journal, lane = _open(request, recorder, items, order.about, group)
+        control.give_up = partial(journal.close, "stopped")
     running(request.out)
     outcome = Outcome(request.out, "stopped", Result())
     state = "failed"
@@ -105,6 +108,8 @@ def execute(
         except Cancelled:
             state = "stopped"
             return outcome
+        finally:
+            control.give_up = None
         outcome.setup_ns = recorder.clock() - start
         recogniser = recognisers[0]
         outcome.notes = (*earlier, *recogniser.notes)

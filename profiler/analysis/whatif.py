@@ -13,10 +13,14 @@ from typing import Final
 from profiler.analysis.breakdown import Breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
 from profiler.errors import BadInput
+from profiler.plain import one_line
 from profiler.spans import GROUPS
 
 PARTS: Final = SCORING_CATEGORIES
 """What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
+
+MOST_FACTOR: Final = 1e6
+"""So that products of some factors stay finite."""
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 
@@ -116,7 +120,9 @@ def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Pred
     for name, factor in factors:
         if name not in names(prediction):
             known = ", ".join(names(prediction))
-            raise BadInput(f"There is no stage or group {name!r} in the session; it has {known}.")
+            raise BadInput(f"There is no stage or group '{one_line(name)}' in the session; it has {known}.")
+        if not 0 <= factor <= MOST_FACTOR:
+            raise BadInput(f"The factor of {name} must be a number from 0 to {MOST_FACTOR:,.0f}, not {factor:g}.")
         touched = 0.0
         for i, line in enumerate(lines):
             share = line.parts.get(name, 0.0) if name in PARTS else float(name in _called(line))

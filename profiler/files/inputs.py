@@ -1,19 +1,22 @@
 """Reads files that somebody names: regular ones, of a size that their format can need.
 
-Devices, pipes and files of gigabytes are refused before a byte is read. JSON and TOML are bounded in size, depth and
-integers. Every refusal is an `InputError`, one sentence.
+Devices, pipes, links that lead nowhere and files of gigabytes are refused before a byte is read. JSON and TOML are
+bounded in size, depth and integers. Every refusal is an `InputError`, one sentence.
 """
 
 from __future__ import annotations
 
 import codecs
+import errno
 import json
 import os
 import stat
 import tomllib
 from io import BufferedReader
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from profiler.errors import BadInput
 from profiler.plain import one_line
@@ -53,6 +56,9 @@ _MARKED: Final = (
 """Byte order marks: the longer one first, which begins as the shorter one does."""
 
 
+T = TypeVar("T")
+
+
 class InputError(BadInput):
     """A file that cannot be read, or a tree of the wrong form."""
 
@@ -67,11 +73,13 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
     try:
         # Opened first and looked at then: what is opened is what was looked at.
         descriptor = os.open(path, os.O_RDONLY | _NO_WAITING)
-    except FileNotFoundError:
-        raise InputError(f"{shown}: there is no such file; {what} is wanted here.") from None
     except ValueError:
         raise InputError(f"{shown}: no file has a name with a NUL character in it.") from None
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP) and os.path.islink(path):
+            raise InputError(f"{shown} is a link that leads nowhere, so {what} is missing.") from None
+        if error.errno == errno.ENOENT:
+            raise InputError(f"{shown}: there is no such file; {what} is wanted here.") from None
         # A folder on Windows, no permission, a socket.
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{shown}: {what} cannot be read here: {reason}.") from error
@@ -182,6 +190,15 @@ def toml_tree(text: str, where: str) -> dict[str, object]:
     return tree
 
 
+def read_struct(path: str | os.PathLike[str], kind: type[T], what: str, limit: int = TREE_BYTES) -> T:
+    """Return the content of a JSON file that this program has written, as the msgspec type `kind`."""
+    content = read_bytes(path, what, limit)
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"{one_line(os.fspath(path))}: {what} is damaged: {one_line(str(error))}.") from None
+
+
 def check_tree(tree: object, where: str) -> None:
     """InputError unless lists and tables nest at most TREE_DEPTH deep and every integer fits 64 bits."""
     level, depth = [tree], 0
@@ -199,6 +216,15 @@ def check_tree(tree: object, where: str) -> None:
                     f"{where}: an integer of {node.bit_length()} bits is not read; at most {INTEGER_BITS} fit."
                 )
         level, depth = below, depth + 1
+
+
+def there(path: str | os.PathLike[str]) -> bool:
+    """Whether an optional file is to be read: a link to it, or to its folder, that leads nowhere makes it missing.
+
+    Reading it then says so.
+    """
+    folder = os.path.dirname(path)
+    return os.path.lexists(path) or (os.path.islink(folder) and not os.path.exists(folder))
 
 
 def regular(path: Path) -> bool:

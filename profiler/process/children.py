@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from profiler.files.inputs import MIB, InputError, read_bytes
 from profiler.plain import one_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +73,17 @@ def end_with_parent() -> None:
         os._exit(3)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+LONGEST_COMPLAINTS: Final = 16 * MIB
+
+
+def complaints(file: Path) -> str:
+    """Return what a child has written to its standard error, which went to `file`; "" where that cannot be read."""
+    try:
+        return read_bytes(file, "the messages of a program", LONGEST_COMPLAINTS).decode("utf-8", "replace")
+    except InputError:
+        return ""
 
 
 def last_words(complaints: str, status: int) -> str:

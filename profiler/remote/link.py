@@ -8,7 +8,9 @@ position of the file here.
 import contextlib
 import io
 import json
+import math
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -18,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
@@ -29,6 +31,9 @@ from profiler.remote.receive import Copy
 from profiler.remote.wire import AS_HERE, PROTOCOL, Dropped, Position, Value, frames
 from profiler.session.errors import Damaged, SessionError, plain
 from profiler.session.format import rows, schema
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 OPTIONS: Final = (
     *("-T", "-a", "-x"),  # neither terminal nor agent nor display: the other machine gets nothing of this one
@@ -42,7 +47,13 @@ NO_COMMAND: Final = 127
 """Exit statuses: of ssh without a connection, and of a shell without the command."""
 
 PATIENCE_S: Final = 2.0
-"""For the last lines of a command that has ended: a process that it left may hold its standard error open."""
+"""For the last of a command that has ended: a process that it left may hold its output open."""
+END_S: Final = 10.0
+"""For the end of a command that has closed its output."""
+PIPE_BYTES: Final = 1 << 20
+"""What a pipe holds at most (Linux): more is not of a command that has ended."""
+LOOK_S: Final = 0.2
+"""Between looks whether a silent command has ended."""
 
 LINES_KEPT: Final = 20
 LONGEST_LINE: Final = 1 << 16
@@ -98,15 +109,11 @@ class Remote:
             )
         except FileNotFoundError:
             raise LinkError(f"{host.name} cannot be reached: there is no {host.prefix[0]} here.") from None
+        self.output: Final = io.BufferedReader(_Pipe(self._process, self._process.stdout))
+        """What it prints."""
         self._errors: deque[bytes] = deque(maxlen=LINES_KEPT)
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
-
-    @property
-    def output(self) -> io.BufferedReader:
-        """What it prints."""
-        assert isinstance(self._process.stdout, io.BufferedReader)
-        return self._process.stdout
 
     def send(self, command: Mapping[str, object]) -> None:
         """Write a command as a line to its input; a link that is gone takes none."""
@@ -118,18 +125,21 @@ class Remote:
 
     def end(self) -> None:
         """End it, and what it has started here."""
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._kill()
         self._process.wait()
-        self._reader.join(PATIENCE_S)
+        self._reader.join()  # its pipe ends with the process
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()
 
     def failure(self) -> LinkError | None:
         """Wait for its end; why it failed, None if it did not or a signal ended it."""
-        status = self._process.wait()
-        self._reader.join(PATIENCE_S)
+        try:
+            status = self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            status = self._process.wait()
+        self._reader.join()
         lines = [line.decode("utf-8", "replace").strip() for line in self._errors]
         last = one_line(next((line for line in reversed(lines) if line), ""), LONGEST_SENTENCE)
         name = self._host.name
@@ -145,10 +155,43 @@ class Remote:
             return LinkError(f"{name}: {said}.")
         return None
 
+    def _kill(self) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def _read_errors(self) -> None:
-        assert self._process.stderr is not None
-        while line := self._process.stderr.readline(LONGEST_LINE):
+        errors = io.BufferedReader(_Pipe(self._process, self._process.stderr))
+        while line := errors.readline(LONGEST_LINE):
             self._errors.append(line)
+
+
+class _Pipe(io.RawIOBase):
+    """A pipe from a process, which ends PATIENCE_S after the process, whoever still holds it open.
+
+    No lock is held while it waits, so that the end of the program never waits for it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], pipe: IO[bytes] | None) -> None:
+        assert pipe is not None
+        self._process, self._descriptor = process, pipe.fileno()
+        self._until, self._left = math.inf, PIPE_BYTES
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read what is there, at least a byte; 0 at the end."""
+        while True:
+            ended = self._process.poll() is not None
+            if ended:
+                self._until = min(self._until, time.monotonic() + PATIENCE_S)
+            if select.select([self._descriptor], [], [], LOOK_S)[0]:
+                count = os.readv(self._descriptor, [buffer])
+                self._left -= count if ended else 0
+                return count if self._left > 0 else 0
+            if time.monotonic() > self._until:
+                return 0
 
 
 class Started(msgspec.Struct):
@@ -174,7 +217,7 @@ def record(host: Host, words: list[str]) -> Started:
         raise failed
     try:
         started = msgspec.json.decode(answer, type=Started)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         shown = plain(answer.decode("utf-8", "replace").strip())
         raise LinkError(f"{host.name} sent no answer of asrscope: {shown}.") from None
     if not started.session.startswith("/") or len(started.session) > 4096 or not started.session.isprintable():

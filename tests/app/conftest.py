@@ -22,7 +22,6 @@ from PySide6.QtCore import (
     QCoreApplication,
     QEvent,
     QProcess,
-    QSettings,
     QStandardPaths,
     QThread,
     QTimer,
@@ -49,11 +48,12 @@ WORKER = Path(__file__).with_name("window_worker.py")
 
 @pytest.fixture(autouse=True)
 def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplication) -> Path:
-    """Settings and sessions of each test lie in its own folder."""
+    """What the window remembers, and sessions of each test, lie in its own folder."""
     folder = tmp_path / "settings"
-    QStandardPaths.setTestModeEnabled(True)
-    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
-    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(folder))
+    # In test mode Qt has folders of its own in the home folder, which all tests would share.
+    QStandardPaths.setTestModeEnabled(sys.platform != "linux")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
     set_theme("dark")
     return folder

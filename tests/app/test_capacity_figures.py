@@ -205,5 +205,5 @@ def test_if_the_fewest_streams_fail_there_is_nothing_to_compare_them_with() -> N
 
 def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
     (tmp_path / "1.json").write_text('{"utterances": [{"audio_s"')
-    with pytest.raises(BadInput, match=r"1\.json is not the report of a run"):
+    with pytest.raises(BadInput, match=r"1\.json: the report of a run is damaged"):
         capacity.read(tmp_path / "1.json")

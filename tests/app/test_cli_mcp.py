@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +70,61 @@ def test_the_reference_client_reads_sessions(folder: Path) -> None:
     for name in ("outside", "absolute"):
         assert answers[name].is_error
         assert "is no session in" in answers[name].content[0].text
+
+
+HUGE = 64 << 20
+
+
+def test_a_hostile_folder_and_hostile_calls_get_sentences(folder: Path) -> None:
+    """Names that no path can have, factors that are none, a dead link in the folder, and a message of 64 MiB."""
+    (folder / "dead.asrs").symlink_to("nowhere")
+    (folder / "elsewhere.asrs").symlink_to(write_sample(folder.parent / "outside.asrs", frames=512))
+    (folder / "folder.asrs").mkdir()
+    os.mkfifo(folder / "pipe.asrs")
+    calls = [
+        *(("report", {"session": name}) for name in (*NAMES, *(link.name for link in folder.glob("[defp]*.asrs")))),
+        *(("predict", {"session": "one.asrs", "factors": {"scoring": factor}}) for factor in (math.nan, -1, 1e308)),
+        ("words", {"session": "one.asrs", "longest": -1}),
+        ("sessions", {}),
+    ]
+    lines = [
+        {"method": "initialize", "params": {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": ME}},
+        *({"method": "tools/call", "params": {"name": name, "arguments": given}} for name, given in calls),
+        {"method": "tools/call", "params": {"name": "report", "arguments": {"session": "x" * HUGE}}},
+        {"method": "tools/list"},
+    ]
+    with subprocess.Popen([*SERVER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        answers = list[dict]()
+        for number, line in enumerate(lines):
+            # The number last, as the reference client writes it, or first.
+            tree = {**line, "jsonrpc": "2.0", "id": number} if number % 2 else {"jsonrpc": "2.0", "id": number, **line}
+            server.stdin.write(json.dumps(tree) + "\n")
+            server.stdin.flush()
+            answers.append(json.loads(server.stdout.readline()))
+            if number == 0:
+                server.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        peak = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{server.pid}/status").read_text())[1])  # type: ignore[index]
+        server.stdin.close()
+        assert server.wait() == 0
+    assert [answer["id"] for answer in answers] == list(range(len(lines)))
+    results = [answer["result"] for answer in answers]
+    for (name, given), result in zip(calls[:-1], results[1:], strict=False):
+        (part,) = result["content"]
+        assert result["isError"], (name, given)
+        wanted = {"report": "is no session in", "predict": "a number from 0 to", "words": "of words from 0"}[name]
+        assert wanted in part["text"]
+        assert len(part["text"]) < 600
+    assert sorted(json.loads(part["text"])["name"] for part in results[-3]["content"]) == ["one.asrs", "two.asrs"]
+    assert "a message of more than 1,048,576 bytes is not read" in results[-2]["content"][0]["text"]
+    assert len(results[-1]["tools"]) == 5
+    assert peak < 300_000  # kB; 64 MiB are some 600 MB in the library's hands
+
+
+LONG = ("x" * 5000 + ".asrs", "a/" * 3000 + "x.asrs", "x" * 1_000_000)
+NAMES = ("base.asrs\0", "\0", "", ".", *LONG, "/dev/zero", "\x1b[31m")
+ME = {"name": "test", "version": "1"}
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -84,14 +84,17 @@ def test_the_table_as_csv(tmp_path: Path) -> None:
     ],
 )
 def test_a_report_that_does_not_fit_together_is_refused(tmp_path: Path, change: dict, says: str) -> None:
-    with pytest.raises(BadInput, match=r"report\.json is damaged: ") as caught:
+    with pytest.raises(BadInput, match=r"report\.json: the report of a sweep is damaged: ") as caught:
         read(write_study(tmp_path, four_trials(**change)))
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(None, "holds no study of a sweep"), (b"", "damaged"), (b'{"study"', "damaged"), (b"\xff", "damaged")],
+    [
+        (None, "holds no study of a sweep"),
+        *((content, "damaged") for content in (b"", b'{"study"', b"\xff", b'{"x":' + b"[" * 100_000)),
+    ],
 )
 def test_a_folder_without_a_readable_report(tmp_path: Path, content: bytes | None, says: str) -> None:
     if content is not None:

@@ -125,7 +125,6 @@ def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) 
 def test_the_demo_takes_its_own_preset_whatever_is_remembered(qtbot, window, tmp_path) -> None:
     memory = Memory()
     memory.remember("preset", "gmm-quick")
-    memory.sync()
     w = window()
     assert w.pipeline.preset.name == "gmm-quick"
     w.pipeline.set("search.beam", 9.0)

@@ -18,7 +18,7 @@ from pathlib import Path  # noqa: E402
 from typing import Any, Final  # noqa: E402
 
 import psutil  # noqa: E402
-from PySide6.QtCore import QEvent, QObject, QSettings, Qt, QTimer  # noqa: E402
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer  # noqa: E402
 from PySide6.QtWidgets import QApplication, QWidget  # noqa: E402
 
 GAP_S: Final = 0.05
@@ -431,7 +431,6 @@ def _counts() -> dict[str, int]:
 
 def main() -> int:
     """Run one part and print its figures."""
-    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
     part, *arguments = sys.argv[1:]
     parts = (live, opens, start, opening, million, hour, cycles)
     found = {one.__name__: one for one in parts}

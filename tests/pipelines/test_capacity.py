@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +18,10 @@ import pytest
 import soundfile
 
 from pipelines.experiments.capacity import search, streams, study
-from pipelines.experiments.capacity.folder import About, Kept, kept, opened
+from pipelines.experiments.capacity.folder import About, Kept, kept, next_folder, opened
 from pipelines.experiments.capacity.streams import Bench, Level, Machine, Sound
 from profiler.errors import BadInput, Cancelled
+from profiler.process import children
 
 ABOUT = About("1", "a processor", 2, None, {"search.beam": "13"}, "digest")
 
@@ -314,3 +317,70 @@ def test_what_has_no_result_is_removed(tmp_path: Path) -> None:
     (tmp_path / "levels" / "8-1").mkdir(parents=True)
     assert kept(tmp_path) == {}
     assert not (tmp_path / "levels" / "8-1").exists()
+
+
+GOOD = Level(8, 0, 10**9, 2 * 10**9, 1.0, 0.5, 0.1, 1.0, 1000, None)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"begin_ns": 10**9}, {"begin_ns": -1}, {"end_ns": 1 << 62}, {"n": 0}, {"n": 7}, {"cpu_s": -1.0},
+        {"cpu_s": 1e99}, {"stopped_ns": -5}, {"memory_bytes": "x"},
+    ],
+)  # fmt: skip
+def test_a_measurement_that_cannot_be_is_made_again(spoilt: dict[str, object], tmp_path: Path) -> None:
+    levels = tmp_path / "levels"
+    for name, result in (("8-2", {}), ("8-3", spoilt), ("x-y", {}), ("8-", {})):
+        (levels / name).mkdir(parents=True)
+        (levels / name / "result.json").write_bytes(msgspec.json.encode(msgspec.to_builtins(GOOD) | result))
+    assert [each.folder.name for each in kept(tmp_path)[8]] == ["8-2"]
+    assert sorted(path.name for path in levels.iterdir()) == ["8-", "8-2", "x-y"]
+    assert next_folder(tmp_path, 8) == levels / "8-3"
+
+
+@pytest.mark.parametrize("name", ["study.json", "levels", "first", "first/result.json"])
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+@pytest.mark.usefixtures("decoded_once", "memory")
+def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name: str, kind: str, tmp_path: Path) -> None:
+    with opened(tmp_path / "a", ABOUT):
+        made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
+    place, elsewhere = tmp_path / "a" / name, tmp_path / "elsewhere"
+    place.rename(elsewhere)
+    if kind == "fifo":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(elsewhere)
+    before, said = sorted(elsewhere.rglob("*")), str(place)
+    try:
+        with opened(tmp_path / "a", ABOUT):
+            made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
+    except BadInput as problem:
+        said = str(problem)
+    assert str(place) in said
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from pipelines.audio.writing import write_wav
+from profiler.errors import BadInput
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+try:
+    write_wav(sys.argv[1], np.zeros(9000, np.float32), 16000, "PCM_16")
+except BadInput as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_sound_that_does_not_fit_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = children.python("-c", LIMITED, str(tmp_path / "a.wav"))
+    said = subprocess.run(words, env=children.environment(), capture_output=True, text=True, check=True).stdout
+    assert said == f"{tmp_path}/a.wav: the sound cannot be written there: file too large.\n"
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    with pytest.raises(BadInput, match=r"the disk is full \(0 MB are free\)"):
+        bench().measure(3, 0.3, tmp_path / "levels/3-1", print)
+    assert list((tmp_path / "levels").iterdir()) == []

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import gmm, meta, symbols, transitions, tree
+from pipelines.models.kaldi import model as kaldi_model
 from pipelines.models.kaldi.binary import Reader
 
 REAL = ("kaldi-mono", "mfa-mono", "mfa-triphone-lda")
@@ -218,9 +219,51 @@ def test_options_of_features(folder: Path) -> None:
         ("num-ceps 13", "expected an option such as"),
         ("--low-freq=9000", "must rise within"),
         ("--use-pitch", "features that are not computed"),
+        ("--delta-order=1", "--delta-order is an option of delta_opts, not of mfcc.conf"),
+        ("--left-context=1", "--left-context is an option of splice_opts, not of mfcc.conf"),
+        ("--norm-vars=true", "--norm-vars is an option of cmvn_opts, not of mfcc.conf"),
     ):
         (folder / "mfcc.conf").write_text(text)
         assert sentence in (refused(folder) or ""), text
+    (folder / "mfcc.conf").write_text("--verbose=2\n")
+    for name in ("delta_opts", "splice_opts", "cmvn_opts"):
+        (folder / name).write_text("--print-args=false --num-ceps=13\n")
+        assert f"--num-ceps is an option of mfcc.conf, not of {name}" in (refused(folder) or "")
+        (folder / name).unlink()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("final.alimdl", "final.mat", "mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts", "tree", "phones.txt"),
+        *("conf/mfcc.conf", "conf", "meta.json", "final.mdl"),
+    ],
+)
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_link_that_leads_nowhere_is_missing_and_not_absent(folder: Path, name: str, target: str) -> None:
+    assert refused(folder) is None
+    if name.startswith("conf"):
+        (folder / "mfcc.conf").unlink()
+    place = folder / name
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(place.name if target == "itself" else "nowhere")
+    sentence = refused(folder) or ""
+    assert name.partition("/")[0] in sentence
+    assert "missing" in sentence
+
+
+def test_a_mixture_far_larger_than_the_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mixture(n: int) -> gmm.Mixture:
+        return gmm.Mixture(*(np.ones(shape, np.float32) for shape in ((n,), (n, 2), (n, 2))))
+
+    with pytest.raises(ModelError, match=r"a mixture has 4,000 Gaussians; .* 9,998 values become 8,000,000"):
+        kaldi_model._filled_up(tmp_path, [*(mixture(1) for _ in range(999)), mixture(4000)])
+    monkeypatch.setattr(kaldi_model, "FEW_VALUES", 0)
+    few = [mixture(1)] * 15
+    assert kaldi_model._filled_up(tmp_path, [*few, mixture(200)])[0].shape == (16, 1, 200, 2)
+    with pytest.raises(ModelError, match="At most 16 times as many"):
+        kaldi_model._filled_up(tmp_path, [*few, mixture(1), mixture(2000)])
 
 
 def test_the_aligners_meta_files(tmp_path: Path) -> None:

@@ -340,7 +340,13 @@ def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(
 ) -> None:
     writer.write_ivector(tmp_path)
     monkeypatch.setattr(ivector, "MOST_VALUES", 6 * (5 * 7 + 28) - 1)
-    with pytest.raises(ModelError, match="6 Gaussians and i-vectors of 7 values take over"):
+    with pytest.raises(ModelError, match="6 Gaussians of 5 dimensions and i-vectors of 7 values give tables of 378 va"):
+        ivector.read(tmp_path, 13)
+    monkeypatch.undo()
+    monkeypatch.setattr(ivector, "FEW_VALUES", 0)
+    ivector.read(tmp_path, 13)
+    writer.write_ivector(tmp_path, d=200)
+    with pytest.raises(ModelError, match="over 16 times those of the file"):
         ivector.read(tmp_path, 13)
 
 

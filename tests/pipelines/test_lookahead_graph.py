@@ -297,6 +297,27 @@ def test_what_does_not_fit_is_named(folder: Path, damage, sentence: str) -> None
         load(folder)
 
 
+def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HCL walks round a ring of silent states, G round another: nearly every pair of states is one of the product."""
+    n, other = 301, 401
+    ring = [(s, 1, 0, 0.1, (s + 1) % n) for s in range(n)] + [(0, 1, w, 0.1, 7 * w) for w in (1, 2, 3)]
+    words = [(s, w, w, 0.5, (3 * s + w) % other) for s in range(other) for w in (1, 2, 3)]
+    hcl = from_arcs(
+        n, 0, np.r_[np.float32(0), np.full(n - 1, np.inf, np.float32)], *map(np.array, zip(*ring, strict=True))
+    )
+    g = from_arcs(other, 0, np.full(other, 0.5, np.float32), *map(np.array, zip(*words, strict=True)))
+    whole = composition.compose(hcl, made.look_ahead(hcl), g)
+    given = hcl.n_arcs + g.n_arcs
+    assert len(whole.arcs) > composition.MOST_TIMES * given
+    for name in ("FEW_ARCS", "FIRST_ROOM"):
+        monkeypatch.setattr(composition, name, 1024)
+    sizes: list[int] = []
+    with pytest.raises(GraphError, match=f"has over 24,112 states or arcs, the files have {given:,} arcs") as refused:
+        composition.compose(hcl, made.look_ahead(hcl), g, sizes.append)
+    assert max(sizes) <= composition.MOST_TIMES * given
+    assert "at most 16 times as many are composed" in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["HCLr.fst", "Gr.fst"])
 def test_damaged_files_are_sound_or_refused(folder: Path, name: str) -> None:
     path = folder / "graph" / name

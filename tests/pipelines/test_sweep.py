@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ import pytest
 
 from pipelines.config import Config, ConfigError
 from pipelines.experiments.sweep import folder as folders
-from pipelines.experiments.sweep import space
+from pipelines.experiments.sweep import journal, space
 from pipelines.experiments.sweep.cluster import Cluster
 from pipelines.experiments.sweep.folder import Sweep
 from pipelines.experiments.sweep.front import Point, dominates, front, possible
@@ -29,6 +30,7 @@ from pipelines.experiments.sweep.judge import Confirmed
 from pipelines.experiments.sweep.study import Study, plan_grid
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
+from profiler.files import named
 from profiler.process import children
 from tests.bench import sweep as bench
 from tests.waiting import wait_until
@@ -279,13 +281,102 @@ def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_tw
 def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9")
     swept(tmp_path, sweep, trials=2)
-    journal = tmp_path / "study" / folders.JOURNAL
-    with journal.open("ab") as file:
+    log = tmp_path / "study" / journal.JOURNAL
+    with log.open("ab") as file:
         file.write(b'{"op_code": 4, "work')
-    os.symlink(journal, f"{journal}.lock")
+    os.symlink(log, f"{log}.lock")
     shutil.rmtree(tmp_path / "study" / "confirmed")
     study = swept(tmp_path, sweep, trials=2)
     assert [one.state for one in study.trials()] == ["done", "done"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of two trials, to copy."""
+    place = tmp_path_factory.mktemp("finished")
+    return swept(place, made(place, "search.beam=8,9"), trials=2).folder
+
+
+def entry(code: object, **fields: object) -> bytes:
+    return json.dumps({"op_code": code, "worker_id": "x", **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"garbage", b"123", b"\xff", b"\0" * 4096, b"[" * 100_000, b"{}", b'{"op_code": 4'),
+        *(entry(99), entry("x"), entry(1, study_id=0), entry(0, study_name="other", directions=[1, 1])),
+        entry(4, study_id=0, datetime_start="yesterday"),
+        entry(4, study_id=0, datetime_start=None, state=4, system_attrs={"fixed_params": {"search.beam": 77.0}}),
+        entry(5, trial_id=2, param_name="search.beem", param_value_internal=0, distribution="{}"),
+        entry(5, trial_id=2, param_name="search.beam", param_value_internal=0, distribution="[" * 9000),
+        entry(6, trial_id=2, state=1, values=[0.5], datetime_complete=None),
+        entry(6, trial_id=2, state=1, values=None, datetime_complete=None),
+        entry(8, trial_id=2, user_attr={"figures": {"x": 1}}),
+        entry(9, trial_id=2, system_attr={"constraints:wer": "x"}),
+    ],
+)
+def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, finished: Path, tmp_path: Path) -> None:
+    sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
+    shutil.copytree(finished, study)
+    file = study / journal.JOURNAL
+    content = file.read_bytes() + entry(4, study_id=0, datetime_start="2026-11-29T14:08:27+00:00") + b"\n"
+    file.write_bytes(content + line + b"\nmore\n")
+    said: list[str] = []
+    with folders.opened(study, sweep, said.append) as storage:
+        trials = Study(study, sweep, storage).trials()
+    assert [one.state for one in trials] == ["done", "done"]
+    number = content.count(b"\n") + 1
+    assert said == [
+        f"{file} is damaged: line {number} is none that this sweep writes. The trials before it count; "
+        "it and the lines after it are in journal.damaged now."
+    ]
+    assert (study / journal.DAMAGED).read_bytes() == line + b"\nmore\n"
+    assert file.read_bytes().startswith(content)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "folder", "link", "sparse"])
+@pytest.mark.parametrize("name", ["journal.log", "study.json", "trials/0-1/result.json", "trials"])
+def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(
+    name: str, kind: str, finished: Path, tmp_path: Path
+) -> None:
+    """None is waited for, read without end or written through a link; a result that is none is made again."""
+    sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
+    shutil.copytree(finished, study)
+    place, elsewhere = study / name, tmp_path / "elsewhere"
+    shutil.move(place, elsewhere)
+    if kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "sparse":
+        place.touch()
+        os.truncate(place, 60 << 30)
+    else:
+        place.symlink_to("/dev/zero" if kind == "zero" else elsewhere)
+    before, said = sorted(elsewhere.rglob("*")), str(place)
+    try:
+        trials = swept(tmp_path, sweep, trials=2).trials()
+    except BadInput as problem:
+        said = str(problem)
+    else:
+        assert [one.state for one in trials] == ["done", "done"]
+    assert str(place) in said
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_path: Path) -> None:
+    sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
+    shutil.copytree(finished, study)
+    for name in ("0-x", "0-", "0-²", "x", "1-99999999999999999999"):
+        (study / "trials" / name).mkdir()
+    assert [one.state for one in swept(tmp_path, sweep, trials=2).trials()] == ["done", "done"]
+    (tmp_path / "elsewhere").mkdir()
+    (study / "trials/9-1").symlink_to(tmp_path / "elsewhere")
+    inside = partial(named.inside, study, levels=3)
+    assert inside("/old/home/study/trials/0-1/trial.asrs") == study / "trials/0-1/trial.asrs"
+    for text in ("/tmp/x.asrs", "/dev/zero", "a/../b", "", "x", "trials/9-1/x.asrs", "a/b/\0", "../../etc/passwd"):
+        assert inside(text) is None, text
 
 
 @pytest.mark.parametrize(
@@ -420,5 +511,9 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
         Cluster(tmp_path, 2)
     (tmp_path / "hq-current").mkdir()
     (tmp_path / "hq-current" / "access.json").write_text('{"server_uid": "old"}')
+    with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
+        Cluster(tmp_path, 2)
+    (tmp_path / "hq-current" / "access.json").unlink()
+    os.mkfifo(tmp_path / "hq-current" / "access.json")
     with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
         Cluster(tmp_path, 2)

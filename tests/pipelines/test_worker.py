@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+from pipelines import worker
 from pipelines.config import assign, presets, to_dict
+from pipelines.run import session_run
 from profiler.analysis.breakdown import breakdown
 from profiler.process import children
+from profiler.session.files import side_files
 from profiler.session.reader import Session
 from tests.waiting import PATIENCE_S, wait_for_frames
 
@@ -98,6 +104,41 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
         keys = [m.key for m in session.markers if m.kind == "option"]
         assert keys == ["gmm.selection.enabled", "pace"]
         assert session.configs[-1].tree["gmm"]["selection"]["enabled"] is True
+
+
+class Compiling:
+    """An order of a run whose preparation looks at no request, as when numba compiles."""
+
+    about: Mapping[str, Any] = {}
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def prepare(self, recogniser: object, build: object) -> None:
+        self.begun.set()
+        self.released.wait()
+
+    def run(self, decoder: object, items: object, journal: object) -> None:
+        """Nothing is decoded."""
+
+
+def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, out = Compiling(), tmp_path / "a.asrs"
+    monkeypatch.setattr(session_run, "execute", partial(session_run.execute, order=order))
+    made = worker.Worker(io.StringIO())
+    config = assign(presets.load("gmm-quick").config, {"replay": 0.0})
+    audio = [str(bundled_speech / "08-kal16-short.flac")]
+    made._obey({"do": "start", "config": to_dict(config), "preset": "gmm-quick", "audio": audio, "out": str(out)})
+    order.begun.wait()
+    assert made.end()
+    with closing(Session.open(out)) as session:
+        assert session.state == "stopped"
+    assert not any(side.exists() for side in side_files(out))
+    order.released.set()  # otherwise the process would end here
+    assert made._thread is not None
+    made._thread.join()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +71,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "dead").symlink_to(tmp_path / "nowhere")
     listening = socket.socket(socket.AF_UNIX)
     where = os.getcwd()
     os.chdir(tmp_path)  # a socket's path may have some hundred characters only
@@ -83,7 +85,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         "device": "this is a pipe or a device",
         ".": "this is a folder",
         "nothing": "there is no such file",
-        "loop": "cannot be read here",
+        "loop": "loop is a link that leads nowhere, so a thing is missing",
+        "dead": "dead is a link that leads nowhere, so a thing is missing",
         "socket": "cannot be read here",
         "x\0y": "NUL character",
         "n" * 5000: "cannot be read here: file name too long",
@@ -189,6 +192,30 @@ def test_any_bytes_are_a_tree_or_a_sentence(content: bytes) -> None:
 
 
 @pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
+def test_what_lies_behind_a_dead_link_is_to_be_read(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/x").touch()
+    for name in ("dead", "loop"):
+        (tmp_path / name).symlink_to({"dead": "nowhere"}.get(name, name))
+    names = ("folder/x", "dead", "loop", "dead/x", "loop/x", "folder/y", "none/x", "a\0b")
+    assert [name for name in names if inputs.there(tmp_path / name)] == [*names[:5]]
+
+
+class Row(msgspec.Struct):
+    n: int
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"n": "x"}', b'{"n": NaN}', b"\xff", b'{"x":' + b"[" * 100_000]
+)
+def test_a_damaged_file_of_our_own_is_a_sentence(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "row.json").write_bytes(b'{"n": 7}')
+    assert inputs.read_struct(tmp_path / "row.json", Row, "a row") == Row(7)
+    (tmp_path / "row.json").write_bytes(content)
+    said = refused(lambda: inputs.read_struct(tmp_path / "row.json", Row, "a row"))
+    assert "row.json: a row is damaged: " in said
+
+
 def test_regular_never_waits_and_never_raises(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "x").write_text("")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import shlex
+import signal
 import sqlite3
 import sys
 import threading
@@ -145,6 +147,29 @@ def test_every_cut_is_a_dropped_link(size: int, small: Path, tmp_path: Path, no_
         LinkError, match=r"^the link to gpu does not come back\. The session there stays; `asrscope tail"
     ):
         Following(host, str(small), tmp_path / "here.asrs").run()
+
+
+@pytest.mark.parametrize("child", ["sleep 1000 &", "yes >&2 &"])
+def test_whatever_a_command_leaves_open_its_end_is_the_end(
+    child: str, small: Path, tmp_path: Path, no_waiting: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ssh has started in a session of its own, out of reach of signals, holds output and errors open."""
+    monkeypatch.setattr(link, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(link, "LOOK_S", 0.01)
+    (tmp_path / "stream").write_bytes(stream_of(small))
+    pids = tmp_path / "pids"
+    words = f"setsid sh -c 'echo $$ >> {pids}; {child}'; cat {shlex.quote(str(tmp_path / 'stream'))}; exit 255"
+    try:
+        out = tmp_path / "here.asrs"
+        assert Following(Host("gpu", ("sh", "-c", words)), str(small), out).run() == "closed"
+        assert state_of(out) == "closed"
+        (tmp_path / "stream").write_bytes(b"")  # now the output itself must end
+        with pytest.raises(LinkError, match="gpu cannot be reached"):
+            Following(Host("gpu", ("sh", "-c", words)), str(small), tmp_path / "again.asrs").run()
+    finally:
+        for pid in pids.read_text().split():
+            with suppress(ProcessLookupError):
+                os.killpg(int(pid), signal.SIGKILL)
 
 
 def test_what_came_stays_and_is_continued(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from profiler_sessions import fake_session, spans_of
 
@@ -79,6 +81,9 @@ def test_unknown_names_and_bad_factors_are_one_sentence(prediction) -> None:
     for text in ("search", "search=", "search=x", "=1", "search=-1", "search=nan", "search=inf"):
         with pytest.raises(BadInput, match="must be STAGE=FACTOR"):
             whatif.parse_factor(text)
+    for factor in (math.nan, -1.0, math.inf, 1e308):
+        with pytest.raises(BadInput, match=r"The factor of search must be a number from 0 to 1,000,000, not "):
+            whatif.scaled(prediction, [("search", factor)])
 
 
 def test_stages_change_as_they_did_where_both_settings_were_tried(prediction) -> None:

@@ -8,6 +8,7 @@ levels/8-2/    the second measurement of 8 streams: the report of each, and resu
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import msgspec
 
 from pipelines.experiments.capacity.streams import RESULT, Level
 from profiler.errors import BadInput
-from profiler.files import outputs
-from profiler.files.alone import alone
+from profiler.files import named, outputs
+from profiler.files.alone import alone, refuse_others
+from profiler.files.inputs import InputError, read_struct
 from profiler.plain import one_line
 
 ABOUT: Final = "study.json"
@@ -49,10 +51,11 @@ class Kept:
 def opened(folder: Path, about: About) -> Iterator[None]:
     """Open the study in `folder`, or make it. BadInput where it is another one, or another process works on it."""
     shown, file = one_line(str(folder)), folder / ABOUT
-    if folder.exists() and not file.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder) and not os.path.lexists(file) and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{shown} is no study of a capacity; --out takes one, or a folder that is not there yet.")
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "study"):
+        refuse_others(folder, "study")
         if file.exists():
             _check_same(file, about, shown)
         else:
@@ -64,27 +67,27 @@ def opened(folder: Path, about: About) -> Iterator[None]:
 def kept(folder: Path) -> dict[int, list[Kept]]:
     """The measurements that have ended, by number of streams and in their order; what has no result is removed."""
     found: dict[int, list[Kept]] = {}
-    for each in sorted((folder / LEVELS).glob("*-*"), key=lambda each: [int(part) for part in each.name.split("-")]):
+    for n, _, each in named.numbered(folder / LEVELS):
         try:
-            level = msgspec.json.decode((each / RESULT).read_bytes(), type=Level)
-        except (OSError, msgspec.DecodeError):
+            level = read_struct(each / RESULT, Level, "a measurement")
+        except InputError:
+            level = None
+        if level is None or level.n != n:
             shutil.rmtree(each, ignore_errors=True)
         else:
-            found.setdefault(level.n, []).append(Kept(level, each))
+            found.setdefault(n, []).append(Kept(level, each))
     return found
 
 
-def next_folder(folder: Path, n: int, measured: int) -> Path:
-    """Where the next measurement of `n` streams goes, after `measured` ones."""
-    return folder / LEVELS / f"{n}-{measured + 1}"
+def next_folder(folder: Path, n: int) -> Path:
+    """Where the next measurement of `n` streams goes."""
+    last = max((attempt for of, attempt, _ in named.numbered(folder / LEVELS) if of == n), default=0)
+    return folder / LEVELS / f"{n}-{last + 1}"
 
 
 def _check_same(file: Path, about: About, shown: str) -> None:
     """BadInput that names the first difference of two studies."""
-    try:
-        before = msgspec.json.decode(file.read_bytes(), type=About)
-    except msgspec.DecodeError as problem:
-        raise BadInput(f"{shown}: {ABOUT} is damaged: {one_line(str(problem))}.") from None
+    before = read_struct(file, About, "the study")
     if before == about:
         return
     if before.settings != about.settings:

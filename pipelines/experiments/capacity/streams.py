@@ -14,17 +14,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
 import psutil
-import soundfile
 
+from pipelines.audio.writing import write_wav
 from profiler.arrays import F32
 from profiler.clock import now_ns
 from profiler.errors import BadInput, Cancelled
 from profiler.files import outputs
+from profiler.files.alone import demand_room
 from profiler.machine import energy
 from profiler.process import children
 
@@ -55,6 +56,9 @@ PAUSE_S: Final = 1.0
 PAUSE_LEVEL: Final = np.float32(1e-4)
 """Of the noise in it: 80 dB below full scale. Digital silence is no sound of a microphone."""
 
+REPORT_BYTES: Final = 1_000_000
+"""Room for what a stream writes: its report has a hundred bytes for a chunk."""
+
 POLL_S: Final = 0.05
 PATIENCE_S: Final = 60.0
 """Seconds that a stopped run has to print its report."""
@@ -66,6 +70,12 @@ SINGLE: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_N
 """One thread in each library."""
 
 
+LONGEST_NS: Final = 10**13
+"""Of a window: `--seconds` takes 3600 s."""
+
+Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
+
+
 class Level(msgspec.Struct, frozen=True):
     """What the machine says of a measurement; times of the clock that all processes share, ns.
 
@@ -74,16 +84,21 @@ class Level(msgspec.Struct, frozen=True):
     streams. None where the system does not tell.
     """
 
-    n: int
+    n: Annotated[int, msgspec.Meta(ge=1)]
     begin_ns: int
     end_ns: int
     stopped_ns: int
-    setup_s: float
-    cpu_s: float
-    waited_s: float | None
-    busy_s: float | None
-    memory_bytes: int | None
+    setup_s: Number
+    cpu_s: Number
+    waited_s: Number | None
+    busy_s: Number | None
+    memory_bytes: Annotated[int, msgspec.Meta(ge=0)] | None
     joules: float | None
+
+    def __post_init__(self) -> None:
+        window_ns = self.end_ns - self.begin_ns
+        if not (self.begin_ns >= 0 and 0 < window_ns <= LONGEST_NS and 0 <= self.stopped_ns <= 1 << 62):
+            raise ValueError("its times do not follow each other")
 
     @property
     def window_s(self) -> float:
@@ -113,7 +128,7 @@ class Sound:
         """Write `seconds` of it to a WAV file, beginning at this share of it."""
         begin = int(share * len(self.samples))
         at = np.arange(begin, begin + int(seconds * self.rate)) % len(self.samples)
-        soundfile.write(path, self.samples[at].clip(-1.0, 1.0), self.rate, subtype="PCM_16")
+        write_wav(path, self.samples[at].clip(-1.0, 1.0), self.rate, "PCM_16")
 
 
 @dataclass(frozen=True)
@@ -161,10 +176,13 @@ class Bench:
         Leaves in `folder` the report of each stream, N.json, and result.json. Raises Cancelled, and BadInput where a
         stream ends early.
         """
-        folder.mkdir(parents=True)
         starts = _starts(n, self.chunk_s)
         length_s = starts[-1] + WARM_UP_S + window_s + AFTER_S + MARGIN_S + 0.05 * n
         files = [folder / f"sound-{number + 1}.wav" for number in range(min(n, FILES))]
+        sounds = 2 * len(files) * length_s * self.sound.rate
+        folder.parent.mkdir(exist_ok=True)
+        demand_room(folder.parent, sounds + REPORT_BYTES * (n + 1))
+        folder.mkdir()
         try:
             for number, file in enumerate(files):
                 self.sound.write(file, length_s, number / len(files))
@@ -351,12 +369,15 @@ class _Streams:
                 raise self._failure(number)
 
     def _ready(self, number: int) -> bool:
-        return READY in self._file(number, "txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        return READY in children.complaints(self._file(number, "txt")).splitlines()
 
     def _failure(self, number: int) -> BadInput:
-        said = self._file(number, "txt").read_text(encoding="utf-8", errors="replace")
         status = self._running[number].wait()
-        why = children.last_words(said, status).removeprefix("asrscope: ").rstrip(".")
+        why = (
+            children.last_words(children.complaints(self._file(number, "txt")), status)
+            .removeprefix("asrscope: ")
+            .rstrip(".")
+        )
         return BadInput(f"Stream {number + 1} has ended: {why}.")
 
     def _file(self, number: int, suffix: str) -> Path:

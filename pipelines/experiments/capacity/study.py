@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import psutil
@@ -17,6 +17,8 @@ from pipelines.experiments.capacity.folder import Kept
 from pipelines.experiments.capacity.streams import Bench
 from profiler.errors import BadInput
 from profiler.files import outputs
+from profiler.files.alone import demand_room
+from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.plain import counted, duration_text
 
 WORDS: Final = 400
@@ -28,17 +30,23 @@ RESERVE_BYTES: Final = 1_000_000_000
 """Memory that the streams leave free: for the cache of files and for programs that grow."""
 
 FIRST: Final = "first"
+LARGEST: Final = 64 * MIB
+"""Bytes of the report of a run."""
+LONGEST_S: Final = 1e9
 SETUP_S, END_S = 3.0, 0.3
 """Seconds that a stream takes to prepare and to end, for the time left: about those on one core of a server."""
+
+
+Seconds = Annotated[float, msgspec.Meta(gt=0.0, le=LONGEST_S)]
 
 
 class First(msgspec.Struct, frozen=True):
     """The whole sound, decoded as fast as possible by one process; `memory_bytes` with the model loaded."""
 
-    words: int
-    audio_s: float
-    wall_s: float
-    memory_bytes: int | None
+    words: Annotated[int, msgspec.Meta(ge=1)]
+    audio_s: Seconds
+    wall_s: Seconds
+    memory_bytes: Annotated[int, msgspec.Meta(ge=0)] | None
 
 
 class _Utterance(msgspec.Struct, frozen=True):
@@ -101,7 +109,7 @@ class Study:
             def step(what: str, n: int = n, left_s: float = left_s) -> None:
                 progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", None)
 
-            folder = study.next_folder(self.folder, n, len(self.measured.get(n, ())))
+            folder = study.next_folder(self.folder, n)
             level = self.bench.measure(n, window_s, folder, step)
             self.measured.setdefault(n, []).append(Kept(level, folder))
 
@@ -135,13 +143,14 @@ class Study:
         place = self.folder / FIRST
         file = place / streams.RESULT
         try:
-            return msgspec.json.decode(file.read_bytes(), type=First)
-        except (OSError, msgspec.DecodeError):
+            return read_struct(file, First, "a measurement")
+        except InputError:
             shutil.rmtree(place, ignore_errors=True)
+        demand_room(self.folder, streams.REPORT_BYTES)
         place.mkdir()
         progress("decoding the sound once", None)
         memory = streams.run_once(command, place, self.bench.machine.cores, self.bench.cancelled)
-        utterances = msgspec.json.decode((place / "1.json").read_bytes(), type=_Report).utterances
+        utterances = read_struct(place / "1.json", _Report, "the report of a run", LARGEST).utterances
         first = First(
             sum(len(one.hypothesis.split()) for one in utterances),
             sum(one.audio_s for one in utterances),

@@ -14,6 +14,7 @@ import msgspec
 
 from pipelines.experiments.sweep import trial
 from profiler.errors import BadInput, Cancelled
+from profiler.files.inputs import InputError, read_struct
 from profiler.plain import one_line
 from profiler.process import children
 
@@ -49,9 +50,9 @@ class Cluster:
         self._folder = folder
         self._running: dict[int, Path] = {}
         try:
-            self._server = msgspec.json.decode((folder / SERVER).read_bytes(), type=_Server).server_uid
+            self._server = read_struct(folder / SERVER, _Server, "the address of a server").server_uid
             self._client = Client(str(folder))
-        except (OSError, RuntimeError, msgspec.DecodeError):
+        except (OSError, RuntimeError, InputError):
             raise BadInput(
                 f"No HyperQueue server can be reached by {one_line(str(folder))}; --server takes the folder that "
                 "`hq server start --server-dir FOLDER` was given."
@@ -82,8 +83,8 @@ class Cluster:
     def resume(self, folder: Path) -> bool:
         """Wait for the job of `folder` if this server has it."""
         try:
-            job = msgspec.json.decode((folder / JOB).read_bytes(), type=_Job)
-        except (OSError, msgspec.DecodeError):
+            job = read_struct(folder / JOB, _Job, "the job of a trial")
+        except InputError:
             return False
         if job.server != self._server:
             return False

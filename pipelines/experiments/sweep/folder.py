@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import importlib.metadata
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,10 +16,12 @@ import msgspec
 from pipelines import config as settings
 from pipelines.config import Config, Value
 from pipelines.experiments.sweep import trial
+from pipelines.experiments.sweep.journal import JOURNAL, NAME, repair
 from pipelines.experiments.sweep.space import Axis, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
-from profiler.files.alone import alone
+from profiler.files import inputs
+from profiler.files.alone import alone, refuse_others
 from profiler.plain import one_line
 from profiler.process import kernel_cache
 
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
     import optuna
 
 SEED: Final = 20020701
-NAME: Final = "sweep"
-ABOUT, JOURNAL = "study.json", "journal.log"
+ABOUT: Final = "study.json"
 
 
 class About(msgspec.Struct, frozen=True):
@@ -81,8 +82,11 @@ class Sweep:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
-    """Open the study in `folder`, or make it. BadInput where it is another one, or another process works on it."""
+def opened(folder: Path, sweep: Sweep, note: Callable[[str], object] = lambda sentence: None) -> Iterator[optuna.Study]:
+    """Open the study in `folder`, or make it. BadInput where it is another one, or another process works on it.
+
+    `note` gets a sentence where the journal is damaged; the trials before that place count.
+    """
     try:
         import optuna
         from optuna.storages import JournalStorage
@@ -93,16 +97,20 @@ def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     shown = one_line(str(folder))
     about, file = sweep.about(), folder / ABOUT
-    if folder.exists() and not file.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if os.path.lexists(folder) and not os.path.lexists(file) and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{shown} is no study of a sweep; --out takes one, or a folder that is not there yet.")
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "study"):
-        if file.exists():
-            _check_same(_read(file, shown), about, shown)
+        if os.path.lexists(file):
+            _check_same(inputs.read_struct(file, About, "the study"), about, shown)
         else:
             trial.write_json(file, about)
         journal = folder / JOURNAL
-        _repair(journal)
+        for left in folder.glob(f"{JOURNAL}.lock*"):  # of a process that was killed
+            left.unlink()
+        refuse_others(folder, "study")
+        if journal.exists():
+            repair(journal, sweep.axes, sweep.objectives, note)
         storage = JournalStorage(JournalFileBackend(str(journal)))
         made = optuna.create_study(
             study_name=NAME,
@@ -113,24 +121,6 @@ def opened(folder: Path, sweep: Sweep) -> Iterator[optuna.Study]:
         # Another seed each time, or a resumed study would suggest what it has suggested.
         made.sampler = optuna.samplers.TPESampler(seed=SEED + len(made.get_trials(deepcopy=False)))
         yield made
-
-
-def _repair(journal: Path) -> None:
-    """Remove what a killed process left: the journal's lock, and half a line at its end."""
-    for left in journal.parent.glob(f"{journal.name}.lock*"):
-        left.unlink()
-    if journal.exists():
-        content = journal.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(journal, whole)
-
-
-def _read(file: Path, shown: str) -> About:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=About)
-    except msgspec.DecodeError as problem:
-        raise BadInput(f"{shown}: {ABOUT} is damaged: {one_line(str(problem))}.") from None
 
 
 def _check_same(kept: About, now: About, shown: str) -> None:

@@ -7,10 +7,11 @@ between, and the trial is to be repeated. Times of different hosts are never com
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from pipelines.experiments.sweep import trial
 from profiler.analysis.comparison.statistics import apart, undisturbed
 from profiler.errors import BadInput
+from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.plain import one_line
 from profiler.process import children
 
@@ -27,26 +29,33 @@ AB: Final = "ab"
 DRIFT_FLOOR: Final = 0.03
 """A difference up to this is no drift; `asrscope bench sweep` prints how much two runs of the reference differ."""
 
+LARGEST: Final = 64 * MIB
+"""Bytes of the report of a run: one of ten thousand utterances has 10 MB."""
+
 MOST_MARGIN: Final = 0.9
 """So that no margin makes a ratio 0."""
+
+
+Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
+"""No figure of a run is higher."""
 
 
 class _Utterance(msgspec.Struct, frozen=True):
     id: str
     hypothesis: str
-    wall_s: float | None
+    wall_s: Number | None
 
 
 class _Latency(msgspec.Struct, frozen=True):
-    total_s: float | None
+    total_s: Number | None
 
 
 class Report(msgspec.Struct, frozen=True):
     """Of the JSON of `asrscope run` what a sweep reads."""
 
-    rtf: float
-    audio_s: float
-    wer: float | None
+    rtf: Number
+    audio_s: Number
+    wer: Number | None
     latency: _Latency | None
     memory: _Memory | None
     utterances: list[_Utterance]
@@ -69,17 +78,17 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class _Memory(msgspec.Struct, frozen=True):
-    peak_bytes: float | None
+    peak_bytes: Number | None
 
 
 class _Overall(msgspec.Struct, frozen=True):
-    ratio: float | None
-    ci95: tuple[float, float] | None
+    ratio: Number | None
+    ci95: tuple[Number, Number] | None
 
 
 class _Errors(msgspec.Struct, frozen=True):
-    a: float | None
-    b: float | None
+    a: Number | None
+    b: Number | None
 
 
 class _Comparison(msgspec.Struct, frozen=True):
@@ -94,13 +103,13 @@ class Figures(msgspec.Struct, frozen=True):
 
     host: str
     session: str
-    rtf: float
-    rtf_ratio: float
-    wer: float | None
-    memory_bytes: float | None
-    latency_s: float | None
-    latency_ratio: float | None
-    margin: float
+    rtf: Number
+    rtf_ratio: Number
+    wer: Number | None
+    memory_bytes: Number | None
+    latency_s: Number | None
+    latency_ratio: Number | None
+    margin: Annotated[float, msgspec.Meta(ge=0.0, le=MOST_MARGIN)]
 
     def objective(self, name: str) -> float | None:
         """The value that is minimised: times as ratios to the reference."""
@@ -136,13 +145,16 @@ class Confirmed:
 def result_of(folder: Path) -> trial.Result | Failed:
     """The result of the plan of `folder` where all its commands succeeded."""
     try:
-        result = msgspec.json.decode((folder / trial.RESULT).read_bytes(), type=trial.Result)
-    except (OSError, msgspec.DecodeError):
+        result = read_struct(folder / trial.RESULT, trial.Result, "the result of a trial")
+    except InputError:
         return Failed("The program of the trial was ended before it had a result.", again=True)
     for name, status in result.statuses.items():
         if status:
-            lines = (folder / f"{name}.txt").read_text(encoding="utf-8", errors="replace")
-            why = children.last_words(lines, status).removeprefix("asrscope: ").rstrip(".")
+            why = (
+                children.last_words(children.complaints(folder / f"{name}.txt"), status)
+                .removeprefix("asrscope: ")
+                .rstrip(".")
+            )
             what = {BEFORE: "The reference", AFTER: "The reference"}.get(name, "The run")
             # A setting that does not fit will not fit the next time; a signal comes from outside.
             return Failed(f"{what} failed on {result.host}: {one_line(why)}.", again=status < 0)
@@ -163,6 +175,8 @@ def judged(folder: Path, words: Mapping[str, str] | None) -> Figures | Failed:
         return Failed(f"The reference recognised other words on {result.host} than before.")
     if tried.words().keys() != known.keys():
         return Failed("The trial decoded other utterances than the reference.")
+    if before.passes().shape != after.passes().shape:
+        return Failed("The reference was decoded more often before the trial than after it, or less often.")
     drift = apart(before.passes(), after.passes()).ratio()
     assert drift is not None  # every utterance took time
     low, high = (drift.ratio if end is None else end for end in (drift.low, drift.high))
@@ -195,9 +209,9 @@ def confirmed(folder: Path, wer: float | None) -> Confirmed | Failed:
     if isinstance(result, Failed):
         return result
     try:
-        found = msgspec.json.decode((folder / f"{AB}.json").read_bytes(), type=_Comparison)
-    except (OSError, msgspec.DecodeError) as problem:
-        return Failed(f"The comparison left no result: {one_line(str(problem))}.", again=True)
+        found = read_struct(folder / f"{AB}.json", _Comparison, "the result of a comparison", LARGEST)
+    except InputError as problem:
+        return Failed(str(problem), again=True)
     if found.wer.b != wer:
         return Failed("The repeats recognised other words than the trial.")
     if found.overall.ratio is None or found.overall.ci95 is None:
@@ -207,12 +221,11 @@ def confirmed(folder: Path, wer: float | None) -> Confirmed | Failed:
 
 def read_report(path: Path) -> Report:
     """The JSON of a run; BadInput where it is none, or an utterance was not decoded."""
-    try:
-        report = msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, msgspec.DecodeError) as problem:
-        raise BadInput(f"{path.name} is not the report of a run: {one_line(str(problem))}.") from None
+    report = read_struct(path, Report, "the report of a run", LARGEST)
     if not report.utterances or any(not utterance.wall_s for utterance in report.utterances):
         raise BadInput("An utterance was not decoded to its end.")
+    if len(set(Counter(utterance.id for utterance in report.utterances).values())) > 1:
+        raise BadInput("An utterance was decoded more often than another.")
     return report
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
+import math
 import os
 import shutil
 import warnings
@@ -30,10 +31,14 @@ from pipelines.experiments.sweep import judge, space, trial
 from pipelines.experiments.sweep.folder import Sweep
 from pipelines.experiments.sweep.front import Point, front, possible, touches
 from pipelines.experiments.sweep.home import Engine
+from pipelines.experiments.sweep.journal import FAILURE, FIGURES, Failure
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
 from pipelines.experiments.sweep.space import Choice
 from profiler.errors import BadInput
-from profiler.plain import duration_text, one_line
+from profiler.files import named
+from profiler.files.alone import demand_room
+from profiler.files.inputs import InputError, read_struct
+from profiler.plain import duration_text
 
 if TYPE_CHECKING:
     import optuna
@@ -54,15 +59,6 @@ MOST_COPIES: Final = 50
 
 LEAST_FOR_IMPORTANCE: Final = 10
 """Trials: PED-ANOVA looks at the best tenth."""
-
-FIGURES, FAILURE = "figures", "failure"
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why a trial has no figures; `drifted`: the reference changed in each attempt."""
-
-    why: str
-    drifted: bool
 
 
 @dataclass(frozen=True)
@@ -343,7 +339,7 @@ class Study:
 
     def _resumed(self, engine: Engine, folder: Path) -> bool:
         """Whether an attempt of an earlier process still runs; what has no result and does not run is removed."""
-        if not folder.exists():
+        if not folder.is_dir():
             return False
         if engine.resume(folder):
             return True
@@ -359,22 +355,22 @@ class Study:
 
     def _check_disk(self, folder: Path | None = None, failed: Failed | None = None) -> None:
         """BadInput where the disk is full; what has `failed` in `folder` is then run again another time."""
-        free = shutil.disk_usage(self.folder).free
-        if free < LEAST_FREE or (failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()):
+        said = failed is not None and os.strerror(errno.ENOSPC).lower() in failed.why.lower()
+        try:
+            demand_room(self.folder, math.inf if said else LEAST_FREE)
+        except BadInput:
             if folder is not None:
                 (folder / trial.RESULT).unlink(missing_ok=True)
-            raise BadInput(
-                f"{one_line(str(self.folder))}: the disk is full ({free / 1e6:.0f} MB are free); the study is kept, "
-                "and the same command goes on with it once there is room."
-            )
+            raise
 
     def _reference_words(self) -> dict[str, str] | None:
         """What the reference recognised in the first trial that is done."""
         for one in self.trials():
             if one.figures is not None:
-                report = Path(one.figures.session).with_name(f"{BEFORE}.json")
-                with contextlib.suppress(OSError):
-                    return msgspec.json.decode(report.read_bytes(), type=judge.Report).words()
+                session = named.inside(self.folder, one.figures.session, 3)
+                if session is not None:
+                    with contextlib.suppress(BadInput):
+                        return judge.read_report(session.with_name(f"{BEFORE}.json")).words()
         return None
 
     def _violation(self, figures: Figures) -> str | None:
@@ -385,10 +381,10 @@ class Study:
         return None
 
     def _report(self, progress: Progress, ended: int, wanted: int, slots: int) -> None:
-        seconds = [
-            msgspec.json.decode(file.read_bytes(), type=trial.Result).seconds
-            for file in (self.folder / "trials").glob(f"*/{trial.RESULT}")
-        ]
+        seconds = list[float]()
+        for _, _, folder in named.numbered(self.folder / "trials"):
+            with contextlib.suppress(InputError):
+                seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
         left = max(wanted - ended, 0)
         time_left = (
             f", about {duration_text(sum(seconds) / len(seconds) * left / slots)} left" if seconds and left else ""
@@ -412,4 +408,4 @@ def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
 
 def _attempts(folder: Path, number: int) -> int:
     """How many attempts of a trial have begun."""
-    return max((int(found.name.partition("-")[2]) for found in folder.glob(f"{number}-*")), default=0)
+    return max((attempt for of, attempt, _ in named.numbered(folder) if of == number), default=0)

@@ -18,11 +18,11 @@ import threading
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-from profiler.files import outputs
+from profiler.files import inputs, outputs
 from profiler.process import children
 
 PLAN: Final = "plan.json"
@@ -31,11 +31,14 @@ PARENT_S: Final = 0.2
 """Seconds between two looks whether the parent lives."""
 
 
+LONGEST_S: Final = 1e9
+
+
 class Result(msgspec.Struct, frozen=True):
     """What came of a plan: the host, the seconds it took, and the exit status of each command that was started."""
 
     host: str
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0.0, le=LONGEST_S)]
     statuses: dict[str, int]
 
 
@@ -54,7 +57,7 @@ def run(folder: Path) -> None:
 
     signal.signal(signal.SIGTERM, stop)  # it reaches the command as well, which closes its session
     _pin()
-    commands = msgspec.json.decode((folder / PLAN).read_bytes(), type=dict[str, list[str]])
+    commands = inputs.read_struct(folder / PLAN, dict[str, list[str]], "the plan of a trial")
     begun, statuses = time.monotonic(), dict[str, int]()
     for name, words in commands.items():
         with (folder / f"{name}.json").open("wb") as printed, (folder / f"{name}.txt").open("wb") as complaints:

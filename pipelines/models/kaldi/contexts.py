@@ -21,6 +21,7 @@ from pipelines.models.kaldi.transitions import TransitionModel
 from pipelines.models.kaldi.tree import NONE, Tree
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, MAX_PHONES, POSITIONS, SINGLE, ModelDefinition
 from profiler.arrays import F32, I32
+from profiler.files.inputs import there
 
 FILES = ("final.mdl", "tree", "phones.txt")
 SUFFIXES = ("_I", "_B", "_E", "_S")
@@ -72,7 +73,7 @@ class Contexts:
 
 def can_be_read(directory: Path) -> bool:
     """Whether the files are there."""
-    return all((directory / name).exists() for name in FILES)
+    return all(there(directory / name) for name in FILES)
 
 
 def read(directory: Path) -> Contexts:

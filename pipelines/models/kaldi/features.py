@@ -21,6 +21,7 @@ from pipelines.models.kaldi import binary, ivector
 from pipelines.models.kaldi import meta as meta_file
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from profiler.arrays import F32
+from profiler.files.inputs import there
 
 TRANSFORMS = ("final.mat", "lda.mat")
 OPTIONS = ("mfcc.conf", "delta_opts", "splice_opts", "cmvn_opts")
@@ -75,7 +76,7 @@ def read(directory: Path, dimension: int) -> Features:
     """Read what makes frames of `dimension` values; ModelError or FeatureParameterError if nothing does."""
     kaldi_parameters.require_package()
     options, source, notes = _options(directory)
-    transform = next((binary.transform(directory / name) for name in TRANSFORMS if (directory / name).exists()), None)
+    transform = next((binary.transform(directory / name) for name in TRANSFORMS if there(directory / name)), None)
     p = KaldiFeatures(**options)  # type: ignore[arg-type]
     base = p.num_ceps
     if transform is None:
@@ -114,7 +115,7 @@ def of_net(directory: Path) -> Features:
         )
     if conf is None:
         raise ModelError(f"{directory}: mfcc.conf is missing; it says which features the net takes")
-    options = kaldi_parameters.options_of(_text(conf), str(conf))
+    options = _options_in(conf)
     p = KaldiFeatures(norm_means=False, **kaldi_parameters.read(options, str(conf)))  # type: ignore[arg-type]
     p.check(str(conf))
     text, notes, ivectors = f"{p.num_ceps} MFCCs", [], None
@@ -125,7 +126,7 @@ def of_net(directory: Path) -> Features:
             f"i-vectors: estimated every {ivectors.options.ivector_period} frames, anew for each utterance; silence "
             "weighting is left out"
         )
-    statistics = next((path for name in NET_CMVN if (path := directory / name).exists()), None)
+    statistics = next((path for name in NET_CMVN if there(path := directory / name)), None)
     cmvn = None if statistics is None else ivector.online_cmvn(statistics, CmvnOptions(), p.num_ceps)
     return Features(p, None, text, tuple(notes), ivectors, cmvn)
 
@@ -143,18 +144,18 @@ def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]
     found: dict[str, str] = {"use-energy": "false"}
     source, notes = str(directory), []
     if meta is not None:
-        source = str(next(directory / name for name in meta_file.NAMES if (directory / name).exists()))
+        source = str(next(directory / name for name in meta_file.NAMES if there(directory / name)))
         found |= ALIGNER_DEFAULTS | _aligner(meta.features, source)
     conf = _file(directory, "mfcc.conf")
     if conf is not None:
         source = str(conf)
-        found |= kaldi_parameters.options_of(_text(conf), source)
+        found |= _options_in(conf)
     elif meta is None:
         notes.append("no mfcc.conf: MFCCs with Kaldi's defaults, without energy as in its recipes")
     for name in OPTIONS[1:]:
         path = _file(directory, name)
         if path is not None:
-            found |= kaldi_parameters.options_of(_text(path), str(path))
+            found |= _options_in(path)
     return kaldi_parameters.read(found, source), source, notes
 
 
@@ -167,8 +168,11 @@ def _aligner(features: Mapping[str, str], source: str) -> dict[str, str]:
 
 
 def _file(directory: Path, name: str) -> Path | None:
-    return next((path for path in (directory / name, directory / "conf" / name) if path.exists()), None)
+    return next((path for path in (directory / name, directory / "conf" / name) if there(path)), None)
 
 
-def _text(path: Path) -> str:
-    return read_file(path, LARGEST_TEXT).decode("utf-8", "replace")
+def _options_in(path: Path) -> dict[str, str]:
+    """The options in a file, all of them such that Kaldi reads there."""
+    options = kaldi_parameters.options_of(read_file(path, LARGEST_TEXT).decode("utf-8", "replace"), str(path))
+    kaldi_parameters.check_names(options, path.name, str(path))
+    return options

@@ -24,6 +24,7 @@ from pipelines.models.kaldi import gmm
 from pipelines.models.kaldi.binary import Reader, statistics, transform
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from profiler.arrays import F32
+from profiler.files.inputs import there
 
 FOLDERS: Final = ("ivector", "ivector_extractor")
 FINAL: Final = "final.ie"
@@ -41,6 +42,9 @@ MAX_DIMENSION: Final = 1024
 """Of features and of i-vectors."""
 MOST_VALUES: Final = 1 << 28
 """Of the tables that are computed from `final.ie`: a gigabyte."""
+MOST_FILLED, FEW_VALUES = 16, 1 << 20
+"""How many times the values of the file these may have, from a small model on: i-vectors of d values and features of m
+dimensions take d / 2m times as many."""
 LONGEST_PERIOD: Final = 100_000
 WITHOUT_EFFECT: Final = frozenset(
     {
@@ -63,12 +67,12 @@ class Splice:
 
 def lies_in(directory: Path) -> bool:
     """Whether the model in `directory` has an i-vector extractor."""
-    return any((directory / folder / FINAL).exists() for folder in FOLDERS)
+    return any(there(directory / folder / FINAL) for folder in FOLDERS)
 
 
 def read(directory: Path, cepstra: int) -> IvectorModel:
     """Read the extractor in `directory`, for frames of `cepstra` values; ModelError or FeatureParameterError."""
-    folder = next(directory / name for name in FOLDERS if (directory / name / FINAL).exists())
+    folder = next(directory / name for name in FOLDERS if there(directory / name / FINAL))
     cmvn = online_cmvn(folder / STATISTICS, _options(directory, folder, CmvnOptions, "online_cmvn.conf"), cepstra)
     options = _options(directory, folder, IvectorOptions, EXTRACTOR_CONF)
     _check(options, folder)
@@ -156,8 +160,12 @@ def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
     if not 1 <= d <= MAX_DIMENSION or m > MAX_DIMENSION or any(each.shape != (m, d) for each in matrices):
         reader.wrong(f"a matrix is not {m} × {d}, or larger than {MAX_DIMENSION:,}")
     triangle = d * (d + 1) // 2
-    if gaussians * (m * d + triangle) > MOST_VALUES:
-        reader.wrong(f"{gaussians:,} Gaussians and i-vectors of {d} values take over {MOST_VALUES * 4 >> 30} GiB")
+    given, made = (gaussians * count for count in (m * d, m * d + triangle))
+    if made > min(MOST_VALUES, max(MOST_FILLED * given, FEW_VALUES)):
+        reader.wrong(
+            f"{gaussians:,} Gaussians of {m} dimensions and i-vectors of {d} values give tables of {made:,} values, "
+            f"over {MOST_FILLED} times those of the file or over {MOST_VALUES:,}"
+        )
     reader.expect("<SigmaInv>")
     projections = np.empty((gaussians, m, d), np.float32)
     quadratics = np.empty((gaussians, triangle), np.float32)
@@ -181,12 +189,12 @@ def _extractor(path: Path, gaussians: int, m: int) -> tuple[F32, F32, float]:
 
 def _options(directory: Path, folder: Path, kind: type[Options], *names: str) -> Options:
     """The options of the first file of these names that there is; of i-vectors without one, Vosk's."""
-    places = [path for name in names for path in (folder / name, directory / "conf" / name) if path.exists()]
+    places = [path for name in names for path in (folder / name, directory / "conf" / name) if there(path)]
     if not places:
         made = kind()
         return replace(made, max_count=VOSK_MAX_COUNT) if isinstance(made, IvectorOptions) else made
     path = places[0]
     # Often there is nothing in it but a comment.
-    text = read_file(path, LARGEST_TEXT).decode("utf-8", "replace") if path.stat().st_size else ""
+    text = read_file(path, LARGEST_TEXT, may_be_empty=True).decode("utf-8", "replace")
     options = kaldi_parameters.options_of(text, str(path))
     return kind(**kaldi_parameters.values_of(kind, options, str(path), WITHOUT_EFFECT))

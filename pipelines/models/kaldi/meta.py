@@ -12,6 +12,7 @@ from pathlib import Path
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx.binary import read_file
 from profiler.files import inputs
+from profiler.files.inputs import there
 
 NAMES = ("meta.json", "meta.yaml")
 LARGEST = 4 << 20
@@ -30,7 +31,7 @@ def read(directory: Path) -> Meta | None:
     """Read the file of `directory`; None if there is none, ModelError if it is none of the aligner's."""
     for name in NAMES:
         path = directory / name
-        if path.exists():
+        if there(path):
             text = read_file(path, LARGEST).decode("utf-8-sig", "replace")
             try:
                 tree = inputs.json_tree(text, str(path)) if path.suffix == ".json" else _yaml(text)

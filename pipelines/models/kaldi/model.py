@@ -26,6 +26,7 @@ from pipelines.models.sphinx import AcousticModel, ModelDefinition
 from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.model import Kaldi
 from profiler.arrays import F32, I32
+from profiler.files.inputs import there
 from profiler.plain import one_line
 
 FINAL = "final.mdl"
@@ -34,19 +35,21 @@ GRAPHS = ("HCLG.fst", "graph/HCLG.fst")
 LOOKAHEAD = ("HCLr.fst", "Gr.fst")
 MOST_VALUES = 1 << 28
 """Of means, mixtures filled up: a gigabyte."""
+MOST_FILLED, FEW_VALUES = 16, 1 << 20
+"""How many times the values of the file that may be, from a small model on; those of Kaldi's recipes are below 8."""
 MODELS = (FINAL, f"am/{FINAL}")
 OLDER_NET = "<Nnet>"
 
 
 def lies_in(directory: Path) -> bool:
     """Whether `directory` holds a Kaldi model."""
-    return any((directory / name).exists() for name in MODELS)
+    return any(there(directory / name) for name in MODELS)
 
 
 def load(directory: Path) -> AcousticModel:
     """Read a folder and check that its files agree; ModelError or FeatureParameterError says what does not."""
-    independent = (directory / SPEAKER_INDEPENDENT).exists()
-    own = next(directory / name for name in MODELS if (directory / name).exists())
+    independent = there(directory / SPEAKER_INDEPENDENT)
+    own = next(directory / name for name in MODELS if there(directory / name))
     path = directory / SPEAKER_INDEPENDENT if independent else own
     reader = Reader.of(path)
     model = transitions.read(reader)
@@ -155,7 +158,7 @@ def _graph(directory: Path) -> str:
     """Which graph there is, for a note."""
     if graph_file(directory) is not None:
         return "graph HCLG.fst"
-    if any(all((directory / place / name).exists() for name in LOOKAHEAD) for place in ("", "graph")):
+    if any(all(there(directory / place / name) for name in LOOKAHEAD) for place in ("", "graph")):
         return f"graph of {' and '.join(LOOKAHEAD)}"
     compiled = contexts.can_be_read(directory)
     return f"no HCLG.fst{', a graph is compiled from the tree' if compiled else ' and no tree with phones.txt'}"
@@ -163,17 +166,19 @@ def _graph(directory: Path) -> str:
 
 def graph_file(directory: Path) -> Path | None:
     """The compiled graph in a folder; None if there is none."""
-    return next((directory / name for name in GRAPHS if (directory / name).exists()), None)
+    return next((directory / name for name in GRAPHS if there(directory / name)), None)
 
 
 def _filled_up(path: Path, mixtures: Sequence[Mixture]) -> tuple[F32, F32, F32]:
     """Means and variances f32 [pdfs, 1, M, dim], weights f32 [1, M, pdfs]; M as in the largest mixture."""
     most, dimension = max(len(mixture.weights) for mixture in mixtures), mixtures[0].means.shape[1]
     shape = len(mixtures), 1, most, dimension
-    if len(mixtures) * most * dimension > MOST_VALUES:
+    given, filled = (count * dimension for count in (sum(len(m.weights) for m in mixtures), len(mixtures) * most))
+    if filled > min(MOST_VALUES, max(MOST_FILLED * given, FEW_VALUES)):
         raise ModelError(
-            f"{path}: {len(mixtures):,} mixtures of up to {most:,} Gaussians of {dimension} dimensions take over "
-            f"{MOST_VALUES * 4 >> 30} GiB"
+            f"{path}: a mixture has {most:,} Gaussians; with all {len(mixtures):,} mixtures filled up to as many, "
+            f"{given:,} values become {filled:,}. At most {MOST_FILLED} times as many are computed, {MOST_VALUES:,} in "
+            "all"
         )
     means, variances = np.empty(shape, np.float32), np.empty(shape, np.float32)
     weights = np.zeros((1, most, len(mixtures)), np.float32)
@@ -187,7 +192,7 @@ def _filled_up(path: Path, mixtures: Sequence[Mixture]) -> tuple[F32, F32, F32]:
 
 def _tree(directory: Path, pdfs: int) -> Tree | None:
     path = directory / "tree"
-    if not path.exists():
+    if not there(path):
         return None
     found = tree.read(Reader.of(path))
     if found.n_pdfs > pdfs:
@@ -197,7 +202,7 @@ def _tree(directory: Path, pdfs: int) -> Tree | None:
 
 def _phones(directory: Path, model: TransitionModel) -> list[str]:
     """Names of the phones by their numbers, which are their names where there is no `phones.txt`."""
-    path = next((p for p in (directory / "phones.txt", directory / "graph/phones.txt") if p.exists()), None)
+    path = next((p for p in (directory / "phones.txt", directory / "graph/phones.txt") if there(p)), None)
     names = [] if path is None else symbols.read(path)
     lacking = [phone for phone in model.phones if phone >= len(names) or not names[phone]]
     if path is not None and lacking:
@@ -251,7 +256,7 @@ def _checksum(directory: Path, path: Path, features: Sequence[str]) -> str:
     """Of the model and of `features`, the files that decide those."""
     digest = hashlib.sha256()
     others = (*features, "tree")
-    for file in (path, *(directory / name for name in others if (directory / name).exists())):
+    for file in (path, *(directory / name for name in others if there(directory / name))):
         data = read_file(file)
         digest.update(f"{file.name} {len(data)}\n".encode())
         digest.update(data)

@@ -23,15 +23,15 @@ LARGEST_TEXT = 64 << 10
 """Bytes of `feat.params`: some hundred lines at most."""
 
 
-def read_file(path: Path, limit: int = LARGEST) -> bytes:
-    """The whole of `path`; ModelError when it is missing, no regular file, empty or absurdly large."""
+def read_file(path: Path, limit: int = LARGEST, may_be_empty: bool = False) -> bytes:
+    """The whole of `path`; ModelError when it is missing, no regular file, absurdly large or (mostly) empty."""
     try:
         data = read_bytes(path, "a file of an acoustic model", limit)
     except InputError as error:
         if not os.path.lexists(path):
             raise ModelError(f"{path} is missing; the model directory needs it") from None
         raise ModelError(str(error)) from error
-    if not data:
+    if not data and not may_be_empty:
         raise ModelError(f"{path} is empty; a model file is expected here")
     return data
 

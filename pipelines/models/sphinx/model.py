@@ -27,6 +27,7 @@ from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
 from profiler.arrays import I32, Array
+from profiler.files.inputs import there
 
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
 MAX_TIED_STREAMS = 4
@@ -197,7 +198,7 @@ def read_feat_params(path: Path) -> dict[str, str]:
 
 def _transform(directory: Path, options: dict[str, str]) -> Array | None:
     path = directory / "feature_transform"
-    if path.exists():
+    if there(path):
         return parameters.read_transform(path)
     if "lda" in options:
         raise ModelError(f"{path} is missing; -lda in feat.params says that the features are transformed by it")
@@ -262,10 +263,10 @@ def _check_gaussians(
 
 def _weights(directory: Path, streams: int, densities: int, senones: int) -> Array:
     # pocketsphinx takes the quantised file where both exist.
-    if (directory / "sendump").exists():
+    if there(directory / "sendump"):
         return sendump.read(directory / "sendump", streams, densities, senones)
     path = directory / "mixture_weights"
-    if not path.exists():
+    if not there(path):
         raise ModelError(f"{directory} has neither sendump nor mixture_weights")
     weights = parameters.read_mixture_weights(path)
     if weights.shape != (streams, densities, senones):
@@ -279,8 +280,8 @@ def _weights(directory: Path, streams: int, densities: int, senones: int) -> Arr
 def _checksum(directory: Path) -> str:
     digest = hashlib.sha256()
     names = ("feat.params", "mdef", "means", "variances", "transition_matrices")
-    weights = "sendump" if (directory / "sendump").exists() else "mixture_weights"
-    transform = ("feature_transform",) if (directory / "feature_transform").exists() else ()
+    weights = "sendump" if there(directory / "sendump") else "mixture_weights"
+    transform = ("feature_transform",) if there(directory / "feature_transform") else ()
     for name in (*names, weights, *transform):
         data = read_file(directory / name)
         digest.update(f"{name} {len(data)}\n".encode())

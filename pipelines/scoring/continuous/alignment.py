@@ -17,6 +17,10 @@ from profiler.arrays import Array, ArrayError
 ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
 
+WINDOW = 128
+"""Components that are matched with each other; larger mixtures are divided into windows of this size, since memory and
+time are quadratic in it."""
+
 
 def align(gaussians: Array) -> None:
     """Reorder the components within each senone, in place: `gaussians` f32 [G, streams, M, K, 16].
@@ -30,54 +34,61 @@ def align(gaussians: Array) -> None:
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _align(gaussians: Array, scale: Array) -> None:
-    groups, streams, components, expanded, lanes = gaussians.shape
+    groups, streams, components, expanded, _ = gaussians.shape
     dim = expanded // 2
     if scale.shape != (streams, dim) or expanded != 2 * dim + 1:
         raise ArrayError("_align: Gaussians and their scale do not fit each other")
+    for g in range(groups):
+        for s in range(streams):
+            for first in range(0, components, WINDOW):
+                _align_window(gaussians[g, s, first : first + WINDOW], scale[s])
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _align_window(window: Array, scale: Array) -> None:
+    """Some components of the senones of a group and stream, f32 [m, K, 16]."""
+    components, expanded, lanes = window.shape
+    dim = expanded // 2
+    if scale.shape != (dim,) or expanded != 2 * dim + 1:
+        raise ArrayError("_align_window: Gaussians and their scale do not fit each other")
     points = np.empty((lanes, components, dim), np.float32)
     centres = np.empty((components, dim), np.float32)
     order = np.empty((lanes, components), np.int64)
     cost = np.empty((components, components), np.float32)
     taken = np.empty(components, np.bool_)
-    panel = np.empty((components, expanded, lanes), np.float32)
-    for g in range(groups):
-        for s in range(streams):
-            for lane in range(lanes):
+    for lane in range(lanes):
+        for m in range(components):
+            order[lane, m] = m
+            for d in range(dim):
+                precision = -2 * window[m, d, lane]
+                mean = np.float32(0)
+                if precision > 0:  # not the padding of the last group
+                    mean = window[m, dim + d, lane] / precision
+                points[lane, m, d] = mean * scale[d]
+    for m in range(components):
+        for d in range(dim):
+            centres[m, d] = points[0, m, d]
+    for _ in range(ROUNDS):
+        for lane in range(lanes):
+            for i in range(components):
                 for m in range(components):
-                    order[lane, m] = m
+                    total = np.float32(0)
                     for d in range(dim):
-                        precision = -2 * gaussians[g, s, m, d, lane]
-                        mean = np.float32(0)
-                        if precision > 0:  # not the padding of the last group
-                            mean = gaussians[g, s, m, dim + d, lane] / precision
-                        points[lane, m, d] = mean * scale[s, d]
-            for m in range(components):
-                for d in range(dim):
-                    centres[m, d] = points[0, m, d]
-            for _ in range(ROUNDS):
+                        gap = centres[i, d] - points[lane, m, d]
+                        total += gap * gap
+                    cost[i, m] = total
+            _match(cost, order[lane], taken)
+        for i in range(components):
+            for d in range(dim):
+                total = np.float32(0)
                 for lane in range(lanes):
-                    for i in range(components):
-                        for m in range(components):
-                            total = np.float32(0)
-                            for d in range(dim):
-                                gap = centres[i, d] - points[lane, m, d]
-                                total += gap * gap
-                            cost[i, m] = total
-                    _match(cost, order[lane], taken)
-                for i in range(components):
-                    for d in range(dim):
-                        total = np.float32(0)
-                        for lane in range(lanes):
-                            total += points[lane, order[lane, i], d]
-                        centres[i, d] = total / lanes
-            for i in range(components):
-                for k in range(expanded):
-                    for lane in range(lanes):
-                        panel[i, k, lane] = gaussians[g, s, order[lane, i], k, lane]
-            for i in range(components):
-                for k in range(expanded):
-                    for lane in range(lanes):
-                        gaussians[g, s, i, k, lane] = panel[i, k, lane]
+                    total += points[lane, order[lane, i], d]
+                centres[i, d] = total / lanes
+    panel = window.copy()
+    for i in range(components):
+        for k in range(expanded):
+            for lane in range(lanes):
+                window[i, k, lane] = panel[order[lane, i], k, lane]
 
 
 @njit(nogil=True, cache=True)

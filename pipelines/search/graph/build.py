@@ -30,6 +30,7 @@ from pipelines.search.graph.sources import Source, source
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
+from profiler.files.inputs import there
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def filler_phones(directory: Path, definition: ModelDefinition, recipe: Recipe) 
     silence = definition.phones[definition.silence]
     result = {silence: recipe.silence_probability}
     noise = directory / "noisedict"
-    if noise.exists() and recipe.filler_probability > 0.0:
+    if there(noise) and recipe.filler_probability > 0.0:
         for word, prons in dictionaries.read(noise).pronunciations.items():
             for pron in prons:
                 if len(pron) != 1 or pron[0] not in definition.phones:

@@ -24,7 +24,7 @@ from pipelines.search.graph.sources import FILLER, MARKS
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import ArrayError
-from profiler.files.inputs import InputError, open_input
+from profiler.files.inputs import InputError, open_input, there
 from profiler.plain import one_line
 
 LARGEST = 512 << 20
@@ -42,11 +42,11 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
     """
     own = any(getattr(config, name) for name in OWN)
     path = None if own else graph_file(model.directory) or folder.file_of(model.directory)
-    lacking = [name for name in contexts.FILES if not (model.directory / name).exists()]
+    lacking = [name for name in contexts.FILES if not there(model.directory / name)]
     if path is None and lacking:
         state = (
-            f"has to have another graph than its {there.name}"
-            if (there := graph_file(model.directory) or folder.file_of(model.directory))
+            f"has to have another graph than its {graph.name}"
+            if (graph := graph_file(model.directory) or folder.file_of(model.directory))
             else f"has no {GRAPHS[0]}"
         )
         raise GraphError(

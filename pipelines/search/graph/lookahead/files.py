@@ -20,7 +20,7 @@ from pipelines.search.graph.lookahead.compose import LookAhead
 from pipelines.search.graph.openfst import Fst, Header
 from pipelines.search.graph.wfst import GraphError
 from profiler.arrays import I32, ArrayError, Bool
-from profiler.files.inputs import InputError, open_input
+from profiler.files.inputs import InputError, open_input, there
 from profiler.plain import one_line
 
 LARGEST = 1 << 30
@@ -103,7 +103,7 @@ def g(path: Path) -> tuple[Fst, list[str]]:
 def disambiguation(path: Path) -> I32:
     """The transition-ids of `disambig_tid.int` that stand for disambiguation symbols; none where there is no file."""
     try:
-        text = read_file(path, LARGEST_TEXT).decode("ascii", "replace").split() if path.exists() else []
+        text = read_file(path, LARGEST_TEXT).decode("ascii", "replace").split() if there(path) else []
     except ModelError as error:
         raise GraphError(str(error)) from None
     if not all(word.isdigit() and len(word) < 10 for word in text):

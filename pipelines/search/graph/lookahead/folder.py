@@ -20,7 +20,7 @@ from pipelines.search.graph.openfst import Fst
 from pipelines.search.graph.wfst import VERSION, Graph, GraphError, save
 from profiler.arrays import I32
 from profiler.files import cache
-from profiler.files.inputs import InputError, open_input
+from profiler.files.inputs import InputError, open_input, there
 
 HCL, G, DISAMBIGUATION, WORDS = "HCLr.fst", "Gr.fst", "disambig_tid.int", "words.txt"
 PLACES = (HCL, f"graph/{HCL}")
@@ -32,14 +32,14 @@ Progress = Callable[[str, float | None], None]
 
 def file_of(directory: Path) -> Path | None:
     """HCLr.fst in the folder of a model or in its folder graph; None where there is none with a Gr.fst next to it."""
-    return next((p for name in PLACES if (p := directory / name).exists() and p.with_name(G).exists()), None)
+    return next((p for name in PLACES if there(p := directory / name) and there(p.with_name(G))), None)
 
 
 def words_file(graph: Path) -> Path:
     """`words.txt` next to a graph, or in the folder above it."""
     beside = graph.with_name(WORDS)
     above = graph.parent.with_name(WORDS)
-    return above if not beside.exists() and above.exists() else beside
+    return above if not there(beside) and there(above) else beside
 
 
 def cached_as(path: Path, model: AcousticModel, kaldi: Kaldi) -> Path:
@@ -47,7 +47,7 @@ def cached_as(path: Path, model: AcousticModel, kaldi: Kaldi) -> Path:
     made = hashlib.sha256(f"{COMPOSER_VERSION} {VERSION} {model.n_senones}".encode())
     made.update(kaldi.pdfs.tobytes() + model.mdef.senone_state.tobytes())
     for file in (path, path.with_name(G), path.with_name(DISAMBIGUATION), words_file(path)):
-        made.update(_digest(file) if file.exists() else b"none")
+        made.update(_digest(file) if there(file) else b"none")
     return cache.path_of(cache.GRAPHS, f"composed-{made.hexdigest()[:24]}")
 
 
@@ -68,7 +68,7 @@ def make(
     hcl, ahead, own = files.hcl(path)
     model_of_words, names = files.g(path.with_name(G))
     table = words_file(path)
-    words = symbols.read(table) if table.exists() else names or own
+    words = symbols.read(table) if there(table) else names or own
     if not words:
         raise GraphError(f"{path} and {G} name no words, and there is no {WORDS}.")
     _fit(path, hcl, model_of_words, kaldi, files.disambiguation(path.with_name(DISAMBIGUATION)), words)
