@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -33,9 +33,10 @@ from pipelines.run.stream import Stream
 from pipelines.scoring import with_context
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.conditions import COUNTS
 from profiler.arrays import Array
 from profiler.files import named
+from profiler.machine.run_queue import NOTHING, Lost
 from profiler.session.facts import STREAM
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -44,7 +45,8 @@ PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the 
 PARTIAL_SHARE = 0.02
 """At most so much of the time goes into partial results: one holds all words so far, hours of them in a long file."""
 TILES = ("decode.utterance", "decode.chunk", "decode.block")
-"""Stages that carry how long other programs ran instead."""
+"""Stages that carry what of their time was not their own."""
+MS: Final = 1_000_000
 
 OWN_WORK = {
     "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
@@ -100,12 +102,13 @@ class Decoder:
         self.features: tuple[Array, ...] = ()
         """Of the utterance being decoded, f32 [frames, dim]: those of the front end, and with the scorer's context."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
+        self._stopped_ns = 0  # for how long the process stood still meanwhile
         self._frame = 0  # frames decoded in this run, over all utterances
         self._live = LiveChanges()
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
         self._stage = {
-            name: recorder.stage(name, group, (OTHER_COUNT,) if name in TILES else ())
+            name: recorder.stage(name, group, COUNTS if name in TILES else ())
             for name, group in (
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
@@ -177,7 +180,7 @@ class Decoder:
 
     def _begin(self, item: Item) -> _Begun:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
-        first = self._frame
+        first, self._stopped_ns = self._frame, 0
         if self._measurements is not None:
             self._measurements.forget()
             self._measurements.begin()
@@ -187,9 +190,9 @@ class Decoder:
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         streams = recogniser.config.stream.chunk_ms > 0
         features = None if streams else recogniser.frontend.features(sound.samples, first, lane)
-        other_ns = self._other_programs_ns(clock(), surely=True)
+        lost = self._lost(clock(), surely=True)
         end = clock()
-        lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
+        wall_ns = self._put_tile("decode.utterance", start, end, first, n_frames, lost)
         notes = [*item.notes, *sound.notes]
         peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
@@ -210,7 +213,7 @@ class Decoder:
             settings = recogniser.config.stream
             stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
             features = stream.features
-        return _Begun(utterance, first, features, sound.duration_s, end - start, tuple(notes), stream)
+        return _Begun(utterance, first, features, sound.duration_s, wall_ns, tuple(notes), stream)
 
     def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
         """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
@@ -232,11 +235,10 @@ class Decoder:
             pieces = stream.take(now)
             record(pieces, recogniser.frontend.stage_ids, self._frame - frame, lane)
             frames = max(stream.decodable(recogniser.scorer) - frame, 1)
-            other_ns = self._other_programs_ns(clock(), surely=True)
-            stream.chunks[-1].other_ns += other_ns
+            lost = self._lost(clock(), surely=True)
+            stream.chunks[-1].other_ns += lost.other_ns
             end = clock()
-            lane.put(self._stage["decode.chunk"], now, end, self._frame, frames, other_ns)
-            wall_ns += end - now
+            wall_ns += self._put_tile("decode.chunk", now, end, self._frame, frames, lost)
             now = end
         return now, wall_ns
 
@@ -306,16 +308,16 @@ class Decoder:
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
                     recogniser.search.start(segment)
-            other_ns = self._other_programs_ns(searched_ns, surely=last or stream is not None)
+            lost = self._lost(searched_ns, surely=last or stream is not None)
             if stream is not None:
-                stream.chunks[-1].other_ns += other_ns
+                stream.chunks[-1].other_ns += lost.other_ns
             # Before the block's end is read: to record it is part of it.
             lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
             now = clock()
             lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
-            lane.put(stage["decode.block"], block_start_ns, now, self._frame, count, other_ns)
-            self._adapt_beam(now, count, now - block_start_ns)
-            wall_ns += now - block_start_ns
+            took_ns = self._put_tile("decode.block", block_start_ns, now, self._frame, count, lost)
+            self._adapt_beam(now, count, took_ns)
+            wall_ns += took_ns
             self._frame += count
             for notice in recogniser.take_notices():
                 self._journal.marker("error", notice, self._frame)
@@ -351,8 +353,19 @@ class Decoder:
             return 0
         return endpoint(config.stream, search, frames)
 
-    def _other_programs_ns(self, now: int, *, surely: bool) -> int:
-        return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
+    def _lost(self, now: int, *, surely: bool) -> Lost:
+        return NOTHING if self._measurements is None else self._measurements.lost(now, surely=surely)
+
+    def _put_tile(self, name: str, start: int, end: int, first: int, frames: int, lost: Lost) -> int:
+        """Record a tile; returns its wall time, ns: without that in which the process stood still."""
+        other_ns, throttled_ns, stopped_ns = lost
+        stopped_ms = stopped_ns // MS
+        self._lane.put(self._stage[name], start, end, first, frames, other_ns, throttled_ns, stopped_ms)
+        if stopped_ms:
+            self._stopped_ns += stopped_ms * MS
+            self.result.stopped_ns += stopped_ms * MS
+            self._journal.marker("note", f"The process stood still for {stopped_ms / 1e3:.1f} s", first)
+        return end - start - stopped_ms * MS
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Adapt the beam, if that is on, to the time of the last block."""
@@ -388,6 +401,9 @@ class Decoder:
             self._journal.marker("error", text, self._frame)
         alternatives = None
         notes = begun.notes
+        if self._stopped_ns:
+            notes = (*notes, f"stood still for {self._stopped_ns / 1e9:.1f} s, which do not count")
+            self._journal.utterance_notes(utterance, notes)
         if done and self.recogniser.config.search.lattice:
             if narrowed := search.narrowed:
                 notes = (*notes, narrowed)

@@ -1,0 +1,75 @@
+"""Whether the whole process stood still: stopped by a signal, paused with its container or machine, held by a debugger.
+
+A thread that wakes at equal intervals wakes later where the processors are taken, which the scheduler counts: every
+thread is on a processor, ready, or waits. What a late beat took beyond its interval, and beyond the time of all threads
+on a processor or ready for one, is time in which the process stood still. No single thread can tell that from waiting.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from profiler.clock import now_ns
+
+TASKS = "/proc/self/task"
+"""Folder of the threads; tests put their own here."""
+
+INTERVAL_NS: Final = 100_000_000
+"""Between two beats: that of the sampler (`profiler.machine.sampler.INTERVAL_SECONDS`)."""
+
+LEAST_NS: Final = 100_000_000
+"""A shorter stop is not told from a beat that comes late."""
+
+_ROOM: Final = 96
+
+
+class Pulse:
+    """Follows the beats of one thread; any other may ask."""
+
+    def __init__(self, clock: Callable[[], int] = now_ns) -> None:
+        self._clock = clock
+        self._last: tuple[int, int] | None = None
+        self._stops: deque[tuple[int, int]] = deque(maxlen=16)
+        self._lock = threading.Lock()
+
+    def beat(self) -> Mapping[str, float]:
+        """To be called every INTERVAL_NS, as a reading of a `Sampler`: raises where the system does not tell."""
+        with self._lock:
+            self._look()
+        return {}
+
+    def stopped_ns(self, since: int) -> int:
+        """For how long the process stood still since a time of the clock, as far as can be told: at most so long."""
+        with self._lock:
+            if self._last is None:
+                return 0
+            with suppress(OSError, NotImplementedError):
+                self._look()
+            return sum(end - max(begin, since) for begin, end in self._stops if end > since)
+
+    def _look(self) -> None:
+        now, used = self._clock(), _used_ns()
+        if self._last is not None:
+            at, before = self._last
+            if now - at - INTERVAL_NS - max(used - before, 0) >= LEAST_NS:
+                self._stops.append((at, now))
+        self._last = now, used
+
+
+def _used_ns() -> int:
+    """For how long all threads together were on a processor or ready for one."""
+    used = 0
+    for thread in os.listdir(TASKS):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            file = os.open(f"{TASKS}/{thread}/schedstat", os.O_RDONLY)
+            try:
+                running, ready, *_ = os.read(file, _ROOM).split()
+            finally:
+                os.close(file)
+            used += int(running) + int(ready)
+    if not used:
+        raise NotImplementedError("this kernel does not count the time of threads")
+    return used
