@@ -57,6 +57,7 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "search": ("#35b08c", "#1c9a77", "back"),
     "frontend": ("#98a3b3", "#8793a5", "vertical"),
     "overhead": ("#4a5160", "#c9cfd8", "horizontal"),
+    "throttled": ("#8a5a3c", "#b98a6a", "grid"),
     "idle": ("#2a2f39", "#e9ecf0", "dense"),
 }
 
@@ -68,6 +69,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "latency": ("#f2d3a0", "#f0c98a"),
     "calls": ("#2a5a8f", "#174a86"),
     "other_programs": ("#b8523a", "#9a3b1c"),
+    "throttled": ("#e0b8a0", "#dcbca6"),
     "not_attributed": ("#6c7686", "#a9b2bf"),
 }
 

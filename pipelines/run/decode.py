@@ -2,7 +2,7 @@
 
 Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
 features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
-overhead; the loop's own Python has stages there. Waiting for the pace is `idle`; the waveform and word errors, which
+overhead: the loop's own Python, which asks for changes, shows words and measures. Waiting for the pace is `idle`; the waveform and word errors, which
 only the user needs, are `setup`. Both lie outside the wall time.
 """
 
@@ -32,14 +32,13 @@ from pipelines.run.request import Decoded, Result
 from pipelines.run.stream import Stream
 from pipelines.scoring import with_context
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import COUNTS
 from profiler.arrays import Array
 from profiler.files import named
 from profiler.machine.run_queue import NOTHING, Lost
 from profiler.session.facts import STREAM
 from profiler.session.writer import SessionWriter
-from profiler.spans import Cost, Lane, NullLane, Recorder
+from profiler.spans import Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 PARTIAL_SHARE = 0.02
@@ -47,13 +46,6 @@ PARTIAL_SHARE = 0.02
 TILES = ("decode.utterance", "decode.chunk", "decode.block")
 """Stages that carry what of their time was not their own."""
 MS: Final = 1_000_000
-
-OWN_WORK = {
-    "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
-    "decode.between": "Python of the run itself between scoring and search, and back where they take turns",
-    "decode.end": "Python of the run itself after a block: the words so far, and how long other programs ran",
-}
-"""What the loop does at the two ends of a block and in between, which no law counts."""
 
 Journal = SessionWriter | NullWriter
 
@@ -114,12 +106,11 @@ class Decoder:
                 ("decode.utterance", "prepare"),
                 ("decode.chunk", "prepare"),
                 ("decode.block", "decode"),
-                *((name, OVERHEAD) for name in OWN_WORK),
                 ("setup.waveform", "setup"),
                 ("setup.errors", "setup"),
             )
         }
-        self._blocks = Blocks(lane, recorder.clock, self._stage["decode.between"])
+        self._blocks = Blocks(lane, recorder.clock)
         self._pace = Pace(recorder, lane, control)
         self._begin_epoch(recogniser.config, 0)
 
@@ -279,20 +270,18 @@ class Decoder:
             scores = self._blocks.decode(recogniser, padded, at, count, self._frame, scores_ahead)
             done = begin + count == n_frames
             last = done or self._stopping
-            # The search goes on for a partial result; a block that is to be done again comes first.
-            chosen = self._measurements is not None and self._measurements.chosen
-            wants_partial = not last and not chosen and block_start_ns >= partial_due
+            wants_partial = not last and block_start_ns >= partial_due
             if stream is not None:
                 wants_partial = not last and begin + count == ready
+            elif wants_partial and self._measurements is not None:
+                # The search goes on for a partial result; a block that is to be done again comes first.
+                wants_partial = not self._measurements.chosen
             words = []
             if last:
                 words = [*final, *recogniser.search.finish(lane)]
             elif wants_partial:
                 partial_ns = clock()
                 words = [*final, *recogniser.search.partial(lane)]
-            # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
-            begun_ns = self._blocks.begun_ns
-            searched_ns = max(lane.last_end_ns, begun_ns)
             if wants_partial:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
@@ -308,19 +297,17 @@ class Decoder:
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
                     recogniser.search.start(segment)
-            lost = self._lost(searched_ns, surely=last or stream is not None)
+            lost = self._lost(block_start_ns, surely=last or stream is not None)
             if stream is not None:
                 stream.chunks[-1].other_ns += lost.other_ns
-            # Before the block's end is read: to record it is part of it.
-            lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
             now = clock()
-            lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
             took_ns = self._put_tile("decode.block", block_start_ns, now, self._frame, count, lost)
             self._adapt_beam(now, count, took_ns)
             wall_ns += took_ns
             self._frame += count
-            for notice in recogniser.take_notices():
-                self._journal.marker("error", notice, self._frame)
+            if recogniser.devices:
+                for notice in recogniser.take_notices():
+                    self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
             block_ns, block_start_ns = now - block_start_ns, now
             if last:
@@ -359,7 +346,7 @@ class Decoder:
     def _put_tile(self, name: str, start: int, end: int, first: int, frames: int, lost: Lost) -> int:
         """Record a tile; returns its wall time, ns: without that in which the process stood still."""
         other_ns, throttled_ns, stopped_ns = lost
-        stopped_ms = stopped_ns // MS
+        stopped_ms = min(stopped_ns, end - start) // MS
         self._lane.put(self._stage[name], start, end, first, frames, other_ns, throttled_ns, stopped_ms)
         if stopped_ms:
             self._stopped_ns += stopped_ms * MS
@@ -470,9 +457,7 @@ class Decoder:
         """Note the configuration and its laws."""
         self._lane.epoch = self._epoch = epoch
         self._newest = max(self._newest, epoch)
-        costs = self.recogniser.costs()
-        costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
-        for name, cost in costs.items():
+        for name, cost in self.recogniser.costs().items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         kept = settings.kept(config)
         self._journal.config(self._epoch, self._frame, settings.to_dict(kept))

@@ -193,7 +193,7 @@ def breakdown_in_steps(
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
         hidden_ns(session, first, None if whole else last),
         rows,
-        recorder_cost(session, wall if whole else None, track.misplaced),
+        recorder_cost(session, track, whole),
         track.stopped_ns(first, last),
     )
 

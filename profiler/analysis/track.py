@@ -63,8 +63,9 @@ class CostTrack:
     `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories]; `wall_ns` [n_frames]: their sum.
     `work`: "group name" → float64 [n_frames]; counts of one name are added up over a group; SCORING_BYTES follows from
     the cost laws. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` slice the same and
-    hold until the next update. `misplaced`: spans beyond anything decoded, in no figure. `attribution`: what each
-    stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames change.
+    hold until the next update. `tiles`: how many there are. `misplaced`: spans beyond anything decoded, in no figure.
+    `attribution`: what each stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames
+    change.
     """
 
     def __init__(self) -> None:
@@ -76,6 +77,7 @@ class CostTrack:
         self.generation += 1
         self.n_frames = 0
         self.misplaced = 0
+        self.tiles = 0
         self._decoded = 0
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
@@ -192,6 +194,7 @@ class CostTrack:
         self._waiting[lane] = mine[used:]
         if not used:
             return False
+        self.tiles += len(outer)
         positions = mine[leaf_positions]
         # Overhead with a name is taken off no tile.
         duration = leaves["duration_ns"] * (codes[leaves["stage"]] != _OVERHEAD)

@@ -1,8 +1,8 @@
 """Whether the whole process stood still: stopped by a signal, paused with its container or machine, held by a debugger.
 
-A thread that wakes at equal intervals wakes later where the processors are taken, which the scheduler counts: every
-thread is on a processor, ready, or waits. What a late beat took beyond its interval, and beyond the time of all threads
-on a processor or ready for one, is time in which the process stood still. No single thread can tell that from waiting.
+A thread that wakes at equal intervals wakes later where another one has the interpreter or the processors are taken.
+Linux counts for how long each was on a processor or ready for one. What a late beat took beyond its interval, and
+beyond that time of any thread, is time in which all stood still. A single thread cannot tell that from waiting.
 """
 
 import os
@@ -31,7 +31,7 @@ class Pulse:
 
     def __init__(self, clock: Callable[[], int] = now_ns) -> None:
         self._clock = clock
-        self._last: tuple[int, int] | None = None
+        self._last: tuple[int, dict[str, int]] | None = None
         self._stops: deque[tuple[int, int]] = deque(maxlen=16)
         self._lock = threading.Lock()
 
@@ -54,14 +54,15 @@ class Pulse:
         now, used = self._clock(), _used_ns()
         if self._last is not None:
             at, before = self._last
-            if now - at - INTERVAL_NS - max(used - before, 0) >= LEAST_NS:
+            longest = max(ns - before.get(thread, 0) for thread, ns in used.items())
+            if now - at - INTERVAL_NS - longest >= LEAST_NS:
                 self._stops.append((at, now))
         self._last = now, used
 
 
-def _used_ns() -> int:
-    """For how long all threads together were on a processor or ready for one."""
-    used = 0
+def _used_ns() -> dict[str, int]:
+    """For how long each thread was on a processor or ready for one."""
+    used = {}
     for thread in os.listdir(TASKS):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
             file = os.open(f"{TASKS}/{thread}/schedstat", os.O_RDONLY)
@@ -69,7 +70,7 @@ def _used_ns() -> int:
                 running, ready, *_ = os.read(file, _ROOM).split()
             finally:
                 os.close(file)
-            used += int(running) + int(ready)
-    if not used:
+            used[thread] = int(running) + int(ready)
+    if not any(used.values()):
         raise NotImplementedError("this kernel does not count the time of threads")
     return used

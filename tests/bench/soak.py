@@ -29,7 +29,7 @@ from profiler.process import children
 MINUTES: Final = 60
 SAMPLE_S: Final = 10.0
 SETTLE_S: Final = 300.0
-READY_S: Final = 300.0
+READY_S: Final = 1200.0
 """For set-up: kernels may have to be compiled first."""
 END_S: Final = 60.0
 MOST_MB: Final = 1.0
@@ -123,8 +123,11 @@ def _running(folder: Path) -> Iterator[dict[str, psutil.Process]]:
         end = time.monotonic() + READY_S
         while not ((worker := _worker(window)) and "decoding" in logs[1].read_text(errors="replace")):
             for child, log in zip(started, logs, strict=True):
-                if child.poll() is not None or time.monotonic() > end:
-                    raise BadInput(f"What is to be watched does not run: {children.last_words(log.read_text(), 1)}.")
+                if child.poll() is not None:
+                    said = children.last_words(log.read_text(errors="replace"), child.returncode)
+                    raise BadInput(f"What is to be watched has ended: {said}.")
+                if time.monotonic() > end:
+                    raise BadInput(f"What is to be watched was not ready after {READY_S:.0f} s.")
             time.sleep(1.0)
         yield {"window": window, "worker": worker, "stream": stream}
     finally:

@@ -13,6 +13,7 @@ import pytest
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.analysis.own_cost import recorder_cost
+from profiler.analysis.track import CostTrack
 from profiler.analysis.verdict import LAUNCH_BOUND, UNDECIDED
 from profiler.costs import CHASE, Accesses, Cost, Linear
 from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
@@ -194,10 +195,12 @@ def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
 
 def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any) -> None:
     with recorded(tmp_path, law(0), 64 * US) as session:
-        with_events = recorder_cost(session, 1e9).perturbation
+        track = CostTrack()
+        track.update(session)
+        with_events = recorder_cost(session, track).perturbation
         session.meta.pop(EVENTS)
-        without = recorder_cost(session, 1e9).perturbation
-    assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / 1e9)
+        without = recorder_cost(session, track).perturbation
+    assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / track.wall_ns.sum())
 
 
 STAND_IN = device_roofs.Device("cuda", "cuda", lambda: None)

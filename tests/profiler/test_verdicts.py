@@ -10,7 +10,7 @@ import pytest
 from made_laws import law, session_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, OTHER_PROGRAMS, PARTS
+from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, PARTS
 from profiler.analysis.parts import Parts
 from profiler.analysis.verdict import VERDICT_OF, Evidence, judge
 from profiler.costs import Cost, Linear
