@@ -2,8 +2,9 @@
 
 Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
 features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
-overhead: the loop's own Python, which asks for changes, shows words and measures. Waiting for the pace is `idle`; the waveform and word errors, which
-only the user needs, are `setup`. Both lie outside the wall time.
+overhead: the loop's own Python, which takes requests, shows words and measures. Waiting for the pace is `idle`; the
+waveform and word errors, which only the user needs, are `setup`. Both lie outside the wall time, as does time in which
+the process stood still.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ class Decoder:
         return now, wall_ns
 
     def _utterance(self, item: Item) -> None:
-        clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
+        clock, lane, recogniser = self._clock, self._lane, self.recogniser
         begun = self._begin(item)
         utterance, wall_ns, stream = begun.number, begun.wall_ns, begun.stream
         first, n_frames = self._frame, len(begun.features)

@@ -19,8 +19,8 @@ class RecorderCost:
 
     `ns_per_span`: mean, with counters read and device events where there were any. `spans`: recorded, on all lanes.
     `dropped`: lost to a full ring. `misplaced`: naming frames far beyond what was decoded. `missed`: without counters;
-    the next span has their counts. `bookkeeping`: what the run does for itself between the stages, as a fraction of the wall
-    time; `perturbation`: that, and the cost of all spans within stages, lost ones too.
+    the next span has their counts. `bookkeeping`: what the run does for itself between the stages, as a fraction of the
+    wall time; `perturbation`: that, and the cost of all spans within stages, lost ones too.
     """
 
     ns_per_span: float | None
@@ -47,7 +47,7 @@ class RecorderCost:
 
 
 def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> RecorderCost:
-    """Return what recording cost as a part of the wall time; unknown where `track`, up to date, is not asked as a whole.
+    """Return what recording cost, as a part of the wall time of the `whole` session; `track`: up to date.
 
     Spans on all lanes count: the decode thread records those of a device too.
     """

@@ -1,10 +1,11 @@
 """The cost of every frame and of every stage, kept up with a live session in one pass over its spans.
 
 Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the wall time, and
-summed up by stage. What was not their own (`conditions`) leaves every category; what stood still is in none. What scoring took of each frame is kept by stage and law, and `attribution` shares it out to
-compute, memory and not attributed, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all
-sums are exact in float64: they are the same bit for bit whether the session is read at once or in pieces, and the
-categories of any stretch of frames add up to its wall time.
+summed up by stage. What was not their own (`conditions`) leaves every category; what stood still is in none. What
+scoring took of each frame is kept by stage and law, and `attribution` shares it out to compute, memory and not
+attributed, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all sums are exact in
+float64: they are the same bit for bit whether the session is read at once or in pieces, and the categories of any
+stretch of frames add up to its wall time.
 """
 
 from typing import Final

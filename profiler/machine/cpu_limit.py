@@ -1,7 +1,7 @@
 """The limit of processor time that a container has, and for how long it was held up by it (Linux, cgroup v1 and v2).
 
-`cpu.max`, or `cpu.cfs_quota_us` and `cpu.cfs_period_us`, is the limit of a group of processes. `cpu.stat` counts for how
-long a group that had used it up was not run. Groups that a group lies in may have limits of their own.
+`cpu.max`, or `cpu.cfs_quota_us` and `cpu.cfs_period_us`, is the limit of a group of processes. `cpu.stat` counts for
+how long a group that had used it up was not run. Groups that a group lies in may have limits of their own.
 """
 
 import os

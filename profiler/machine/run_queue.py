@@ -43,7 +43,7 @@ millisecond."""
 
 
 class Lost(NamedTuple):
-    """ns in which a thread did not get to run: other programs ran, a limit or the host held it up, or all stood still."""
+    """ns in which a thread did not run: other programs did, a limit or the host held it up, or all stood still."""
 
     other_ns: int = 0
     throttled_ns: int = 0
@@ -138,6 +138,11 @@ class _Steal:
         self._before = _stolen_and_busy()
         self._own = self._lost = self._left = 0
         self.total_ns = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether this system tells it, and has something to tell."""
+        return self._before is not None
 
     def part(self, own_ns: int, lost_ns: int) -> int:
         """The thread ran for `own_ns` and lost `lost_ns`: how much of that the host took, at most all of it."""

@@ -81,12 +81,15 @@ SYSTEMS = {
         "sys/fs/cgroup/cpu,cpuacct",
     ),
     "no limit, v1": System(
-        "1:cpu:/\n", (V1,), {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "1"}, None
+        "1:cpu:/\n",
+        (V1,),
+        {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "1"},
+        None,
     ),
     "no limit, v2": System("0::/a\n", (V2,), {"sys/fs/cgroup/a/cpu.max": "max 100000\n"}, None),
     "nonsense": System("0::/a\n", (V2, "what"), {"sys/fs/cgroup/a/cpu.max": "1 0\n"}, None),
     "another system": System("", (), {}, None),
-}  # fmt: skip
+}
 
 
 def put(root: Path, system: System) -> None:
