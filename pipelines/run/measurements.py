@@ -90,6 +90,8 @@ class RunMeasurements:
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
         replay, after = self._replay, now
+        if replay.waits(now, took_ns):
+            return now  # most blocks
         if replay.chosen:
             own = 1.0 - sum(self._lost) / max(took_ns, 1)
             after = replay.take(recogniser.scorer, scores, self._recorded, frame, own) or now

@@ -14,6 +14,7 @@ from profiler.analysis.conditions import COUNTS, OTHER, STOPPED, THROTTLED
 from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import pick
 from profiler.arrays import Array
+from profiler.session.format.grow import zeros
 from profiler.spans import WORK_COUNTS
 
 CHUNK: Final = 256
@@ -151,6 +152,6 @@ def _grown(values: Array, need: int) -> Array:
     """`values` with room for `need` rows, twice as many as before where there are too few."""
     if need <= len(values):
         return values
-    larger = np.empty((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
+    larger = zeros((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
     larger[: len(values)] = values
     return larger

@@ -2,7 +2,7 @@
 
 A thread that wakes at equal intervals wakes later where another one has the interpreter or the processors are taken.
 Linux counts for how long each was on a processor or ready for one. What a late beat took beyond its interval, and
-beyond that time of any thread, is time in which all stood still. A single thread cannot tell that from waiting.
+beyond that time of any other thread, is time in which all stood still. The thread that asks knows that of itself.
 """
 
 import os
@@ -23,15 +23,20 @@ INTERVAL_NS: Final = 100_000_000
 LEAST_NS: Final = 100_000_000
 """A shorter stop is not told from a beat that comes late."""
 
+EVERY_NS: Final = 1_000_000_000
+"""Between two readings of all threads: a system call for each, and each lets another thread have the interpreter."""
+
 _ROOM: Final = 96
 
 
 class Pulse:
-    """Follows the beats of one thread; any other may ask."""
+    """Follows the beats of one thread; the thread that makes it asks."""
 
     def __init__(self, clock: Callable[[], int] = now_ns) -> None:
         self._clock = clock
-        self._last: tuple[int, dict[str, int]] | None = None
+        self._asking = str(threading.get_native_id())
+        self._beat = self._read = 0
+        self._used: dict[str, int] = {}
         self._stops: deque[tuple[int, int]] = deque(maxlen=16)
         self._lock = threading.Lock()
 
@@ -44,33 +49,35 @@ class Pulse:
     def stopped_ns(self, since: int) -> int:
         """For how long the process stood still since a time of the clock, as far as can be told: at most so long."""
         with self._lock:
-            if self._last is None:
+            if not self._beat:
                 return 0
             with suppress(OSError, NotImplementedError):
                 self._look()
             return sum(end - max(begin, since) for begin, end in self._stops if end > since)
 
     def _look(self) -> None:
-        now, used = self._clock(), _used_ns()
-        if self._last is not None:
-            at, before = self._last
-            longest = max(ns - before.get(thread, 0) for thread, ns in used.items())
-            if now - at - INTERVAL_NS - longest >= LEAST_NS:
-                self._stops.append((at, now))
-        self._last = now, used
+        now = self._clock()
+        late_ns = now - self._beat - INTERVAL_NS if self._beat else 0
+        if late_ns >= LEAST_NS or now - self._read >= EVERY_NS:
+            used = self._of_others()
+            longest = max((ns - self._used.get(thread, 0) for thread, ns in used.items()), default=0)
+            if late_ns - longest >= LEAST_NS:
+                self._stops.append((self._beat, now))
+            self._used, self._read = used, now
+        self._beat = now
 
-
-def _used_ns() -> dict[str, int]:
-    """For how long each thread was on a processor or ready for one."""
-    used = {}
-    for thread in os.listdir(TASKS):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-            file = os.open(f"{TASKS}/{thread}/schedstat", os.O_RDONLY)
-            try:
-                running, ready, *_ = os.read(file, _ROOM).split()
-            finally:
-                os.close(file)
-            used[thread] = int(running) + int(ready)
-    if not any(used.values()):
-        raise NotImplementedError("this kernel does not count the time of threads")
-    return used
+    def _of_others(self) -> dict[str, int]:
+        """For how long each thread but the one that asks was on a processor or ready for one."""
+        used: dict[str, int] = {}
+        for thread in os.listdir(TASKS):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                file = os.open(f"{TASKS}/{thread}/schedstat", os.O_RDONLY)
+                try:
+                    running, ready, *_ = os.read(file, _ROOM).split()
+                finally:
+                    os.close(file)
+                used[thread] = int(running) + int(ready)
+        if not any(used.values()):
+            raise NotImplementedError("this kernel does not count the time of threads")
+        used.pop(self._asking, None)
+        return used

@@ -141,7 +141,7 @@ class Machine:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, limited: bool, steal: int) -> None:
         self.root, self.clock = root, FakeClock(10**12)
-        self.own = self.queued = self.throttled = 0
+        self.own = self.queued = self.throttled = self.others = 0
         self.ticks = {"busy": 1000, "steal": steal}
         self.system = SYSTEMS["v2" if limited else "no limit, v2"]
         monkeypatch.setattr(run_queue, "PATH", f"{root}/{{}}/schedstat")
@@ -161,15 +161,19 @@ class Machine:
         times = f"{self.own + 1} {self.queued} 7\n"
         for name, text in {
             f"{me}/schedstat": times,
-            "tasks/1/schedstat": times,
+            f"tasks/{me}/schedstat": times,
+            "tasks/1/schedstat": f"{self.others // 2 + 1} {self.others // 2} 7\n",
             "stat": f"cpu  {self.ticks['busy']} 0 0 9 9 0 0 {self.ticks['steal']} 0 0\ncpu0 1 2 3\n",
             f"{self.system.folder or 'sys/fs/cgroup/a'}/cpu.stat": f"throttled_usec {self.throttled // 1000}\n",
         }.items():
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
 
-    def pass_(self, own: int, queued: int = 0, blocked: int = 0, throttled: int = 0, ticks: int = 0) -> Lost:
-        """Milliseconds of each; in between the thread of the pulse wakes ten times a second, except when all stops."""
+    def pass_(
+        self, own: int, queued: int = 0, blocked: int = 0, throttled: int = 0, ticks: int = 0, others: int = 0
+    ) -> Lost:
+        """Milliseconds of each, without a beat; `others`: for which another thread ran or was ready."""
+        self.others += others * MS
         self.own, self.queued = self.own + own * MS, self.queued + queued * MS
         self.throttled += throttled * MS
         self.ticks = {"busy": self.ticks["busy"] + own // 10, "steal": self.ticks["steal"] + ticks}
@@ -224,6 +228,9 @@ def test_a_process_that_stood_still(machine: Machine) -> None:
     machine.queue.lost()
     # Stopped for four seconds in a block of 20 ms, and it had waited for its turn.
     assert machine.pass_(own=15, queued=5, blocked=4000) == ms(5, 0, 4000)
+    # It waits for a thread that has the interpreter and gets no processor.
+    assert machine.pass_(own=15, blocked=4000, others=4000) == ms()
+    machine.pulse.beat()
     # The thread alone waits for a file: the others go on.
     for _ in range(10):
         machine.clock.advance(100 * MS)
@@ -243,7 +250,7 @@ def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path: Path, monkeypatc
     monkeypatch.setattr(pulse, "TASKS", str(tmp_path))
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "schedstat").write_text("0 0 0\n")
-    silent = Pulse(FakeClock(0))
+    silent = Pulse(FakeClock(10**10))
     with pytest.raises(NotImplementedError):
         silent.beat()
     assert silent.stopped_ns(0) == 0
