@@ -44,6 +44,8 @@ def hatch_cell(hatch: str) -> Bool:
             return x % 4 < 1
         case "grid":
             return (x % CELL < 1) | (y % CELL < 1)
+        case "sparse":
+            return (x % CELL < 1) & (y % CELL < 1)
         case "dense":
             return (x + y) % 2 < 1
     return np.zeros((CELL, CELL), dtype=bool)

@@ -33,7 +33,7 @@ SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED)
 OVERHEAD: Final = "overhead"
 """The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
-CATEGORIES: Final = (*SCORING_CATEGORIES, "transfer", "search", "frontend", OVERHEAD, *NOT_OWN)
+CATEGORIES: Final = (*SCORING_CATEGORIES, OTHER_PROGRAMS, "transfer", "search", "frontend", OVERHEAD, THROTTLED)
 """What the user sees; together they are the wall time of the decode lane. NOT_OWN has its part of all the others."""
 
 CATEGORY_NAMES: Final = {

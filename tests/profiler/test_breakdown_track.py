@@ -164,7 +164,7 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert track.n_frames == FRAMES
         # gaussians: 3000·100 op at 110 Gop/s + 3000 exp at 1.1 Gop/s at best; 5000 B in the first cache.
         assert track.categories_ns[0] == pytest.approx(
-            [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 2000, 0, 250, 0, 0], abs=2.5
+            [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250, 0], abs=2.5
         )
         assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
         assert {name: values[0] for name, values in track.work.items()} == {
