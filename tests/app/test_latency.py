@@ -48,7 +48,7 @@ def test_the_parts_are_block_context_and_scoring_of_the_block():
     assert (found.block_frames, found.context_frames) == (16, 7)
     assert found.score_s == pytest.approx(16 * 0.009)
     assert found.total_s == pytest.approx(0.16 + 0.07 + 0.144)
-    assert latency.texts(found.as_dict())[0] == ("latency 390 ms: 160 ms block + 70 ms context + 160 ms scoring")
+    assert latency.texts(found.as_dict())[0] == ("latency 374 ms: 160 ms block + 70 ms context + 144 ms scoring")
 
 
 def test_the_settings_in_force_at_the_playhead_count():
