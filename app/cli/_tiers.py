@@ -33,7 +33,6 @@ def evidence() -> Iterator[Tier]:
     yield from spans()
     yield from counters()
     yield from samples()
-    yield from lost_time()
     yield from devices()
     yield from roof_table()
 
@@ -108,21 +107,6 @@ def samples() -> Iterator[Tier]:
     yield _tier("sampled: energy (RAPL)", here, COUNTED, reason)
     here, reason = accelerator.probe()
     yield _tier("sampled: NVIDIA device (NVML)", here, COUNTED, reason)
-
-
-def lost_time() -> Iterator[Tier]:
-    """Time in which a run does not get to work: what tells of it."""
-    from profiler.machine import cpu_limit
-    from profiler.machine.run_queue import RunQueue
-
-    with RunQueue() as queue:
-        here, stolen, limited = queue.readable, queue.steal.known, queue.throttling.limited
-    scheduler = "/proc/…/schedstat" if here else "this system does not tell how long a thread was ready"
-    yield _tier("time of other programs", here, COUNTED, scheduler)
-    held = f"limited to {cpu_limit.text()}; cpu.stat tells" if limited else "the processors have no CPU limit (cgroup)"
-    yield _tier("time held up by a CPU limit", limited, COUNTED, held)
-    host = "steal in /proc/stat, in ticks" if stolen else "no host has taken any (steal in /proc/stat)"
-    yield _tier("time taken by the host", stolen, COUNTED, host)
 
 
 def devices() -> Iterator[Tier]:

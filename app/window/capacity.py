@@ -166,16 +166,8 @@ class CapacityDialog(CommandDialog):
         """Show how many, what limits them, the chart and the table."""
         result = msgspec.json.decode(printed, type=Result)
         self.form.hide()
-        self.state.setText(
-            headline(
-                result.capacity,
-                result.capacity_range,
-                result.cores,
-                result.bound_p99_s,
-                result.finished,
-                result.cpu_limit,
-            )
-        )
+        told = (result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
+        self.state.setText(headline(*told, result.cpu_limit))
         for sentence in (result.why, *result.notes):
             self.add_sentence(sentence)
         if result.streams:

@@ -139,11 +139,6 @@ class _Steal:
         self._own = self._lost = self._left = 0
         self.total_ns = 0
 
-    @property
-    def known(self) -> bool:
-        """Whether this system tells it, and has something to tell."""
-        return self._before is not None
-
     def part(self, own_ns: int, lost_ns: int) -> int:
         """The thread ran for `own_ns` and lost `lost_ns`: how much of that the host took, at most all of it."""
         self._own, self._lost = self._own + own_ns, self._lost + lost_ns
