@@ -20,8 +20,8 @@ CELL = 8
 HATCH_STRENGTH = 0.14
 """How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise."""
 
-MAX_LAYERS = 8
-"""Layers that one raster can hold: the hatch planes are the bits of one byte."""
+MAX_LAYERS = 16
+"""Layers that one raster can hold: the hatch planes are the bits of a 16-bit number."""
 
 
 def hatch_cell(hatch: str) -> Bool:
@@ -44,6 +44,8 @@ def hatch_cell(hatch: str) -> Bool:
             return x % 4 < 1
         case "grid":
             return (x % CELL < 1) | (y % CELL < 1)
+        case "sparse":
+            return (x % CELL < 1) & (y % CELL < 1)
         case "dense":
             return (x + y) % 2 < 1
     return np.zeros((CELL, CELL), dtype=bool)
@@ -106,9 +108,9 @@ def _inks(colors: Sequence[str], ink: str) -> U32:
 
 def _planes(hatches: Sequence[str], scale: int) -> Array:
     """The pattern [side, side] of all layers: bit n has the ink of layer n."""
-    planes = np.zeros((CELL, CELL), dtype=np.uint8)
+    planes = np.zeros((CELL, CELL), dtype=np.uint16)
     for layer, hatch in enumerate(hatches):
-        planes |= hatch_cell(hatch).astype(np.uint8) << layer
+        planes |= hatch_cell(hatch).astype(np.uint16) << np.uint16(layer)
     return planes.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
@@ -130,7 +132,8 @@ def _fill(pixels: U32, rows: I64, first: int, inks: U32, planes: Array) -> None:
     codes = 2 * index
     if planes.any():
         down, across = np.arange(first, first + height), np.arange(columns)
-        codes += planes[down[:, None] % len(planes), across % len(planes)] >> index & 1
+        inked = planes[down[:, None] % len(planes), across % len(planes)] >> index & 1
+        codes += inked.astype(np.uint8)
     np.take(inks, codes, out=pixels, mode="clip")
 
 

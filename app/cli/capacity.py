@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Final
 
 from app.cli import _output, _pipeline
 from app.model import capacity as model
+from app.model import report_lines
 from app.model.report import Tree
 from app.model.report_lines import number
 from pipelines import config as settings
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput, Cancelled
+from profiler.machine import cpu_limit
 
 if TYPE_CHECKING:
     from app.model.capacity import Figures
@@ -106,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and report."""
     cores = _cores(arguments.cores)
     preset = _preset(arguments)
-    sound, about = _sound(arguments, preset, len(cores))
+    sound, about, notes = _sound(arguments, preset, len(cores))
+    limit = cpu_limit.cores()
     from pipelines.experiments.capacity.folder import opened
     from pipelines.experiments.capacity.streams import Bench, Machine, watts_of_idle
     from pipelines.experiments.capacity.study import Study
@@ -133,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         def figures(kept: Kept) -> Figures:
             if kept.folder not in known:
-                known[kept.folder] = _figures(kept, len(cores))
+                known[kept.folder] = _figures(kept, min(len(cores), limit or math.inf))
             return known[kept.folder]
 
         low, high = arguments.streams
@@ -146,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
         except Cancelled:
             status = 128 + (stop.number or signal.SIGINT)
         measured = {n: [*map(figures, kept)] for n, kept in study.measured.items()}
-        tree = _report(study, measured, preset, arguments.bound, status == 0)
+        tree = _report(study, measured, preset, arguments.bound, status == 0, limit, notes)
     _output.print_report(tree, arguments.json, as_text)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
@@ -181,8 +184,8 @@ def _preset(arguments: argparse.Namespace) -> Preset:
     return replace(preset, config=settings.check(settings.replace(preset.config, "pace", 1.0)))
 
 
-def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[Sound, About]:
-    """What is said in the streams, and what the folder of the study says of itself."""
+def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[Sound, About, list[str]]:
+    """What is said in the streams, what the folder of the study says of itself, and what is noted of the files."""
     if _pipeline.STANDARD_INPUT in arguments.audio:
         raise BadInput("--audio - can be read once, and every stream decodes it; name a file.")
     items = _pipeline.request(arguments, preset).playlist.items
@@ -196,8 +199,10 @@ def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[S
     from profiler.process import kernel_cache
 
     loaded: list[loading.Audio] = []
+    noted: list[Tree] = []
     for item in items:
         loaded.append(loading.load(item.path, item.part))
+        noted.append({"id": item.name, "notes": [*item.notes, *loaded[-1].notes]})
         if sum(sound.duration_s for sound in loaded) >= MOST_SOUND_S:
             break
     sound = Sound.of([each.samples for each in loaded], loaded[0].sample_rate)
@@ -211,7 +216,7 @@ def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[S
         },
         sound=hashlib.sha256(sound.samples.tobytes()).hexdigest(),
     )
-    return sound, about
+    return sound, about, report_lines.notes({"notes": [], "utterances": noted})
 
 
 def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: int = 1) -> list[str]:
@@ -229,7 +234,7 @@ def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: in
     ]
 
 
-def _figures(kept: Kept, cores: int) -> Figures:
+def _figures(kept: Kept, cores: float) -> Figures:
     streams = [model.read(kept.folder / f"{number + 1}.json").stream() for number in range(kept.level.n)]
     if any(stream is None for stream in streams):
         raise BadInput(f"{kept.folder.name}: a stream has decoded nothing.")
@@ -237,7 +242,13 @@ def _figures(kept: Kept, cores: int) -> Figures:
 
 
 def _report(
-    study: Study, measured: Mapping[int, Sequence[Figures]], preset: Preset, bound_s: float, finished: bool
+    study: Study,
+    measured: Mapping[int, Sequence[Figures]],
+    preset: Preset,
+    bound_s: float,
+    finished: bool,
+    limit: float | None,
+    notes: Sequence[str],
 ) -> Tree:
     from pipelines.experiments.capacity import search
 
@@ -245,7 +256,7 @@ def _report(
     failing = search.first_failing(study.outcomes)
     middle = {n: model.middle(each) for n, each in sorted(measured.items())}
     if failing is not None:
-        why = model.reason(middle[min(middle)], middle[failing], cores)
+        why = model.reason(middle[min(middle)], middle[failing], cores, limit)
     elif not finished or not middle:
         why = "The study is not finished."
     elif study.short_of_memory:
@@ -258,6 +269,7 @@ def _report(
         "finished": finished,
         "preset": preset.name,
         "cores": cores,
+        "cpu_limit": limit,
         "threads_per_stream": 1,
         "chunk_ms": preset.config.stream.chunk_ms,
         "streams": [model.row(measured[n], bound_s) for n in middle],
@@ -265,6 +277,7 @@ def _report(
         "capacity_range": list(search.interval(study.outcomes)),
         "bound_p99_s": bound_s,
         "why": why,
+        "notes": [*notes, *filter(None, map(model.words_behind, middle.values()))],
         "bound_meaning": model.DELAY,
         "rtfx_meaning": model.RTFX,
         "memory_meaning": model.MEMORY,
@@ -274,22 +287,26 @@ def _report(
 def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
-        model.headline(tree["capacity"], tree["capacity_range"], tree["cores"], tree["bound_p99_s"], tree["finished"]),
+        model.headline(*(tree[key] for key in HEADLINE)),
         tree["why"],
         "",
         f"{'':7}  {'delay, s':^22}  {'first':>6}  {'stable':>6}  {'final':>6}  {'chunk':>6}  {'RTF of a chunk':^14}",
-        "streams     p50     p90" + 5 * "     p99" + "     p50     p99    RTFx    memory  core-s/h  held",
+        "streams     p50     p90" + 5 * "     p99" + "     p50     p99    RTFx    memory  core-s/h  words  held",
         *map(_line, tree["streams"]),
         "",
         f"Delay: {tree['bound_meaning']}.",
         f"RTFx: {tree['rtfx_meaning']}.",
         f"Memory: {tree['memory_meaning']}.",
-        f"core-s/h: processor time per hour of audio, s. Chunks of {tree['chunk_ms']} ms.",
+        f"core-s/h: processor time per hour of audio, s. words: behind the percentiles. Chunks of "
+        f"{tree['chunk_ms']} ms.",
+        *(f"note: {note}" for note in tree["notes"]),
         "",
         f"study: {tree['study']}",
     ]
     return _output.page(lines)
 
+
+HEADLINE: Final = ("capacity", "capacity_range", "cores", "bound_p99_s", "finished", "cpu_limit")
 
 COLUMNS: Final = (
     (DELAY, "p50"), (DELAY, "p90"), (DELAY, "p99"),
@@ -306,5 +323,6 @@ def _line(row: Tree) -> str:
     return (
         f"{row['n']:7}  {'  '.join(f'{cell:>6}' for cell in cells)}  {number(row['rtfx'], '.1f'):>6}  "
         f"{number(memory, '.0f'):>5} MB  {number(row['core_s_per_audio_hour'], '.0f'):>8}  "
+        f"{row['words']:>5}  "
         f"{row['held']:>2}/{row['measurements']}{'  a queue grows' if row['queue_grows'] else ''}"
     )

@@ -166,6 +166,17 @@ def _kaldi() -> list[Check]:
     return [Check("kaldi", True, f"{PACKAGE} {version}: Kaldi models can be opened", needed=False)]
 
 
+def _processors() -> list[Check]:
+    from profiler.machine import cpu_limit
+    from profiler.machine.describe import usable_cores
+
+    usable, limits = usable_cores() or 1, cpu_limit.limits()
+    detail = f"{counted(usable, 'core', 'cores')} can be used"
+    if limits:
+        detail += f"; the CPU limit is {cpu_limit.text()}, by {limits[0].folder}"
+    return [Check("processors", True, detail, needed=False)]
+
+
 def _folders() -> list[Check]:
     from profiler.files import cache, paths
     from profiler.process import kernel_cache
@@ -198,5 +209,5 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_window, _model, _onnx, _kaldi, _folders)
+PROBES = (_processors, _window, _model, _onnx, _kaldi, _folders)
 """Checks of the program's parts other than its packages."""

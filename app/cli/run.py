@@ -150,6 +150,7 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
         "wall_s": result.wall_ns / 1e9,
         "setup_s": outcome.setup_ns / 1e9,
         "idle_s": result.idle_ns / 1e9,
+        "stopped_s": None,
         "rtf": real_time_factor(result.wall_ns, audio_s),
         "latency": None,
         "memory": None,

@@ -9,7 +9,7 @@
 
 FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
 it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory,
-unexplained = not attributed, other_programs).
+unexplained = not attributed) or of all stages (other_programs, throttled).
 --set tries both settings in turns on a few seconds of the session's audio, some rounds of it, and scales the session's
 stages by what changed there; it says so where a setting cannot be tried.
 --check decodes the same seconds again, in more rounds, with an interval, and counts the word errors of the files that

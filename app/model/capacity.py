@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,9 @@ SLOWER: Final = 1.1
 OTHERS: Final = 0.1
 """Share of the cores that other programs take from which the sentence names them as the reason."""
 
+ENOUGH_WORDS: Final = 100
+"""Of fewer, p99 is the longest."""
+
 HOUR_S: Final = 3600.0
 
 LARGEST: Final = 256 * MIB
@@ -66,8 +69,8 @@ Quantiles = Mapping[str, float]
 class Figures:
     """One measurement; seconds, bytes. `rtf` is of a chunk; `processor_s`, `waited_s`: mean of a chunk.
 
-    `delay`: until a word is first shown, without emission. None where nothing of the kind was there, or the system does
-    not tell.
+    `delay`: until a word is first shown, without emission. `behind`: how many words, or chunks, each percentile is of.
+    `throttled_s`: of `waited_s`, by a CPU limit. None where nothing of the kind was there, or the system does not tell.
     """
 
     n: int
@@ -90,6 +93,8 @@ class Figures:
     waited_s: float | None
     stream_cores: float
     other_cores: float | None
+    behind: Mapping[str, int] = field(default_factory=dict)
+    throttled_s: float | None = None
 
     @property
     def p99(self) -> float:
@@ -128,8 +133,8 @@ def read(path: Path) -> Report:
     return read_struct(path, Report, "the report of a run", LARGEST)
 
 
-def figures(level: Level, streams: Sequence[Streamed], cores: int) -> Figures:
-    """The figures of a measurement; `cores`: how many the streams shared."""
+def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
+    """The figures of a measurement; `cores`: how many the streams shared, or as many as a CPU limit left them."""
     begin, end, stopped = (at * 1e-9 for at in (level.begin_ns, level.end_ns, level.stopped_ns))
     at, waits, computing, unfinished = list[F64](), list[F64](), list[F64](), 0
     shown, stable, final, last, delay = (list[float]() for _ in range(5))
@@ -184,6 +189,15 @@ def figures(level: Level, streams: Sequence[Streamed], cores: int) -> Figures:
         waited_s=None if level.waited_s is None else level.waited_s / chunks,
         stream_cores=used,
         other_cores=None if level.busy_s is None else max(level.busy_s / level.window_s - used, 0.0),
+        behind={
+            "first_shown": len(shown),
+            "without_emission": len(delay),
+            "stable": len(stable),
+            "final": len(final),
+            "time_to_final": len(last),
+            "chunk": len(latencies),
+        },
+        throttled_s=None if level.throttled_s is None else level.throttled_s / chunks,
     )
 
 
@@ -226,24 +240,38 @@ def row(measured: Sequence[Figures], bound_s: float) -> Tree:
         "stream_cores": one.stream_cores,
         "other_cores": one.other_cores,
         "window_s": one.window_s,
-        "words": one.words,
+        "words": one.words, "behind": dict(one.behind),
+        "throttled_s_per_chunk": one.throttled_s,
         "measurements": len(measured),
         "held": sum(each.holds(bound_s) for each in measured),
         "p99_range_s": [min(known), max(known)] if known else None,
     }  # fmt: skip
 
 
-def headline(capacity: int, interval: tuple[int, int], cores: int, bound_s: float, finished: bool) -> str:
-    """How many streams hold; `interval`: those of single measurements."""
+def headline(
+    capacity: int, interval: tuple[int, int], cores: int, bound_s: float, finished: bool, limit: float | None = None
+) -> str:
+    """How many streams hold; `interval`: those of single measurements; `limit`: cores that a CPU limit leaves."""
     low, high = interval
+    limited = "" if limit is None else f", of which a CPU limit leaves {limit:.3g},"
     by_each = "" if low == high == capacity else f" (by single measurements {low} to {high})"
     return (
-        f"{'' if finished else 'So far '}{_streams(capacity)} on {counted(cores, 'core', 'cores')}{by_each}: "
+        f"{'' if finished else 'So far '}{_streams(capacity)} on {counted(cores, 'core', 'cores')}{limited}{by_each}: "
         f"p99 of the delay is at most {bound_s:g} s, and no queue grows."
     )
 
 
-def reason(fewest: Figures, failing: Figures, cores: int) -> str:
+def words_behind(one: Figures) -> str:
+    """What is to be said of the words that the percentiles of N streams rest on; empty where they are many."""
+    if one.words >= ENOUGH_WORDS:
+        return ""
+    return (
+        f"With {_streams(one.n)} the percentiles rest on {counted(one.words, 'word', 'words')}, and p99 is the "
+        f"longest; from {ENOUGH_WORDS} words on it is not: --seconds measures for longer."
+    )
+
+
+def reason(fewest: Figures, failing: Figures, cores: int, limit: float | None = None) -> str:
     """What takes the time at the first number that fails, next to the fewest streams, from what both measured."""
     n, one = failing.n, fewest.n
     grown = failing.processor_s / fewest.processor_s if fewest.processor_s else 1.0
@@ -265,6 +293,8 @@ def reason(fewest: Figures, failing: Figures, cores: int) -> str:
     if n == one:
         return f"The fewest streams tried do not hold. {sentence}"
     slower = failing.processor_s - fewest.processor_s
+    if limit is not None and (failing.throttled_s or 0.0) > waiting / 2 >= slower / 2:
+        return f"The CPU limit of {limit:.3g} cores is used up. {sentence}"
     if others > OTHERS * cores and waiting >= slower:
         return f"Other programs keep the cores busy. {sentence}"
     if waiting >= slower:

@@ -221,7 +221,7 @@ class Effects:
         return self.last_change(session, track, end)
 
     def _effect(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None) -> Effect | None:
-        from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+        from profiler.analysis.categories import CATEGORIES, NOT_OWN
         from profiler.analysis.comparison import same_speech as same
         from profiler.analysis.comparison.arms import arms_of
         from profiler.analysis.comparison.statistics import MIN_REPEATS
@@ -232,7 +232,7 @@ class Effects:
         if sides is None:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
-        own = track.wall_ns - track.categories_ns[:, CATEGORIES.index(OTHER_PROGRAMS)]
+        own = track.wall_ns - track.categories_ns[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
         found = same.same_speech(session, own, end, sides.before, sides.after)
         if sides.in_turn:
             with suppress(BadInput):  # until both arms have had a turn

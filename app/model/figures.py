@@ -138,8 +138,7 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     """Return the recorder's own cost, of the whole session as far as it has come."""
     from profiler.analysis import own_cost
 
-    track = snapshot.track
-    return own_cost.recorder_cost(snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced)
+    return own_cost.recorder_cost(snapshot.session, snapshot.track)
 
 
 def rtf_text(rtf: float | None) -> str:

@@ -38,7 +38,7 @@ NET_KEY: Final = "dnn.net"
 SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "placement")
 """Settings and branches of settings that scoring time depends on."""
 
-SCORING: Final = ("compute", "memory", "unexplained", "other_programs", "transfer")
+SCORING: Final = ("compute", "memory", "unexplained", "transfer")
 """The categories of cost that are scoring; what it moves to a device and back belongs to it."""
 
 PARTS: Final = {"block_s": "block", "context_s": "context", "score_s": "scoring"}

@@ -78,6 +78,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "wall_s": parts.wall_ns / 1e9,
         "setup_s": parts.setup_ns / 1e9,
         "idle_s": parts.idle_ns / 1e9,
+        "stopped_s": parts.stopped_ns / 1e9,
         "rtf": None if of_steps else parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
         "latency_s": word_latency.as_dict(session, frames),
@@ -205,6 +206,7 @@ def _stage(row: Any) -> dict[str, Any]:
     return {
         **_fields(row, "name", "group", "lane"),
         "time_s": row.time_ns / 1e9,
+        "own_s": row.own_ns / 1e9,
         **_fields(row, "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
         **_fields(row, "verdict", "evidence", "sentence", "defect", "too_close"),
         **intervals(row.parts),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from app.model import latency, memory
 from app.model.figures import rtf_text
 from pipelines.config import value_text
-from profiler.analysis.categories import OTHER_PROGRAMS
+from profiler.analysis.categories import OTHER_PROGRAMS, THROTTLED
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ def headline(tree: Tree) -> list[str]:
     if steps := tree.get("steps"):
         per_step = f"{1e3 * tree['wall_s'] / steps:.3g} ms per step"
         what = f"{counted(steps, 'step', 'steps')} in {tree['wall_s']:.2f} s: {per_step}"
-    lines = [
-        f"{what} (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
-    ]
+    outside = {"set-up": tree["setup_s"], "waiting": tree["idle_s"]}
+    if tree.get("stopped_s"):
+        outside["stood still"] = tree["stopped_s"]
+    excluded = ", ".join(f"{name} {number(seconds, '.1f')} s" for name, seconds in outside.items())
+    lines = [f"{what} ({excluded}, {'both' if len(outside) == 2 else 'all'} excluded)"]
     lines = [*selection(tree), *lines, *problem(tree)]
     if tree["wer"] is not None:
         lines.append(f"{_rate(tree).name} {_errors(tree)}{transcribed(tree)}")
@@ -135,17 +137,23 @@ def categories(tree: Tree) -> list[CategoryRow]:
     ]
 
 
+def own_share(row: Tree, tree: Tree) -> float | None:
+    """The part of the wall time that a stage took of its own; as for its group, they add up to the categories."""
+    return None if row["share"] is None or not tree["wall_s"] else row["own_s"] / tree["wall_s"]
+
+
 PREEMPTED_FROM: Final = 0.1
-"""Share of a stage's time taken by other programs from which the verdict mentions it."""
+"""Share of a stage's time that was not its own from which the verdict mentions it."""
 
 
 def verdict(row: Tree) -> str:
-    """Verdict and grade of a stage, and how much of its time other programs had: mixed · B · 53 % preempted."""
+    """Verdict and grade of a stage, and how much of its time was not its own: mixed · B · 53 % preempted."""
     said = [row["verdict"] or "–", row["evidence"]]
     parts = row["parts"] or {}
-    taken = parts.get(f"{OTHER_PROGRAMS}_s", 0.0) / (sum(parts.values()) or 1.0)
-    if taken >= PREEMPTED_FROM:
-        said.append(f"{100 * taken:.0f} % preempted")
+    for name, how in ((OTHER_PROGRAMS, "preempted"), (THROTTLED, "throttled")):
+        taken = parts.get(f"{name}_s", 0.0) / (sum(parts.values()) or 1.0)
+        if taken >= PREEMPTED_FROM:
+            said.append(f"{100 * taken:.0f} % {how}")
     return " · ".join(filter(None, said))
 
 
@@ -235,9 +243,10 @@ def recorder(tree: Tree) -> list[str]:
     if not tree["recorder"]:
         return []
     cost = RecorderCost(**tree["recorder"])
+    books = "" if cost.bookkeeping is None else f", with {cost.bookkeeping:.2%} of bookkeeping between the stages"
     return [
         f"recorder: {counted(cost.spans, 'span', 'spans')} at {number(cost.ns_per_span, '.0f')} ns, "
-        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run"
+        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run{books}"
     ]
 
 

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QApplication
 from app.style.stylesheet import stylesheet
 from profiler.analysis.categories import CATEGORY_NAMES
 
-Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"]
+Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid", "sparse"]
 
 #: name -> (dark, light). Alpha, where there is any, comes first: #AARRGGBB, as Qt writes it.
 _TABLE: dict[str, tuple[str, str]] = {
@@ -57,6 +57,7 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "search": ("#35b08c", "#1c9a77", "back"),
     "frontend": ("#98a3b3", "#8793a5", "vertical"),
     "overhead": ("#4a5160", "#c9cfd8", "horizontal"),
+    "throttled": ("#8a5a3c", "#b98a6a", "sparse"),
     "idle": ("#2a2f39", "#e9ecf0", "dense"),
 }
 
@@ -68,6 +69,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "latency": ("#f2d3a0", "#f0c98a"),
     "calls": ("#2a5a8f", "#174a86"),
     "other_programs": ("#b8523a", "#9a3b1c"),
+    "throttled": ("#e0b8a0", "#dcbca6"),
     "not_attributed": ("#6c7686", "#a9b2bf"),
 }
 
@@ -81,6 +83,7 @@ _HATCH_STYLES: dict[str, Qt.BrushStyle] = {
     "vertical": Qt.BrushStyle.VerPattern,
     "dense": Qt.BrushStyle.Dense5Pattern,
     "grid": Qt.BrushStyle.CrossPattern,
+    "sparse": Qt.BrushStyle.Dense7Pattern,
 }
 
 #: Names of the categories as people read them (the keys are the ones of the analysis).

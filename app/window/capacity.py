@@ -68,6 +68,8 @@ class Result(msgspec.Struct, frozen=True):
     bound_p99_s: float
     why: str
     bound_meaning: str
+    notes: list[str] = []
+    cpu_limit: float | None = None
 
 
 def chart(result: Result) -> Chart:
@@ -164,10 +166,10 @@ class CapacityDialog(CommandDialog):
         """Show how many, what limits them, the chart and the table."""
         result = msgspec.json.decode(printed, type=Result)
         self.form.hide()
-        self.state.setText(
-            headline(result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
-        )
-        self.add_sentence(result.why)
+        told = (result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
+        self.state.setText(headline(*told, result.cpu_limit))
+        for sentence in (result.why, *result.notes):
+            self.add_sentence(sentence)
         if result.streams:
             drawn = chart(result)
             self.chart = Panel(drawn, looks(drawn))

@@ -39,14 +39,11 @@ class Tally(Lane):
     def pour(self, lane: Lane, start_ns: int, first_frame: int, frames: int) -> None:
         """Put one span per stage, one after another from `start_ns` on, and begin anew.
 
-        A stage is charged from the end of the one before it, so with what calling it costs. Where in the
-        block it ran is lost: each begins where another ends.
+        Where in the block a stage ran is lost: each begins where another ends.
         """
         spans = np.frombuffer(self.take(), SPAN)
         stage = spans["stage"]
-        ends = spans["start_ns"] + spans["duration_ns"]
-        charged = np.diff(np.maximum.accumulate(ends), prepend=start_ns)
-        ns = np.bincount(stage, charged).astype(np.int64).tolist()
+        ns = np.bincount(stage, spans["duration_ns"]).astype(np.int64).tolist()
         work = [np.bincount(stage, spans[f"work{i}"]).astype(np.int64).tolist() for i in range(WORK_COUNTS)]
         at = start_ns
         for number in np.flatnonzero(np.bincount(stage)).tolist():
@@ -58,12 +55,9 @@ class Tally(Lane):
 class Blocks:
     """Scores and searches blocks, recorded on `lane`; spans of single frames are added up."""
 
-    def __init__(self, lane: Lane | NullLane, clock: Callable[[], int], between: int) -> None:
-        """`between`: the stage of what lies between scoring and search."""
-        self._lane, self._clock, self._between = lane, clock, between
+    def __init__(self, lane: Lane | NullLane, clock: Callable[[], int]) -> None:
+        self._lane, self._clock = lane, clock
         self._tally = Tally() if isinstance(lane, Lane) else None
-        self.begun_ns = 0
-        """When scoring of the last block was called."""
 
     def decode(
         self,
@@ -86,22 +80,19 @@ class Blocks:
         if recogniser.scorer.lazy:
             return self._take_turns(recogniser, block, first)
         lane = self._lane
-        self.begun_ns = self._clock()
         scores: Array = recogniser.scorer.score(block, first, lane)
-        after = begin + count
-        left = len(padded) - beyond - after
-        if scores_ahead and left > 0:
-            ahead = min(recogniser.block, left) + beyond
-            recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
-        # Coming back from scoring, and going to code that scoring has pushed out of the caches.
-        lane.put(self._between, max(lane.last_end_ns, self.begun_ns), self._clock(), first, count)
+        if scores_ahead:
+            after = begin + count
+            left = len(padded) - beyond - after
+            if left > 0:
+                ahead = min(recogniser.block, left) + beyond
+                recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
         recogniser.search.advance(scores, first, lane, count)
         return scores
 
     def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> list[F32] | None:
         """Score and search frame by frame; before each, the scorer gets the search's active senones."""
         scorer, search = recogniser.scorer, recogniser.search
-        clock, between = self._clock, self._between
         rows: list[F32] = []
         beyond, each = sum(scorer.context), scorer.subsampling
         most = MAX_FRAMES // each * each
@@ -112,16 +103,12 @@ class Blocks:
             steps = tally or self._lane
             # A part is scored where the one before it was.
             rows = []
-            start = clock()
-            self.begun_ns = self.begun_ns if at else start
+            start = self._clock()
             state = scorer.prepare(part, first + at, steps)
             for t in range(0, n, each):
                 frame, covered = first + at + t, min(each, n - t)
-                steps.put(between, max(steps.last_end_ns, start), clock(), frame, covered)
                 active = search.active_senones(steps, covered)
-                steps.put(between, steps.last_end_ns, clock(), frame, covered)
                 row = scorer.frame(state, t // each, active)
-                steps.put(between, steps.last_end_ns, clock(), frame, covered)
                 search.advance(row[None], frame, steps, covered)
                 rows.append(row)
             if tally is not None:

@@ -2,15 +2,16 @@
 
 Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
 features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
-overhead; the loop's own Python has stages there. Waiting for the pace is `idle`; the waveform and word errors, which
-only the user needs, are `setup`. Both lie outside the wall time.
+overhead: the loop's own Python, which takes requests, shows words and measures. Waiting for the pace is `idle`; the
+waveform and word errors, which only the user needs, are `setup`. Both lie outside the wall time, as does time in which
+the process stood still.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -32,26 +33,20 @@ from pipelines.run.request import Decoded, Result
 from pipelines.run.stream import Stream
 from pipelines.scoring import with_context
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.conditions import COUNTS
 from profiler.arrays import Array
 from profiler.files import named
+from profiler.machine.run_queue import NOTHING, Lost
 from profiler.session.facts import STREAM
 from profiler.session.writer import SessionWriter
-from profiler.spans import Cost, Lane, NullLane, Recorder
+from profiler.spans import Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
 PARTIAL_SHARE = 0.02
 """At most so much of the time goes into partial results: one holds all words so far, hours of them in a long file."""
 TILES = ("decode.utterance", "decode.chunk", "decode.block")
-"""Stages that carry how long other programs ran instead."""
-
-OWN_WORK = {
-    "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
-    "decode.between": "Python of the run itself between scoring and search, and back where they take turns",
-    "decode.end": "Python of the run itself after a block: the words so far, and how long other programs ran",
-}
-"""What the loop does at the two ends of a block and in between, which no law counts."""
+"""Stages that carry what of their time was not their own."""
+MS: Final = 1_000_000
 
 Journal = SessionWriter | NullWriter
 
@@ -100,23 +95,23 @@ class Decoder:
         self.features: tuple[Array, ...] = ()
         """Of the utterance being decoded, f32 [frames, dim]: those of the front end, and with the scorer's context."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
+        self._stopped_ns = 0  # for how long the process stood still meanwhile
         self._frame = 0  # frames decoded in this run, over all utterances
         self._live = LiveChanges()
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
         self._stage = {
-            name: recorder.stage(name, group, (OTHER_COUNT,) if name in TILES else ())
+            name: recorder.stage(name, group, COUNTS if name in TILES else ())
             for name, group in (
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
                 ("decode.chunk", "prepare"),
                 ("decode.block", "decode"),
-                *((name, OVERHEAD) for name in OWN_WORK),
                 ("setup.waveform", "setup"),
                 ("setup.errors", "setup"),
             )
         }
-        self._blocks = Blocks(lane, recorder.clock, self._stage["decode.between"])
+        self._blocks = Blocks(lane, recorder.clock)
         self._pace = Pace(recorder, lane, control)
         self._begin_epoch(recogniser.config, 0)
 
@@ -177,7 +172,7 @@ class Decoder:
 
     def _begin(self, item: Item) -> _Begun:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
-        first = self._frame
+        first, self._stopped_ns = self._frame, 0
         if self._measurements is not None:
             self._measurements.forget()
             self._measurements.begin()
@@ -187,9 +182,9 @@ class Decoder:
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         streams = recogniser.config.stream.chunk_ms > 0
         features = None if streams else recogniser.frontend.features(sound.samples, first, lane)
-        other_ns = self._other_programs_ns(clock(), surely=True)
+        lost = self._lost(clock(), surely=True)
         end = clock()
-        lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
+        wall_ns = self._put_tile("decode.utterance", start, end, first, n_frames, lost)
         notes = [*item.notes, *sound.notes]
         peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
@@ -210,7 +205,7 @@ class Decoder:
             settings = recogniser.config.stream
             stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
             features = stream.features
-        return _Begun(utterance, first, features, sound.duration_s, end - start, tuple(notes), stream)
+        return _Begun(utterance, first, features, sound.duration_s, wall_ns, tuple(notes), stream)
 
     def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
         """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
@@ -232,16 +227,15 @@ class Decoder:
             pieces = stream.take(now)
             record(pieces, recogniser.frontend.stage_ids, self._frame - frame, lane)
             frames = max(stream.decodable(recogniser.scorer) - frame, 1)
-            other_ns = self._other_programs_ns(clock(), surely=True)
-            stream.chunks[-1].other_ns += other_ns
+            lost = self._lost(clock(), surely=True)
+            stream.chunks[-1].other_ns += lost.other_ns
             end = clock()
-            lane.put(self._stage["decode.chunk"], now, end, self._frame, frames, other_ns)
-            wall_ns += end - now
+            wall_ns += self._put_tile("decode.chunk", now, end, self._frame, frames, lost)
             now = end
         return now, wall_ns
 
     def _utterance(self, item: Item) -> None:
-        clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
+        clock, lane, recogniser = self._clock, self._lane, self.recogniser
         begun = self._begin(item)
         utterance, wall_ns, stream = begun.number, begun.wall_ns, begun.stream
         first, n_frames = self._frame, len(begun.features)
@@ -277,20 +271,18 @@ class Decoder:
             scores = self._blocks.decode(recogniser, padded, at, count, self._frame, scores_ahead)
             done = begin + count == n_frames
             last = done or self._stopping
-            # The search goes on for a partial result; a block that is to be done again comes first.
-            chosen = self._measurements is not None and self._measurements.chosen
-            wants_partial = not last and not chosen and block_start_ns >= partial_due
+            wants_partial = not last and block_start_ns >= partial_due
             if stream is not None:
                 wants_partial = not last and begin + count == ready
+            elif wants_partial and self._measurements is not None:
+                # The search goes on for a partial result; a block that is to be done again comes first.
+                wants_partial = not self._measurements.chosen
             words = []
             if last:
                 words = [*final, *recogniser.search.finish(lane)]
             elif wants_partial:
                 partial_ns = clock()
                 words = [*final, *recogniser.search.partial(lane)]
-            # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
-            begun_ns = self._blocks.begun_ns
-            searched_ns = max(lane.last_end_ns, begun_ns)
             if wants_partial:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
@@ -306,19 +298,17 @@ class Decoder:
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
                     recogniser.search.start(segment)
-            other_ns = self._other_programs_ns(searched_ns, surely=last or stream is not None)
+            lost = self._lost(block_start_ns, surely=last or stream is not None)
             if stream is not None:
-                stream.chunks[-1].other_ns += other_ns
-            # Before the block's end is read: to record it is part of it.
-            lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
+                stream.chunks[-1].other_ns += lost.other_ns
             now = clock()
-            lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
-            lane.put(stage["decode.block"], block_start_ns, now, self._frame, count, other_ns)
-            self._adapt_beam(now, count, now - block_start_ns)
-            wall_ns += now - block_start_ns
+            took_ns = self._put_tile("decode.block", block_start_ns, now, self._frame, count, lost)
+            self._adapt_beam(now, count, took_ns)
+            wall_ns += took_ns
             self._frame += count
-            for notice in recogniser.take_notices():
-                self._journal.marker("error", notice, self._frame)
+            if recogniser.devices:
+                for notice in recogniser.take_notices():
+                    self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
             block_ns, block_start_ns = now - block_start_ns, now
             if last:
@@ -351,8 +341,19 @@ class Decoder:
             return 0
         return endpoint(config.stream, search, frames)
 
-    def _other_programs_ns(self, now: int, *, surely: bool) -> int:
-        return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
+    def _lost(self, now: int, *, surely: bool) -> Lost:
+        return NOTHING if self._measurements is None else self._measurements.lost(now, surely=surely)
+
+    def _put_tile(self, name: str, start: int, end: int, first: int, frames: int, lost: Lost) -> int:
+        """Record a tile; returns its wall time, ns: without that in which the process stood still."""
+        other_ns, throttled_ns, stopped_ns = lost
+        stopped_ms = min(stopped_ns, end - start) // MS
+        self._lane.put(self._stage[name], start, end, first, frames, other_ns, throttled_ns, stopped_ms)
+        if stopped_ms:
+            self._stopped_ns += stopped_ms * MS
+            self.result.stopped_ns += stopped_ms * MS
+            self._journal.marker("note", f"The process stood still for {stopped_ms / 1e3:.1f} s", first)
+        return end - start - stopped_ms * MS
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Adapt the beam, if that is on, to the time of the last block."""
@@ -388,6 +389,9 @@ class Decoder:
             self._journal.marker("error", text, self._frame)
         alternatives = None
         notes = begun.notes
+        if self._stopped_ns:
+            notes = (*notes, f"stood still for {self._stopped_ns / 1e9:.1f} s, which do not count")
+            self._journal.utterance_notes(utterance, notes)
         if done and self.recogniser.config.search.lattice:
             if narrowed := search.narrowed:
                 notes = (*notes, narrowed)
@@ -454,9 +458,7 @@ class Decoder:
         """Note the configuration and its laws."""
         self._lane.epoch = self._epoch = epoch
         self._newest = max(self._newest, epoch)
-        costs = self.recogniser.costs()
-        costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
-        for name, cost in costs.items():
+        for name, cost in self.recogniser.costs().items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         kept = settings.kept(config)
         self._journal.config(self._epoch, self._frame, settings.to_dict(kept))

@@ -133,6 +133,9 @@ class HotReplay:
         self._halves = _Half("scoring"), _Half("search")
         self._possible: tuple[_Half, ...] = self._halves
         """Those that could be done again when it was last looked at."""
+        self._rate = self._share
+        """The share of the time that replays may take now."""
+        self._find_rate()
         self._next = SCORING
         self._in_turn = 0.0
         """Blocks that the half whose turn it is has taken of it."""
@@ -143,16 +146,15 @@ class HotReplay:
         self._timed: dict[int, int] = {}
         """What the stages of the search took of them, in ns."""
 
-    @property
-    def _rate(self) -> float:
-        """The share of the time that replays may take now."""
+    def _find_rate(self) -> None:
         early = any(half.early > 0 for half in self._possible)
-        return max(self._share, EARLY_SHARE) if early else self._share
+        self._rate = max(self._share, EARLY_SHARE) if early else self._share
 
     def begin_again(self) -> None:
         """Other settings act from now on, about which no replay says anything yet."""
         for half in self._halves:
             half.early = EARLY
+        self._find_rate()
 
     @property
     def chosen(self) -> bool:
@@ -174,6 +176,24 @@ class HotReplay:
         if self._chosen is self._halves[SEARCH]:
             self.forget()
 
+    def waits(self, now: int, took_ns: int) -> bool:
+        """Count a block that ended `now` and took `took_ns`, if that is all there is to do; else False."""
+        if self._share and (self._wait <= 2 or self._chosen or self._scores or self._since is None):
+            return False
+        if self._share:
+            self._earn(now, took_ns)
+            self._wait -= 1
+        return True
+
+    def _earn(self, now: int, took_ns: int) -> None:
+        """The time since the last block earns replays, as a block of it."""
+        assert self._since is not None
+        earned, self._since = min(now - self._since, (1 + PAUSE) * took_ns), now
+        self._left_ns += self._rate * earned
+        if not self._scores:
+            self._blocks += 1
+            self._each_ns += (earned - self._each_ns) / min(self._blocks, BLOCKS)
+
     def plan(self, scorer: Scorer, search: Viterbi | DeviceViterbi | None, recorded: int, took_ns: int) -> int:
         """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
 
@@ -183,18 +203,15 @@ class HotReplay:
         if not self._share:
             return 0
         start = self._clock()
-        since, self._since = self._since, start
-        if since is None:
+        if self._since is None:
             # With the first block: what was prepared before it earned no time.
+            self._since = start
             return 0
-        earned = min(start - since, (1 + PAUSE) * took_ns)
-        self._left_ns += self._rate * earned
+        self._earn(start, took_ns)
         if self._scores:
             # The block that comes next is done again with those before it.
             return 0
         self._chosen = None
-        self._blocks += 1
-        self._each_ns += (earned - self._each_ns) / min(self._blocks, BLOCKS)
         if self._wait > 1:
             # Most blocks: what can be replayed is looked at when it is time.
             self._wait -= 1
@@ -204,6 +221,7 @@ class HotReplay:
             isinstance(search, Viterbi),
         )
         self._possible = tuple(half for half, can in zip(self._halves, possible, strict=True) if can)
+        self._find_rate()
         if not any(possible):
             return 0
         turn = self._next if possible[self._next] else 1 - self._next
@@ -218,6 +236,7 @@ class HotReplay:
             self._next, self._in_turn = turn, 0.0
         self._chosen = half
         half.early -= 1
+        self._find_rate()
         if turn == SCORING:
             assert isinstance(scorer, LayeredScorer)
             scorer.note()

@@ -1,4 +1,4 @@
-"""What a recorded run measures in addition to its stages: the time of other programs, and hot replays.
+"""What a recorded run measures in addition to its stages: time that was not its own, and hot replays.
 
 Everything runs between blocks and outside the wall time, except reading how long the thread waited for its processor.
 """
@@ -10,7 +10,9 @@ from typing import Final
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.scorer import Scores
-from profiler.machine.run_queue import RunQueue
+from profiler.machine import cpu_limit
+from profiler.machine.pulse import Pulse
+from profiler.machine.run_queue import NOTHING, Lost, RunQueue
 from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
@@ -19,15 +21,20 @@ OTHERS_EVERY_NS: Final = 4_000_000
 scoring has evicted its code. A block in which another program had the processor for longer is longer itself."""
 
 
+WORTH_TELLING_NS: Final = 100_000_000
+
+
 class RunMeasurements:
     """Made and used on the thread that decodes."""
 
     def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
         """`replay`: share of the time that hot replays may take in the long run, 0…1."""
         self._lane = lane
-        self._queue = RunQueue()
+        self.pulse = Pulse(recorder.clock)
+        self._queue = RunQueue(self.pulse)
         self._replay = HotReplay(recorder, lane, self._queue, replay)
-        self._recorded = self._other_ns = self._asked_ns = 0
+        self._recorded = self._asked_ns = self._throttled_ns = 0
+        self._lost = NOTHING
 
     @property
     def chosen(self) -> bool:
@@ -43,16 +50,30 @@ class RunMeasurements:
         self._recorded = self._lane.recorded
         self._queue.waited_ns()
 
-    def other_programs_ns(self, now: int, *, surely: bool = False) -> int:
-        """How long other programs had the processor since the last answer or `begin`; at most what a span holds.
+    def lost(self, now: int, *, surely: bool = False) -> Lost:
+        """What was not the thread's own since the last answer or `begin`; at most what a span holds.
 
-        0 without a reading before OTHERS_EVERY_NS have passed, unless `surely` or the block is to be replayed.
+        Nothing without a reading before OTHERS_EVERY_NS have passed, unless `surely` or the block is to be replayed.
         """
-        self._other_ns = 0
+        self._lost = NOTHING
         if surely or self._replay.chosen or now - self._asked_ns >= OTHERS_EVERY_NS:
             self._asked_ns = now
-            self._other_ns = min(self._queue.waited_ns(), LIMIT)
-        return self._other_ns
+            other, throttled, stopped = self._queue.lost()
+            self._lost = Lost(min(other, LIMIT), min(throttled, LIMIT), stopped)
+            self._throttled_ns += throttled
+        return self._lost
+
+    @property
+    def notes(self) -> list[str]:
+        """What held the run up besides other programs."""
+        found = []
+        stolen = self._queue.steal.total_ns
+        held = self._throttled_ns - stolen
+        if held >= WORTH_TELLING_NS:
+            found.append(f"its CPU limit ({cpu_limit.text()}) held it up for {held / 1e9:.1f} s while it decoded")
+        if stolen >= WORTH_TELLING_NS:
+            found.append(f"the host of this machine took its processor for {stolen / 1e9:.1f} s while it decoded")
+        return found
 
     def forget(self) -> None:
         """Drop the search state kept for a replay: it is no longer current."""
@@ -69,8 +90,10 @@ class RunMeasurements:
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
         replay, after = self._replay, now
+        if replay.waits(now, took_ns):
+            return now  # most blocks
         if replay.chosen:
-            own = 1.0 - self._other_ns / max(took_ns, 1)
+            own = 1.0 - sum(self._lost) / max(took_ns, 1)
             after = replay.take(recogniser.scorer, scores, self._recorded, frame, own) or now
         # A beam that follows the time is another one when the block is done again.
         same = not recogniser.config.search.adaptive_beam

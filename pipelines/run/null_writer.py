@@ -17,7 +17,7 @@ class NullWriter:
     def meta(self, *_: object) -> None:
         """Nothing is kept."""
 
-    config = marker_applied = utterance_partial = utterance_done = meta
+    config = marker_applied = utterance_partial = utterance_notes = utterance_done = meta
     sample = calibration = counters = meta
 
     def close(self, state: str = "closed") -> None:

@@ -76,4 +76,5 @@ class Result:
     utterances: list[Decoded] = field(default_factory=list)
     wall_ns: int = 0
     idle_ns: int = 0
+    stopped_ns: int = 0  # for which the process stood still while it decoded; no part of the wall time
     refused: list[str] = field(default_factory=list)  # a sentence for each file that cannot be read

@@ -122,11 +122,15 @@ def execute(
             _undisturbed(threads),
             _memory(recognisers, decoder, recorder, journal, measurements) as memory,
             counting.counting(lane, group, journal, threads) as report,
-            watching(journal, report, memory) if request.out is not None else nullcontext(),
+            watching(journal, report, _also(memory, measurements)) if request.out is not None else nullcontext(),
         ):
             progress("decoding", None)
             order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
+        if measurements is not None and (held := measurements.notes):
+            outcome.notes = (*outcome.notes, *held)
+            of_models = (note for one in recognisers for note in one.notes)
+            journal.meta("notes", list(dict.fromkeys((*earlier, *of_models, *held))))
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
@@ -142,6 +146,11 @@ def execute(
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)
     return outcome
+
+
+def _also(memory: Mapping[str, Reading], measurements: RunMeasurements | None) -> Mapping[str, Reading]:
+    """What the sampler reads besides load and memory."""
+    return memory if measurements is None else {**memory, "pulse": measurements.pulse.beat}
 
 
 def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:

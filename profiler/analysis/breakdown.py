@@ -12,7 +12,7 @@ from typing import Final
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, PARTS
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, OVERHEAD, PARTS
 from profiler.analysis.counts import Sums, counted
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.machine_costs import NS, MachineCosts
@@ -38,8 +38,9 @@ class StageRow:
 
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum (exp and log count one). `work`: counts
     by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
-    of LAW_PARTS at the roofs (empty without a law; instructions are not counted). compute + memory + other +
-    unexplained = `time_ns`. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
+    of LAW_PARTS at the roofs (empty without a law; instructions are not counted). `lost_ns`: of the time, by NOT_OWN;
+    None outside of the wall time. compute + memory + unexplained = `own_ns`, and of a group their sum is that of its
+    categories. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
     the stage ran faster than the roofs allow. `too_close`: that part of the sentence which
     says what parts cannot be distinguished.
     """
@@ -68,10 +69,15 @@ class StageRow:
     compute_ns: float | None = None
     memory_ns: float | None = None
     unexplained_ns: float | None = None
-    other_ns: float | None = None
+    lost_ns: dict[str, float] | None = None
     law: dict[str, float] = field(default_factory=dict)
     parts: Parts | None = None
     replays: int = 0
+
+    @property
+    def own_ns(self) -> float:
+        """The time without what was not its own."""
+        return self.time_ns - sum((self.lost_ns or {}).values())
 
     @property
     def intensity(self) -> float | None:
@@ -83,8 +89,9 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    The decode lane's `stages` and `between_ns` add up to `wall_ns` too. `rtf`: None without audio. `hidden_ns`: device
-    work under host work, None where nothing measures it. `recorder`: of the whole session.
+    The decode lane's `stages` and `between_ns` add up to `wall_ns` too. `rtf`: None without audio. `stopped_ns`: for
+    how long the process stood still, outside of it. `hidden_ns`: device work under host work, None where nothing
+    measures it. `recorder`: of the whole session.
     """
 
     first_frame: int
@@ -98,22 +105,19 @@ class Breakdown:
     hidden_ns: float | None
     stages: list[StageRow]
     recorder: RecorderCost
+    stopped_ns: float = 0.0
 
     @property
     def between_ns(self) -> float:
-        """What lies between the stages of the decode lane: overhead, and what other programs took of it."""
+        """What lies between the stages of the decode lane: overhead, and what of it was lost."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
 
     def overhead(self) -> dict[str, float]:
-        """Of what the category holds (ns): BETWEEN the stages, and the stages of overhead by name.
-
-        Other programs took as large a part of the one as of the others.
-        """
-        found = {BETWEEN: self.between_ns}
-        for row in self.stages:
-            if row.group == OVERHEAD and row.share is not None:
-                found[row.name] = row.time_ns
+        """Of what the category holds (ns): BETWEEN the stages, and the stages of overhead by name."""
+        named = {row.name: row.own_ns for row in self.stages if row.group == OVERHEAD and row.share is not None}
+        found = {BETWEEN: max(self.categories[OVERHEAD] - sum(named.values()), 0.0), **named}
+        # A leaf that names other frames than its tile is cut elsewhere by the edge of a stretch.
         whole = sum(found.values())
         left = self.categories[OVERHEAD] / whole if whole > 0 else 0.0
         return {name: ns * left for name, ns in found.items()}
@@ -189,7 +193,8 @@ def breakdown_in_steps(
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
         hidden_ns(session, first, None if whole else last),
         rows,
-        recorder_cost(session, wall if whole else None, track.misplaced),
+        recorder_cost(session, track, whole),
+        track.stopped_ns(first, last),
     )
 
 
@@ -267,7 +272,7 @@ def _row(
     compute, memory = taken(COMPUTE_PARTS), taken(MEMORY_PARTS)
     rest = None
     if compute is not None and memory is not None:
-        rest = max(total.time - compute - memory - total.other, 0.0)
+        rest = max(total.own - compute - memory, 0.0)
     return StageRow(
         name=stage.name,
         group=stage.group,
@@ -293,11 +298,15 @@ def _row(
         compute_ns=compute,
         memory_ns=memory,
         unexplained_ns=rest,
-        other_ns=if_available(total.other, timed),
+        lost_ns=_lost(total) if on_wall else None,
         law=model.law if timed else {},
         parts=found,
         replays=model.replays,
     )
+
+
+def _lost(total: Sums) -> dict[str, float]:
+    return dict(zip(NOT_OWN, (total.other, total.throttled), strict=True))
 
 
 def _counts(stage: StageInfo, total: Sums) -> dict[str, float]:
@@ -396,10 +405,10 @@ class _Model:
         return {name: ns for name, ns in found.items() if ns > 0}
 
     def parts(self, total: Sums) -> Parts:
-        """The time by part, other programs' among them."""
+        """The time by part, what was lost among them."""
         found = [dict(ends) for ends in (self.likely, self.low, self.high)]
         for ends in found:
-            ends[OTHER_PROGRAMS] = total.other
+            ends |= _lost(total)
         return Parts(*({name: ends[name] for name in PARTS} for ends in found))
 
     def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool) -> Evidence:

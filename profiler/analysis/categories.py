@@ -6,10 +6,12 @@ LAW_PARTS: Final = ("arithmetic", "instructions", "bandwidth", "latency", "calls
 """The parts that a cost law gives, in the order of `Law.times`."""
 
 OTHER_PROGRAMS: Final = "other_programs"
+THROTTLED: Final = "throttled"
+NOT_OWN: Final = (OTHER_PROGRAMS, THROTTLED)
+"""Time in which a thread could have run and did not: other programs had its processor; the CPU limit of the container
+was used up, or the host of a virtual machine had taken the processor."""
 NOT_ATTRIBUTED: Final = "not_attributed"
-MEASURED_PARTS: Final = (*LAW_PARTS, OTHER_PROGRAMS)
-"""The rows of `parts.split`."""
-PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
+PARTS: Final = (*LAW_PARTS, *NOT_OWN, NOT_ATTRIBUTED)
 """What the user sees of a stage; together they are its time."""
 
 PART_NAMES: Final = {
@@ -19,28 +21,29 @@ PART_NAMES: Final = {
     "latency": "memory latency",
     "calls": "call overhead",
     OTHER_PROGRAMS: "other programs",
+    THROTTLED: "throttled",
     NOT_ATTRIBUTED: "not attributed",
 }
 """How they are called where a person reads them."""
 
 UNEXPLAINED: Final = "unexplained"
-SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED, OTHER_PROGRAMS)
-"""What the scoring time consists of."""
+SCORING_CATEGORIES: Final = ("compute", "memory", UNEXPLAINED)
+"""What the own time of scoring consists of."""
 
 OVERHEAD: Final = "overhead"
 """The category of what leaves do not cover, and the group of stages that say what some of it was."""
 
-CATEGORIES: Final = (*SCORING_CATEGORIES, "transfer", "search", "frontend", OVERHEAD)
-"""What the user sees; together they are the wall time of the decode lane."""
+CATEGORIES: Final = (*SCORING_CATEGORIES, OTHER_PROGRAMS, "transfer", "search", "frontend", OVERHEAD, THROTTLED)
+"""What the user sees; together they are the wall time of the decode lane. NOT_OWN has its part of all the others."""
 
 CATEGORY_NAMES: Final = {
     "compute": "compute",
     "memory": "memory",
     UNEXPLAINED: PART_NAMES[NOT_ATTRIBUTED],
-    OTHER_PROGRAMS: PART_NAMES[OTHER_PROGRAMS],
     "transfer": "transfer",
     "search": "search",
     "frontend": "front end",
     OVERHEAD: "overhead",
+    **{name: PART_NAMES[name] for name in NOT_OWN},
 }
 """How they are called where a person reads them."""

@@ -13,7 +13,7 @@ LINE_BYTES: Final = 64
 class Sums(NamedTuple):
     """Sums over spans, those on the edge of a stretch by the part that lies in it; times in ns.
 
-    `other`: of the time, that in which other programs had the processor.
+    `other`, `throttled`: of the time, that of the categories NOT_OWN. What stood still is in none.
     """
 
     time: float
@@ -21,11 +21,12 @@ class Sums(NamedTuple):
     calls: float
     frames: float
     work: tuple[float, float, float]
+    throttled: float = 0.0
 
     @property
     def own(self) -> float:
-        """Time without that of other programs."""
-        return max(self.time - self.other, 0.0)
+        """Time without that of other programs and of limits."""
+        return max(self.time - self.other - self.throttled, 0.0)
 
     def plus(self, more: Sums) -> Sums:
         """Return the sums of both."""
@@ -36,6 +37,7 @@ class Sums(NamedTuple):
             self.calls + more.calls,
             self.frames + more.frames,
             (w0, w1, w2),
+            self.throttled + more.throttled,
         )
 
 

@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from profiler.analysis.categories import CATEGORIES, OVERHEAD
 from profiler.analysis.recorded import Recorded
+from profiler.analysis.track import CostTrack
 from profiler.counting import MISSED
 from profiler.device.time import EVENTS
 
@@ -17,7 +19,8 @@ class RecorderCost:
 
     `ns_per_span`: mean, with counters read and device events where there were any. `spans`: recorded, on all lanes.
     `dropped`: lost to a full ring. `misplaced`: naming frames far beyond what was decoded. `missed`: without counters;
-    the next span has their counts. `perturbation`: cost of all spans, lost ones too, as a fraction of the wall time.
+    the next span has their counts. `bookkeeping`: what the run does for itself between the stages, as a fraction of the
+    wall time; `perturbation`: that, and the cost of all spans within stages, lost ones too.
     """
 
     ns_per_span: float | None
@@ -26,6 +29,7 @@ class RecorderCost:
     misplaced: int
     missed: int
     perturbation: float | None
+    bookkeeping: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -42,10 +46,10 @@ class RecorderCost:
         return texts
 
 
-def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
-    """Return the cost of recording as a part of `wall_ns`, the wall time of the whole session.
+def recorder_cost(session: Recorded, track: CostTrack, whole: bool = True) -> RecorderCost:
+    """Return what recording cost, as a part of the wall time of the `whole` session; `track`: up to date.
 
-    Spans on all lanes count: the decode thread records those of a device too. `misplaced`: as a CostTrack counts them.
+    Spans on all lanes count: the decode thread records those of a device too.
     """
     stored = session.meta.get("recorder")
     stored = stored if isinstance(stored, dict) else {}
@@ -53,15 +57,28 @@ def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) 
     lanes = session.lanes.values()
     spans, dropped = sum(lane.recorded for lane in lanes), sum(lane.dropped for lane in lanes)
     put = spans + dropped
-    total = None
+    share = books = None
+    wall_ns = track.wall_row.total(0, track.n_frames) if whole else 0.0
     if each is not None:
         # With counters on, every span of the decode lane reads them too.
-        read = sum(lane.recorded + lane.dropped for lane in lanes if lane.decode)
-        total = put * each + read * (reading or 0.0) + _events(session)
-        each = total / put if put else each
-    share = total / wall_ns if total is not None and wall_ns else None
+        read = sum(lane.recorded + lane.dropped for lane in lanes if lane.decode) * (reading or 0.0)
+        if wall_ns:
+            books = _between_ns(session, track) / wall_ns
+            # Tiles are recorded there.
+            share = books + (max(put - track.tiles, 0) * each + read + _events(session)) / wall_ns
+        each = (put * each + read + _events(session)) / put if put else each
     missed = _number(session.meta.get(MISSED)) or 0.0
-    return RecorderCost(each, spans, dropped, misplaced, int(missed), share)
+    return RecorderCost(each, spans, dropped, track.misplaced, int(missed), share, books)
+
+
+def _between_ns(session: Recorded, track: CostTrack) -> float:
+    """Overhead that has no name, or one of the stages `decode.…` of earlier versions."""
+    left = float(track.total_ns(0, track.n_frames)[CATEGORIES.index(OVERHEAD)])
+    for (_, number, _), part in track.stages.totals():
+        stage = session.stages[number]
+        if stage.group == OVERHEAD and not stage.name.startswith("decode."):
+            left -= part.own
+    return max(left, 0.0)
 
 
 def _events(session: Recorded) -> float:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
+from profiler.session.format.grow import zeros
 
 GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
@@ -110,9 +111,9 @@ class PerFrame:
     def new_row(self) -> int:
         """Add a row of zeros and return its number."""
         room = len(self._begins)
-        self._share.append(np.zeros(room))
-        self._rest.append(np.zeros(room))
-        self._before.append(np.zeros(room // GROUP + 1))
+        self._share.append(zeros(room))
+        self._rest.append(zeros(room))
+        self._before.append(zeros(room // GROUP + 1))
         self._summed.append(0)
         return len(self._share) - 1
 
@@ -353,6 +354,6 @@ class FrameRow:
 
 def _wider(values: Array, used: int, room: int) -> Array:
     """`values`, of which the first ones are used, with zeros to fill the room."""
-    wider = np.zeros(room, values.dtype)
+    wider = zeros(room, values.dtype)
     wider[:used] = values[:used]
     return wider

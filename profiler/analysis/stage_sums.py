@@ -10,15 +10,17 @@ from typing import Final
 
 import numpy as np
 
+from profiler.analysis.conditions import COUNTS, OTHER, STOPPED, THROTTLED
 from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import pick
 from profiler.arrays import Array
+from profiler.session.format.grow import zeros
 from profiler.spans import WORK_COUNTS
 
 CHUNK: Final = 256
-"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 72 bytes."""
+"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
 
-_COLUMNS: Final = 4 + WORK_COUNTS
+_COLUMNS: Final = 5 + WORK_COUNTS
 """Those of `Sums`."""
 
 Kind = tuple[int, int, int]
@@ -30,13 +32,13 @@ class StageSums:
 
     def __init__(self) -> None:
         self._kinds: dict[Kind, _Kind] = {}
-        self._other = _OtherPrograms()
+        self._lost = _Lost()
 
-    def add(self, kind: Kind, spans: Array, positions: Array, other_ns: Array | None = None) -> None:
-        """Append spans of one kind; `other_ns` [n]: for how long other programs ran during each, in GRAINs."""
-        if other_ns is not None:
-            self._other.add(positions, other_ns)
-        self._kinds.setdefault(kind, _Kind()).add(spans, positions, self._other)
+    def add(self, kind: Kind, spans: Array, positions: Array, lost_ns: Array | None = None) -> None:
+        """Append spans of one kind; `lost_ns` [COUNTS, n]: what of each was not its own, in GRAINs."""
+        if lost_ns is not None:
+            self._lost.add(positions, lost_ns)
+        self._kinds.setdefault(kind, _Kind()).add(spans, positions, self._lost)
 
     def totals(self) -> Iterator[tuple[Kind, Sums]]:
         """Give the sums of all spans of each kind."""
@@ -46,32 +48,32 @@ class StageSums:
     def within(self, spans: Array, first: int, last: int) -> Iterator[tuple[Kind, Sums]]:
         """Give the sums of the frames first … last − 1 of each kind that has any."""
         for key, kind in self._kinds.items():
-            sums = _sums(kind.within(spans, first, last, self._other))
+            sums = _sums(kind.within(spans, first, last, self._lost))
             if sums.calls > 0:
                 yield key, sums
 
 
-class _OtherPrograms:
-    """ns in which other programs ran instead, by the position of a span; kept of those with any."""
+class _Lost:
+    """ns that were not their own, [COUNTS], by the position of a span; kept of those with any."""
 
     def __init__(self) -> None:
         self._pieces: list[tuple[Array, Array]] = []
 
-    def add(self, positions: Array, other_ns: Array) -> None:
-        some = np.flatnonzero(other_ns)
+    def add(self, positions: Array, lost_ns: Array) -> None:
+        some = np.flatnonzero(lost_ns.any(axis=0))
         if len(some):
-            self._pieces.append((positions[some].astype(np.int64), other_ns[some]))
+            self._pieces.append((positions[some].astype(np.int64), lost_ns[:, some]))
 
     def of(self, positions: Array) -> Array:
         if not self._pieces:
-            return np.zeros(len(positions))
+            return np.zeros((len(COUNTS), len(positions)))
         if len(self._pieces) > 1:
-            at, ns = (np.concatenate(part) for part in zip(*self._pieces, strict=True))
+            at, ns = (np.concatenate(part, axis=-1) for part in zip(*self._pieces, strict=True))
             order = np.argsort(at, kind="stable")
-            self._pieces = [(at[order], ns[order])]
+            self._pieces = [(at[order], ns[:, order])]
         at, ns = self._pieces[0]
         place = np.minimum(np.searchsorted(at, positions), len(at) - 1)
-        found: Array = np.where(at[place] == positions, ns[place], 0.0)
+        found: Array = np.where(at[place] == positions, ns[:, place], 0.0)
         return found
 
 
@@ -87,14 +89,14 @@ class _Kind:
         self._full: Array = np.zeros(_COLUMNS)
         self.total: Array = np.zeros(_COLUMNS)
 
-    def add(self, spans: Array, positions: Array, other: _OtherPrograms) -> None:
+    def add(self, spans: Array, positions: Array, lost: _Lost) -> None:
         n = self._n + len(positions)
         self._positions = _grown(self._positions, n)
         self._positions[self._n : n] = positions
         self._n = n
         rest = self._positions[self._chunks * CHUNK : n]
         chosen = pick(spans, rest)
-        amounts = _amounts(chosen, rest, other)
+        amounts = _amounts(chosen, rest, lost)
         chunks = n // CHUNK
         new, whole = slice(self._chunks, chunks), (chunks - self._chunks) * CHUNK
         if whole:
@@ -107,7 +109,7 @@ class _Kind:
             self._chunks = chunks
         self.total = self._full + amounts[:, whole:].sum(axis=1)
 
-    def within(self, spans: Array, first: int, last: int, other: _OtherPrograms) -> Array:
+    def within(self, spans: Array, first: int, last: int, lost: _Lost) -> Array:
         """Sum up the frames first … last − 1, float64 [columns]."""
         begin, end = self._reach[: self._chunks].T
         inside = (begin >= first) & (end <= last)
@@ -118,24 +120,25 @@ class _Kind:
         begin, end = _frames(chosen)
         part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)
         whole = self._sums[: self._chunks][inside].sum(axis=0)
-        total: Array = whole + _amounts(chosen, edges, other) @ part
+        total: Array = whole + _amounts(chosen, edges, lost) @ part
         return total
 
 
 def _sums(columns: Array) -> Sums:
-    time, other, calls, frames, *work = columns.tolist()
-    return Sums(time, other, calls, frames, (work[0], work[1], work[2]))
+    time, other, throttled, calls, frames, *work = columns.tolist()
+    return Sums(time, other, calls, frames, (work[0], work[1], work[2]), throttled)
 
 
-def _amounts(spans: Array, positions: Array, other: _OtherPrograms) -> Array:
+def _amounts(spans: Array, positions: Array, lost: _Lost) -> Array:
     """What each span, at its position, adds to the sums, float64 [columns, n]."""
     amounts = np.empty((_COLUMNS, len(spans)))
-    amounts[0] = spans["duration_ns"]
-    amounts[1] = np.minimum(other.of(positions), amounts[0])
-    amounts[2] = 1.0
-    amounts[3] = spans["frames"]
+    of_each = lost.of(positions)
+    amounts[0] = spans["duration_ns"] - of_each[STOPPED]
+    amounts[1], amounts[2] = of_each[OTHER], of_each[THROTTLED]
+    amounts[3] = 1.0
+    amounts[4] = spans["frames"]
     for i in range(WORK_COUNTS):
-        amounts[4 + i] = spans[f"work{i}"]
+        amounts[5 + i] = spans[f"work{i}"]
     return amounts
 
 
@@ -149,6 +152,6 @@ def _grown(values: Array, need: int) -> Array:
     """`values` with room for `need` rows, twice as many as before where there are too few."""
     if need <= len(values):
         return values
-    larger = np.empty((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
+    larger = zeros((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
     larger[: len(values)] = values
     return larger

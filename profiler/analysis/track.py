@@ -1,10 +1,11 @@
 """The cost of every frame and of every stage, kept up with a live session in one pass over its spans.
 
 Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the wall time, and
-summed up by stage. What scoring took of each frame is kept by stage and law, and `attribution` shares it out to
-compute, memory and not attributed, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all
-sums are exact in float64: they are the same bit for bit whether the session is read at once or in pieces, and the
-categories of any stretch of frames add up to its wall time.
+summed up by stage. What was not their own (`conditions`) leaves every category; what stood still is in none. What
+scoring took of each frame is kept by stage and law, and `attribution` shares it out to compute, memory and not
+attributed, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all sums are exact in
+float64: they are the same bit for bit whether the session is read at once or in pieces, and the categories of any
+stretch of frames add up to its wall time.
 """
 
 from typing import Final
@@ -13,14 +14,8 @@ import numpy as np
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution
-from profiler.analysis.categories import (
-    CATEGORIES,
-    NOT_ATTRIBUTED,
-    OTHER_PROGRAMS,
-    OVERHEAD,
-    UNEXPLAINED,
-)
-from profiler.analysis.conditions import other_share
+from profiler.analysis.categories import CATEGORIES, NOT_ATTRIBUTED, NOT_OWN, OVERHEAD, UNEXPLAINED
+from profiler.analysis.conditions import lost_shares
 from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import COMPUTE_PARTS
@@ -59,6 +54,8 @@ _MIXED: Final = tuple(CATEGORIES.index(name) for name in ("compute", "memory", U
 
 _WALL: Final = len(CATEGORIES)
 """The row after those of the categories: their sum."""
+_STOPPED: Final = _WALL + 1
+"""And after that: for how long the process stood still."""
 
 
 class CostTrack:
@@ -67,8 +64,9 @@ class CostTrack:
     `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories]; `wall_ns` [n_frames]: their sum.
     `work`: "group name" → float64 [n_frames]; counts of one name are added up over a group; SCORING_BYTES follows from
     the cost laws. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` slice the same and
-    hold until the next update. `misplaced`: spans beyond anything decoded, in no figure. `attribution`: what each
-    stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames change.
+    hold until the next update. `tiles`: how many there are. `misplaced`: spans beyond anything decoded, in no figure.
+    `attribution`: what each stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames
+    change.
     """
 
     def __init__(self) -> None:
@@ -80,6 +78,7 @@ class CostTrack:
         self.generation += 1
         self.n_frames = 0
         self.misplaced = 0
+        self.tiles = 0
         self._decoded = 0
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
@@ -88,7 +87,7 @@ class CostTrack:
         self._rows: dict[tuple[int, int], int] = {}
         """Of what a stage of scoring took of its own in an epoch."""
         self._factors: dict[int, tuple[float, float]] = {}
-        self._sums = PerFrame(len(CATEGORIES) + 1)
+        self._sums = PerFrame(_STOPPED + 1)
         self._work: dict[str, int] = {}
         self._ends: list[tuple[Array, Array]] = []
 
@@ -125,6 +124,10 @@ class CostTrack:
     def total_ns(self, first: int, last: int) -> Array:
         """Sum of the categories over the frames first … last − 1, float64 [categories] in ns."""
         return np.array([row.total(first, last) for row in self.category_rows])
+
+    def stopped_ns(self, first: int, last: int) -> float:
+        """For how long the process stood still in the frames first … last − 1, ns; no part of the wall time."""
+        return self._sums.row(_STOPPED, self.n_frames).total(first, last)
 
     def frames_at(self, t_ns: Array) -> Array:
         """Return how many frames were decoded at times of the session's clock, int64 [n]."""
@@ -192,30 +195,33 @@ class CostTrack:
         self._waiting[lane] = mine[used:]
         if not used:
             return False
+        self.tiles += len(outer)
         positions = mine[leaf_positions]
         # Overhead with a name is taken off no tile.
         duration = leaves["duration_ns"] * (codes[leaves["stage"]] != _OVERHEAD)
         overhead = outer["duration_ns"] - np.bincount(outer_of, duration, len(outer))
-        # Other programs took the same part of the leaves of a tile and of what lies between them.
-        share = other_share(outer, session.stages)
-        other, taken = leaves["duration_ns"] * share[outer_of], grains(overhead * share)
+        # What was lost is the same part of the leaves of a tile and of what lies between them.
+        share = lost_shares(outer, session.stages)
+        lost, taken = np.zeros((len(share), len(leaves))), grains(overhead * share)
+        if share.any():
+            lost = grains(leaves["duration_ns"] * share[:, outer_of])
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
-            leaves, other = pick(leaves, np.flatnonzero(placed)), other[placed]
+            leaves, lost = pick(leaves, np.flatnonzero(placed)), lost[:, placed]
             positions = positions[placed]
         sound = self._places(outer, limit)
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
-            taken = taken[sound]
+            taken = taken[:, sound]
         if len(leaves):
             spread = Spread(leaves)
-            self._share_out(session, lane, leaves, positions, other, spread)
+            self._share_out(session, lane, leaves, positions, lost, spread)
             self._put(spread)
         if len(outer):
             spread = Spread(outer)
-            spread.give(CATEGORIES.index(OVERHEAD), overhead - taken)
-            spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken)
+            spread.give(CATEGORIES.index(OVERHEAD), overhead - taken.sum(axis=0))
+            _give_lost(spread, taken)
             self._put(spread)
         self._advance(outer, codes)
         return True
@@ -232,28 +238,28 @@ class CostTrack:
         lane: int,
         leaves: Array,
         positions: Array,
-        other: Array,
+        lost: Array,
         spread: Spread,
     ) -> None:
         """Give every leaf's time to its categories, its counts and bytes to the work they are, all to its stage's sums.
 
-        `positions` [leaves]: among all spans. `other` [leaves]: ns of each in which other programs ran.
+        `positions` [leaves]: among all spans. `lost` [COUNTS, leaves]: ns of each that were not its own.
         """
         for at, number, epoch in by_stage_and_epoch(leaves["stage"], leaves["epoch"]):
             stage, spans = session.stages[number], pick(leaves, at)
-            duration = spans["duration_ns"].astype(np.float64)
-            taken = np.minimum(grains(other[at]), duration)
+            taken = lost[:, at]
             self.stages.add((lane, number, epoch), session.spans, positions[at], taken)
             if stage.group == OVERHEAD:
                 continue
+            own = spans["duration_ns"] - taken.sum(axis=0)
+            _give_lost(spread, taken, at)
             if stage.group == "scoring":
-                spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken, at)
-                spread.give(self._row_of(number, epoch), duration - taken, at)
+                spread.give(self._row_of(number, epoch), own, at)
                 cost = session.costs.get((number, epoch))
                 if cost is not None and not cost.is_empty:
                     spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             else:
-                spread.give(CATEGORIES.index(stage.group), duration, at)
+                spread.give(CATEGORIES.index(stage.group), own, at)
             for i, name in enumerate(stage.work):
                 row = self._row(f"{stage.group} {name}")
                 spread.give(row, spans[f"work{i}"].astype(np.float64), at)
@@ -296,6 +302,12 @@ class CostTrack:
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
             self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
+
+
+def _give_lost(spread: Spread, lost: Array, at: Array | None = None) -> None:
+    """Give what was lost, [COUNTS, n], to its categories and to what stood still."""
+    for row, number in zip(lost, (*map(CATEGORIES.index, NOT_OWN), _STOPPED), strict=True):
+        spread.give(number, row, at)
 
 
 def _factors(likely: Array | None) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED, OTHER_PROGRAMS, PART_NAMES
+from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED, OTHER_PROGRAMS, PART_NAMES, THROTTLED
 from profiler.analysis.parts import Parts
 
 COMPUTE_BOUND: Final = "compute-bound"
@@ -23,7 +23,7 @@ VERDICT_OF: Final = {
     "calls": CALL_BOUND,
     NOT_ATTRIBUTED: UNDECIDED,
 }
-"""Verdict of a stage by its largest part. The share of other programs is no verdict; see `Parts.share`."""
+"""Verdict of a stage by its largest part. What was lost (NOT_OWN) is no verdict; see `Parts.share`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,7 @@ IN_SENTENCES: Final = {
     "bandwidth": "waiting on memory bandwidth",
     "latency": "waiting on memory latency",
     OTHER_PROGRAMS: "preempted by other programs",
+    THROTTLED: "throttled (CPU limit, host)",
 }
 """How a sentence says what a part of the time is."""
 

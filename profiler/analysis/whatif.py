@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from profiler.analysis.breakdown import Breakdown
-from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
+from profiler.analysis.categories import NOT_OWN, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.spans import GROUPS
 
-PARTS: Final = SCORING_CATEGORIES
-"""What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
+PARTS: Final = (*SCORING_CATEGORIES, *NOT_OWN)
+"""What scoring time is split into, and what of all time was not its own; a factor acts on that part of every stage."""
 
 MOST_FACTOR: Final = 1e6
 """So that products of some factors stay finite."""
@@ -74,22 +74,25 @@ class Prediction:
 def unchanged(parts: Breakdown) -> Prediction:
     """Return the session as it was, to start from."""
     lines = []
+    lost = {name: parts.categories[name] for name in NOT_OWN}
     for row in parts.stages:
         if row.share is not None and row.group != OVERHEAD:
-            split: dict[str, float] = {}
-            if row.group == "scoring" and row.time_ns:
+            times = dict(row.lost_ns or {})
+            for name, ns in times.items():
+                lost[name] -= ns
+            if row.group == "scoring":
                 # Without a law or a roof a stage's whole time is not attributed, as in the categories.
-                known = {
-                    "compute": row.compute_ns or 0.0,
-                    "memory": row.memory_ns or 0.0,
-                    OTHER_PROGRAMS: row.other_ns or 0.0,
-                }
-                times = known | {UNEXPLAINED: row.time_ns - sum(known.values())}
-                split = {name: ns / row.time_ns for name, ns in times.items()}
-            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split))
+                times |= {"compute": row.compute_ns or 0.0, "memory": row.memory_ns or 0.0}
+                times[UNEXPLAINED] = row.time_ns - sum(times.values())
+            lines.append(_line(row.name, row.group, row.time_ns, times))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
-    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
+    lines.append(_line(OVERHEAD, OVERHEAD, between, lost))
     return Prediction(parts.audio_s, tuple(lines))
+
+
+def _line(name: str, group: str, time_ns: float, parts: Mapping[str, float]) -> Line:
+    split = {part: max(ns, 0.0) / time_ns for part, ns in parts.items()} if time_ns else {}
+    return Line(name, group, time_ns, time_ns, split)
 
 
 def parse_factor(text: str) -> tuple[str, float]:
@@ -139,7 +142,9 @@ def _called(line: Line) -> tuple[str, str]:
 
 def _scale_sentence(name: str, factor: float, touched: float) -> str:
     what = {0.0: "is free", 1.0: "takes what it took"}.get(factor, f"takes {factor:g} of its time")
-    kind = "part of the scoring time" if name in PARTS else "group" if name in GROUPS else "stage"
+    kind = "group" if name in GROUPS else "stage"
+    if name in PARTS:
+        kind = "part of the time" if name in NOT_OWN else "part of the scoring time"
     if not touched:
         return f"The {kind} {name} took no time in this session, so a factor for it changes nothing."
     return f"The {kind} {name} {what}; every other stage takes what it took (Amdahl's law)."

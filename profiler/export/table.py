@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import numpy as np
 
-from profiler.analysis.categories import PARTS
+from profiler.analysis.categories import NOT_OWN, PARTS
 from profiler.analysis.parts import Parts
 from profiler.export import Format, write_text
 
@@ -38,7 +38,7 @@ COLUMNS: Final = (
     "compute_ns",
     "memory_ns",
     "unexplained_ns",
-    "other_programs_ns",
+    *(f"{name}_ns" for name in NOT_OWN),
     *(f"part_{name}{end}_ns" for name in PARTS for end in ("", "_low", "_high")),
     "frames",
     "work",
@@ -97,7 +97,7 @@ def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:
             row.compute_ns,
             row.memory_ns,
             row.unexplained_ns,
-            row.other_ns,
+            *(None if row.lost_ns is None else row.lost_ns[name] for name in NOT_OWN),
             *_parts(row.parts),
             row.work["frames"],
             counts,
@@ -118,21 +118,21 @@ def _parts(parts: Parts | None) -> list[float | None]:
 
 
 def _between(session: Session, parts: Breakdown) -> list[list[object]]:
-    """The rows of what lies between the stages: overhead, and what other programs took, if anything.
+    """The rows of what lies between the stages: overhead, and what was lost of it, if anything.
 
     Times of stages are rounded, and these make up for it.
     """
-    from profiler.analysis.breakdown import BETWEEN
-    from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD
+    from profiler.analysis.categories import OVERHEAD
 
     rows = [row for row in parts.stages if row.share is not None]
     between = round(parts.wall_ns) - sum(round(row.time_ns) for row in rows)
-    taken = max(parts.between_ns - parts.overhead()[BETWEEN], 0.0)
+    lost = {n: max(parts.categories[n] - sum((row.lost_ns or {}).get(n, 0.0) for row in rows), 0.0) for n in NOT_OWN}
+    left = between - sum(map(round, lost.values()))
     lane = text_cell(next((lane.name for lane in session.lanes.values() if lane.decode), ""))
     found = []
     for name, exact, ns in (
-        (OVERHEAD, parts.between_ns - taken, between - round(taken)),
-        (OTHER_PROGRAMS, taken, round(taken)),
+        (OVERHEAD, parts.between_ns - sum(lost.values()), left),
+        *((name, exact, round(exact)) for name, exact in lost.items()),
     ):
         if name == OVERHEAD or ns:
             share = exact / parts.wall_ns if parts.wall_ns else ""

@@ -4,6 +4,7 @@ Everything that cannot be read is left out: a reader shows a blank, never a gues
 from package metadata, so nothing heavy is imported.
 """
 
+import math
 import os
 import platform
 import sys
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import psutil
 
-from profiler.machine import gpus
+from profiler.machine import cpu_limit, gpus
 
 VECTORS: Final = {
     "avx512f": "AVX-512",
@@ -39,6 +40,7 @@ def describe() -> dict[str, Any]:
             "logical": psutil.cpu_count(),
             "physical": psutil.cpu_count(logical=False),
             "usable": usable_cores(),
+            **({"limit": limit} if (limit := cpu_limit.cores()) is not None else {}),
         },
         "vectors": _vectors,
         "caches": _caches,
@@ -107,9 +109,11 @@ def _cpu() -> str:
 
 
 def usable_cores() -> int | None:
-    """Return how many cores this process may run on."""
+    """Return how many cores this process may run on: those of its affinity, as far as a container's limit reaches."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count()
+    found = len(affinity(0)) if affinity else os.cpu_count()
+    limit = cpu_limit.cores()
+    return found if found is None or limit is None else min(found, max(1, math.ceil(limit)))
 
 
 def _caches() -> list[dict[str, Any]]:

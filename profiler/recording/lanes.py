@@ -51,7 +51,6 @@ _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into
 _pack_end = struct.Struct("l" if _NATIVE else "<q").pack_into
-_end_of = struct.Struct("ll" if _NATIVE else "<qq").unpack_from
 
 
 class Lane:
@@ -232,13 +231,6 @@ class Lane:
     # -- anybody --------------------------------------------------------------------------------
 
     @property
-    def last_end_ns(self) -> int:
-        """When the span that was recorded last ended; 0 before there is any. For the producer only."""
-        # A kernel that has filled the ring's last slot gives it back at its first.
-        end: int = _end_of(self._ring, (self._at or self._end) - SLOT_BYTES)[1]
-        return end
-
-    @property
     def recorded(self) -> int:
         """Spans recorded so far; exact for producer and consumer."""
         taken = self._taken
@@ -322,7 +314,7 @@ class _Outgoing:
 class NullLane:
     """A lane that records nothing and reads no clock: the recorder switched off."""
 
-    __slots__ = ("decode", "dropped", "epoch", "id", "kind", "last_end_ns", "name", "recorded")
+    __slots__ = ("decode", "dropped", "epoch", "id", "kind", "name", "recorded")
 
     def __init__(self, name: str = "off", kind: str = "cpu", decode: bool = False) -> None:
         self.id = 0
@@ -332,7 +324,6 @@ class NullLane:
         self.epoch = 0
         self.recorded = 0
         self.dropped = 0
-        self.last_end_ns = 0
 
     def put(
         self,

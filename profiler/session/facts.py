@@ -60,13 +60,17 @@ class Side(TypedDict, total=False):
 
 
 class Interleaved(TypedDict, total=False):
-    """Two configurations in turns; `ended`, where the rest of the run decoded straight on: null until then."""
+    """Two configurations in turns; `ended`, where the rest of the run decoded straight on: null until then.
+
+    `again`: first frames of utterances that do not count, since they were decoded again.
+    """
 
     arms: list[Side]
     repeat: Count
     warm_up: Count
     measured_from: Count | None
     ended: Count | None
+    again: list[Count]
 
 
 class Hypothesis(TypedDict, total=False):

@@ -172,6 +172,11 @@ class SessionWriter:
         """
         self._commands.put((self._tables.keep_partial, (utterance, hypothesis, list(words))))
 
+    def utterance_notes(self, utterance: int, notes: Iterable[str]) -> None:
+        """Replace the notes of an utterance."""
+        kept = to_json([note[: schema.LONGEST_MARK] for note in notes])
+        self._say("UPDATE utterance SET revision=?, notes=? WHERE id=?", (REVISION, kept, utterance))
+
     def utterance_done(
         self,
         utterance: int,

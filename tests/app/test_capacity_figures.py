@@ -76,6 +76,15 @@ def test_figures_are_those_of_the_window() -> None:
     assert made.processor_s == pytest.approx(0.01)
     assert made.waited_s == pytest.approx(0.0025)
     assert made.memory_bytes == 200
+    # Of the last words of segments those that end in the window, and of the others those that an endpoint made final.
+    assert made.behind == {
+        "first_shown": 80,
+        "without_emission": 80,
+        "stable": 80,
+        "final": 80,
+        "time_to_final": 20,
+        "chunk": 400,
+    }
     assert made.joules_per_audio_hour is None
     assert made.stream_cores == pytest.approx(0.2)
     assert made.other_cores == pytest.approx(0.3)
@@ -207,3 +216,22 @@ def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
     (tmp_path / "1.json").write_text('{"utterances": [{"audio_s"')
     with pytest.raises(BadInput, match=r"1\.json: the report of a run is damaged"):
         capacity.read(tmp_path / "1.json")
+
+
+def test_percentiles_of_a_few_words_say_so() -> None:
+    many = capacity.figures(level(), [stream(), stream()], 2)
+    assert capacity.words_behind(replace(many, words=100)) == ""
+    assert capacity.words_behind(replace(many, n=1, words=1)) == (
+        "With 1 stream the percentiles rest on 1 word, and p99 is the longest; from 100 words on it is not: "
+        "--seconds measures for longer."
+    )
+
+
+def test_a_cpu_limit_is_named_as_the_reason() -> None:
+    fewest = capacity.figures(level(1), [stream()], 2)
+    held = replace(fewest, n=8, waited_s=0.9, throttled_s=0.8, other_cores=1.5)
+    assert capacity.reason(fewest, held, 2, 0.5).startswith("The CPU limit of 0.5 cores is used up. With 8 streams")
+    assert capacity.reason(fewest, replace(held, throttled_s=0.1), 2, 0.5).startswith("Other programs keep")
+    assert "on 2 cores, of which a CPU limit leaves 0.5," in capacity.headline(1, (1, 1), 2, 0.5, True, 0.5)
+    # Two cores of a machine, of which a limit leaves half a one: that is what a stream can use.
+    assert capacity.figures(level(), [stream(), stream()], 0.5).rtfx == pytest.approx(5.0)

@@ -50,6 +50,9 @@ def test_a_stream_is_measured_and_the_same_command_only_reads_it(bundled_speech:
     (row,) = tree["streams"]
     assert (row["n"], row["measurements"]) == (1, 1)
     assert row["words"] > 0
+    assert row["behind"]["without_emission"] == row["words"] >= row["behind"]["time_to_final"]
+    (noted,) = tree["notes"]
+    assert noted.startswith(f"With 1 stream the percentiles rest on {row['words']} word")
     for name in ("first_shown", "stable", "without_emission", "chunk"):
         latency = row["latency_s"][name]
         assert latency["p50"] <= latency["p90"] <= latency["p99"]
@@ -66,6 +69,7 @@ def test_a_stream_is_measured_and_the_same_command_only_reads_it(bundled_speech:
     assert json.loads(again.stdout) == tree
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "calls").rglob("*")} == before
     text = here(*calls).stdout
+    assert f"note: {noted}" in text
     assert "p99 of the delay is at most 60 s" in text
     assert str(tmp_path / "calls") in text
 

@@ -16,7 +16,7 @@ from app.cli._tiers import Tier
 from pipelines import availability
 from pipelines.availability import Availability
 from profiler.files import cache
-from profiler.machine import accelerator, counters, energy
+from profiler.machine import accelerator, counters, cpu_limit, energy
 from profiler.machine.counters import EVENTS
 
 TORCH = (
@@ -104,6 +104,22 @@ def test_the_page_for_a_person_says_the_same(
     for tier in _tiers.counters():
         assert tier.name in page
     assert "torch 9 finds no Apple GPU" in page
+
+
+def test_the_limit_of_a_container_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_limit, "ROOT", tmp_path)
+    (check,) = doctor._processors()
+    assert "limit" not in check.detail
+    group = tmp_path / "sys/fs/cgroup/app"
+    for file, text in {
+        tmp_path / "proc/self/cgroup": "0::/app\n",
+        tmp_path / "proc/self/mountinfo": "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        group / "cpu.max": "50000 100000\n",
+    }.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (check,) = doctor._processors()
+    assert check.detail == f"1 core can be used; the CPU limit is 0.5 cores, by {group}"
 
 
 def test_a_device_makes_device_time_available(monkeypatch: pytest.MonkeyPatch) -> None:

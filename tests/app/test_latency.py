@@ -46,9 +46,9 @@ ABOUT = {"senones": 5126, "context": [10, 7]}
 def test_the_parts_are_block_context_and_scoring_of_the_block():
     found = latency.of_session(session(300, [(0, tree(block=16))], ABOUT), Track())
     assert (found.block_frames, found.context_frames) == (16, 7)
-    assert found.score_s == pytest.approx(16 * 0.010)
-    assert found.total_s == pytest.approx(0.16 + 0.07 + 0.16)
-    assert latency.texts(found.as_dict())[0] == ("latency 390 ms: 160 ms block + 70 ms context + 160 ms scoring")
+    assert found.score_s == pytest.approx(16 * 0.009)
+    assert found.total_s == pytest.approx(0.16 + 0.07 + 0.144)
+    assert latency.texts(found.as_dict())[0] == ("latency 374 ms: 160 ms block + 70 ms context + 144 ms scoring")
 
 
 def test_the_settings_in_force_at_the_playhead_count():
@@ -62,7 +62,7 @@ def test_what_is_not_known_is_left_out_and_the_whole_with_it():
     old = latency.of_session(session(300, [(0, tree(block=16))], None), Track())
     assert old.context_s is None
     assert old.total_s is None
-    assert latency.texts(old.as_dict())[0].startswith("latency over 320 ms: 160 ms block + 160 ms")
+    assert latency.texts(old.as_dict())[0].startswith("latency over 304 ms: 160 ms block + 144 ms")
     assert latency.of_session(session(300, [], ABOUT), Track()) is None
     other = [(0, tree(block=16)), (50, tree(block=16, dnn__net="gone.onnx"))]
     assert latency.of_session(session(300, other, ABOUT), Track()).context_frames is None

@@ -11,9 +11,11 @@ from pipelines.audio.word_errors import word_errors
 from pipelines.config import Config, ConfigError, assign
 from pipelines.experiments.ab import Arm, Interleaved, differences
 from pipelines.run.control import Control
+from pipelines.run.measurements import RunMeasurements
 from pipelines.run.session_run import Outcome
 from profiler.analysis.comparison.arms import arms_of
 from profiler.analysis.comparison.compare import compare
+from profiler.machine.run_queue import Lost
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import Person
@@ -100,6 +102,35 @@ def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path
     # The same arm hears the same every time, and with a beam of 6 much is lost.
     assert len(heard) == 2 * len(FILES)
     assert errors_b.errors >= errors_a.errors
+
+
+def test_a_repeat_in_which_the_process_stood_still_is_taken_again(
+    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked, told = tmp_path / "ab.asrs", RunMeasurements.lost, list[int]()
+
+    def lost(self: RunMeasurements, now: int, *, surely: bool = False) -> Lost:
+        found = asked(self, now, surely=surely)
+        # Asked surely at the beginning and the end of each: at the beginning of the first one of the warm-up, where
+        # nobody cares, and of the second file's second arm in the first repeat that counts.
+        told.extend([now] * surely)
+        return found._replace(stopped_ns=1_000_000) if surely and len(told) in (1, 15) else found
+
+    monkeypatch.setattr(RunMeasurements, "lost", lost)
+    run(arm(quick), arm(quick, search__beam=6.0), bundled_speech, path)
+    with closing(Session.open(path)) as session:
+        spoilt = [u for u in session.utterances if any("stood still" in note for note in u.notes)]
+        about = session.meta["ab"]
+        # What is decoded once: a warm-up and two repeats of two files by two arms, and two of them again.
+        assert len(session.utterances) == 14
+        assert [u.first_frame for u in spoilt if u.first_frame >= about["measured_from"]] == [about["again"][1]]
+        assert len(spoilt) == len(about["again"]) == 2
+        a, b = arms_of(session)
+        assert len(a.utterances) == len(b.utterances) == 4
+        assert not {u.first_frame for u in (*a.utterances, *b.utterances)} & set(about["again"])
+        assert compare(session).repeats == 2
+        stops = [m for m in session.markers if "stood still for 0.0 s" in m.text]
+        assert len(stops) == 2
 
 
 @pytest.mark.slow

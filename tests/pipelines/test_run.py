@@ -12,10 +12,12 @@ import soundfile
 
 from pipelines.config import Config, assign
 from pipelines.experiments import rerun
-from pipelines.run import decode, playlist
+from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import BETWEEN, breakdown
+from profiler.analysis.categories import OVERHEAD
+from profiler.analysis.nesting import LEAF_GROUPS
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import TILING
@@ -108,39 +110,17 @@ def test_decode_spans_tile_the_frames_without_gap_or_overlap(
     assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
 
 
-def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
-    quick: Config, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decode, "PARTIAL_EVERY_NS", 0)
-    run(quick, files[1:], tmp_path / "ends.asrs")
-    with closing(Session.open(tmp_path / "ends.asrs")) as session:
-        number = {stage.name: stage.id for stage in session.stages.values()}
-        at: dict[str, list[tuple[int, int]]] = {}
-        for name in ("decode.block", *decode.OWN_WORK):
-            mine = session.spans[session.spans["stage"] == number[name]]
-            starts = mine["start_ns"].astype(np.int64)
-            at[name] = list(zip(starts, starts + mine["duration_ns"], strict=True))
-        groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
-        leaves = session.spans[(groups == "scoring") | (groups == "search")]
-        scored = session.spans[groups == "scoring"]
-        rows = {row.name: row for row in breakdown(session).stages}
-    # The last of them ends where the run's own work begins: no Python lies between.
-    ends = np.sort(leaves["start_ns"].astype(np.int64) + leaves["duration_ns"])
-    for first, last in at["decode.end"]:
-        assert ends[np.searchsorted(ends, last) - 1] == first
-    blocks = at["decode.block"]
-    assert len(blocks) > 2
-    # From the end of a block's scoring to its search, of which the call belongs to the search.
-    ends = np.sort(scored["start_ns"].astype(np.int64) + scored["duration_ns"])
-    of_search = np.sort(leaves["start_ns"][~np.isin(leaves["stage"], scored["stage"])])
-    assert len(at["decode.between"]) == len(blocks)
-    for first, last in at["decode.between"]:
-        assert ends[np.searchsorted(ends, last) - 1] == first
-        assert not ((first < of_search) & (of_search < last)).any()
-    assert [start for start, _ in at["decode.begin"]] == [start for start, _ in blocks]
-    assert [end for _, end in at["decode.end"]] == [end for _, end in blocks]
-    for name in decode.OWN_WORK:
-        assert "Python of the run itself" in rows[name].sentence
+def test_what_the_run_does_for_itself_is_told_once(recorded: tuple[Outcome, Path]) -> None:
+    """It is the overhead, and with the spans of the stages the recorder's cost; no stage of the recogniser has it."""
+    with closing(Session.open(recorded[1])) as session:
+        assert {stage.group for stage in session.stages.values()} <= {*LEAF_GROUPS, *TILING, "setup", "idle"}
+        parts = breakdown(session)
+    overhead = parts.categories[OVERHEAD]
+    assert parts.overhead() == {BETWEEN: overhead}
+    assert parts.recorder.bookkeeping == pytest.approx(overhead / parts.wall_ns)
+    blocks = sum(lane.recorded for lane in session.lanes.values())
+    spans_ns = parts.recorder.ns_per_span * blocks
+    assert overhead < parts.recorder.perturbation * parts.wall_ns < overhead + spans_ns
 
 
 def test_words_do_not_depend_on_the_block_or_the_recorder(

@@ -12,6 +12,7 @@ from pipelines.run import hot_replay, measurements
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
 from pipelines.search.viterbi import Viterbi
+from profiler.machine.run_queue import Lost
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 
@@ -24,9 +25,12 @@ class Queue:
         self.asked = 0
         self.closed = False
 
-    def waited_ns(self) -> int:
+    def lost(self) -> Lost:
         self.asked += 1
-        return self.answers.pop(0) if self.answers else 0
+        return Lost(self.answers.pop(0) if self.answers else 0)
+
+    def waited_ns(self) -> int:
+        return sum(self.lost())
 
     def close(self) -> None:
         self.closed = True
@@ -35,7 +39,7 @@ class Queue:
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.queue = FakeClock(10**9), Queue()
-        monkeypatch.setattr(measurements, "RunQueue", lambda: self.queue)
+        monkeypatch.setattr(measurements, "RunQueue", lambda pulse: self.queue)
         monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
@@ -66,7 +70,7 @@ def test_a_search_whose_beam_follows_the_time_is_not_kept(
 
 def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     rig.queue.answers = [7, LIMIT + 5]
-    assert rig.measurements.other_programs_ns(0, surely=True) == 7
-    held = rig.measurements.other_programs_ns(OTHERS_EVERY_NS)
-    assert held == LIMIT
-    rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, held)
+    assert rig.measurements.lost(0, surely=True) == Lost(7)
+    held = rig.measurements.lost(OTHERS_EVERY_NS)
+    assert held == Lost(LIMIT)
+    rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from profiler_sessions import ROOF_TABLE, fake_session, roof
 
-from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.conditions import COUNTS
 from profiler.analysis.replays import REPLAYED
 from profiler.costs import KERNEL_CALL, Cost, Linear
 from profiler.machine.roofs.table import OVERHEAD, RoofTable
@@ -15,7 +15,7 @@ from profiler.spans import Stage
 
 BLOCK, SCORE, EMIT, REPLAY = range(4)
 STAGES = [
-    Stage(BLOCK, "decode.block", "decode", (OTHER_COUNT,)),
+    Stage(BLOCK, "decode.block", "decode", COUNTS),
     Stage(SCORE, "score.some", "scoring", ("units",)),
     Stage(EMIT, "search.emit", "search"),
     Stage(REPLAY, f"{REPLAYED}score.some", "setup", ("timed_ns",)),

@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, record, spans_of
 
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import CATEGORIES
-from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, OVERHEAD, SCORING_CATEGORIES
+from profiler.analysis.conditions import COUNTS
 from profiler.analysis.own_cost import RecorderCost
+from profiler.analysis.per_frame import GRAIN
 from profiler.analysis.track import CHUNK_SPANS, CostTrack
 from profiler.session.model import LaneInfo, Utterance
 from profiler.session.reader import Session
 from profiler.spans import SPAN, Cost, Linear, Stage
 
 STAGES = [
-    Stage(0, "decode.block", "decode", (OTHER_COUNT,)),
+    Stage(0, "decode.block", "decode", COUNTS),
     Stage(1, "decode.utterance", "prepare"),
     Stage(2, "score.gaussians", "scoring", ("gaussians", "senones")),
     Stage(3, "search.emit", "search", ("tokens", "arcs", "senones")),
@@ -59,14 +60,18 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
             rows.append((now, length, stage, first, draw(st.integers(0, 40)), work))
             now += length
         now += draw(st.integers(0, 1000))
-        other = draw(st.integers(0, 10**6))
-        rows.append((start, now - start, 1 if ahead else 0, frame, frames, other))
+        lost = [draw(st.integers(0, 10**6)) if draw(st.booleans()) else 0 for _ in NOT_OWN]
+        stopped_ms = draw(st.sampled_from((0, 0, 0, 1, 2, 2**32 - 1)))
+        rows.append((start, now - start, 1 if ahead else 0, frame, frames, *lost, stopped_ms))
         frame += 0 if ahead else frames
     return spans_of(rows)
 
 
 def tile_time(spans: np.ndarray) -> int:
-    return int(spans["duration_ns"][spans["stage"] <= 1].sum())
+    """Of all tiles, without what stood still."""
+    tiles = spans[spans["stage"] <= 1]
+    stopped = np.where(tiles["stage"] == 0, tiles["work2"].astype(np.int64) * 1_000_000, 0)
+    return int((tiles["duration_ns"] - np.minimum(stopped, tiles["duration_ns"])).sum())
 
 
 def everything(track: CostTrack) -> np.ndarray:
@@ -81,13 +86,38 @@ def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     session = fake_session(spans, STAGES, COSTS)
     track = CostTrack()
     track.update(session)
-    assert everything(track).sum() == tile_time(spans)
+    # What stood still is shared by length, and rounded down.
+    assert everything(track).sum() == pytest.approx(tile_time(spans), abs=len(spans) * GRAIN)
     sums = track._sums
     assert all((sums.values(row, 0, sums.frames) >= 0).all() for row in range(len(CATEGORIES) + 1))
     assert np.array_equal(track.categories_ns.sum(axis=1), track.wall_ns)
     parts = breakdown(session, track=track)
     assert sum(parts.categories.values()) == parts.wall_ns
     assert track.misplaced == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(recordings(), st.data())
+def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans: np.ndarray, data: Any) -> None:
+    session = fake_session(spans, STAGES, COSTS)
+    track = CostTrack()
+    track.update(session)
+    first, last = sorted(data.draw(st.tuples(*[st.integers(0, track.n_frames)] * 2)))
+    parts = breakdown(session, first, last, track)
+    # An edge cuts the sums of a stage and those of its frames at another grain.
+    close = {"rel": 1e-9, "abs": 1e-3 * (1 + len(spans))}
+
+    def own(group: str) -> float:
+        return sum(row.own_ns for row in parts.stages if row.group == group and row.share is not None)
+
+    for group in ("search", "frontend", "transfer"):
+        assert own(group) == pytest.approx(parts.categories[group], **close)
+    assert own("scoring") == pytest.approx(sum(parts.categories[name] for name in SCORING_CATEGORIES), **close)
+    assert sum(parts.overhead().values()) == pytest.approx(parts.categories[OVERHEAD], **close)
+    for name in NOT_OWN:
+        of_stages = sum(row.lost_ns[name] for row in parts.stages if row.lost_ns)
+        assert of_stages <= parts.categories[name] + close["abs"]
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, **close)
 
 
 @settings(deadline=None, max_examples=50)
@@ -133,7 +163,9 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert not track.update(session)
         assert track.n_frames == FRAMES
         # gaussians: 3000·100 op at 110 Gop/s + 3000 exp at 1.1 Gop/s at best; 5000 B in the first cache.
-        assert track.categories_ns[0] == pytest.approx([1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250], abs=2.5)
+        assert track.categories_ns[0] == pytest.approx(
+            [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250, 0], abs=2.5
+        )
         assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
         assert {name: values[0] for name, values in track.work.items()} == {
             "scoring gaussians": 750.0,

@@ -1,6 +1,8 @@
-"""What other programs took of the processor, and a session read in pieces."""
+"""What of the time was not the recogniser's own, and a session read in pieces."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,35 +12,71 @@ from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, replay, sess
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
-from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.analysis.conditions import other_share
+from profiler.analysis.categories import NOT_OWN, OTHER_PROGRAMS, THROTTLED
+from profiler.analysis.comparison.arms import FrameSums
+from profiler.analysis.conditions import OTHER_COUNT, lost_shares
 from profiler.analysis.track import CostTrack
 from profiler.export.table import COLUMNS, _between
 from profiler.spans import Stage
 
-# -- other programs -----------------------------------------------------------------------------
+# -- what was not its own -----------------------------------------------------------------------
 
 
-def test_other_programs_have_a_part_of_each_tile_and_at_most_all_of_it() -> None:
-    tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (0, 500, BLOCK, 4, 4), (0, 10, BLOCK, 0, 4, 99)])
+def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it() -> None:
+    tiles = spans_of(
+        [
+            (0, 1000, BLOCK, 0, 4, 300, 200),
+            (0, 500, BLOCK, 4, 4),
+            (0, 10, BLOCK, 0, 4, 99),
+            # What stood still comes first, and a limit before other programs.
+            (0, 4_000_000, BLOCK, 0, 4, 2_000_000, 1_000_000, 2),
+        ]
+    )
     stages = {stage.id: stage for stage in STAGES}
-    assert other_share(tiles, stages).tolist() == [0.3, 0.0, 1.0]
-    # A session of an older program counts none.
-    old = {BLOCK: Stage(BLOCK, "decode.block", "decode")}
-    assert other_share(tiles, old).tolist() == [0.0, 0.0, 0.0]
+    assert lost_shares(tiles, stages).tolist() == [[0.3, 0.0, 1.0, 0.25], [0.2, 0.0, 0.0, 0.25], [0.0, 0.0, 0.0, 0.5]]
+    # A session of an older program counts other programs, or none.
+    for work, of_others in (((OTHER_COUNT,), [0.3, 0.0, 1.0, 0.5]), ((), [0.0] * 4)):
+        old = {BLOCK: Stage(BLOCK, "decode.block", "decode", work)}
+        assert lost_shares(tiles, old).tolist() == [of_others, [0.0] * 4, [0.0] * 4]
 
 
-def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
-    spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300)])
+def test_it_leaves_every_category_and_is_a_part_of_stages() -> None:
+    spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300, 100)])
     found = breakdown(session_of(spans))
-    # 600 of scoring and 200 between the stages, each by the three tenths of the block.
-    assert found.categories[OTHER_PROGRAMS] == pytest.approx(180 + 60)
-    assert found.categories["overhead"] == pytest.approx(140)
-    assert found.categories["search"] == 200
+    assert [found.categories[name] for name in NOT_OWN] == pytest.approx([300, 100])
+    # 200 of the search and 200 between the stages, of which six tenths are their own.
+    assert found.categories["search"] == pytest.approx(120)
+    assert found.categories["overhead"] == pytest.approx(120)
+    assert found.wall_ns == 1000
     score, emit = found.stages
-    assert score.parts.likely[OTHER_PROGRAMS] == pytest.approx(180)
-    assert score.other_ns == pytest.approx(180)
+    assert [score.parts.likely[name] for name in NOT_OWN] == pytest.approx([180, 60])
+    assert score.lost_ns == pytest.approx({OTHER_PROGRAMS: 180, THROTTLED: 60})
+    assert "30 % preempted by other programs, 10 % throttled" in score.sentence
     assert emit.parts is None
+    assert (emit.time_ns, emit.own_ns) == pytest.approx((200, 120))
+
+
+def test_what_stood_still_is_no_time_of_anything() -> None:
+    """Four seconds in a block of ten microseconds were compute and memory of the stage they fell into."""
+    stop = 4_000 * 10**6
+    spans = spans_of(
+        [
+            (0, 6_000, SCORE, 0, 4, 100),
+            (6_000, 2_000 + stop, EMIT, 0, 4),
+            (0, 10_000 + stop, BLOCK, 0, 4, 0, 0, 4_000),
+            (stop + 10_000, 6_000, SCORE, 4, 4, 100),
+            (stop + 10_000, 10_000, BLOCK, 4, 4),
+        ]
+    )
+    session = session_of(spans, utterances=[SimpleNamespace(first_frame=0, n_frames=8, audio_s=0.08)])
+    found = breakdown(session)
+    assert found.wall_ns == pytest.approx(20_000, abs=0.01)
+    assert found.stopped_ns == pytest.approx(stop, abs=0.01)
+    assert found.rtf == pytest.approx(20e-6 / 0.08)
+    assert sum(row.time_ns for row in found.stages) + found.between_ns == pytest.approx(found.wall_ns)
+    sums = FrameSums(session)
+    assert sums.wall[-1] == pytest.approx(20_000, abs=10)
+    assert sums.wall[4] == pytest.approx(10_000, abs=10)
 
 
 def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between() -> None:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import CATEGORIES
 from profiler.analysis.device import transfers
 from profiler.analysis.own_cost import recorder_cost
+from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.verdict import LAUNCH_BOUND, UNDECIDED
 from profiler.costs import CHASE, Accesses, Cost, Linear
 from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
@@ -194,9 +196,17 @@ def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
 
 def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any) -> None:
     with recorded(tmp_path, law(0), 64 * US) as session:
-        with_events = recorder_cost(session, 1e9).perturbation
+        track: Any = SimpleNamespace(
+            n_frames=1,
+            tiles=0,
+            misplaced=0,
+            stages=StageSums(),
+            wall_row=SimpleNamespace(total=lambda *_: 1e9),
+            total_ns=lambda *_: [0.0] * len(CATEGORIES),
+        )
+        with_events = recorder_cost(session, track).perturbation
         session.meta.pop(EVENTS)
-        without = recorder_cost(session, 1e9).perturbation
+        without = recorder_cost(session, track).perturbation
     assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / 1e9)
 
 

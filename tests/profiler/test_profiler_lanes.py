@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiler.analysis.own_cost import recorder_cost
+from profiler.analysis.track import CostTrack
 from profiler.clock import now_ns
 from profiler.recording.kernel_spans import HAS_CLOCK, put_open
 from profiler.recording.kernel_spans import now_ns as kernel_now_ns
@@ -102,14 +103,13 @@ def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, in
     clock = FakeClock(1)
     lane = Lane(3, "x", "cpu", False, capacity, clock)
     waiting: list[tuple[int, ...]] = []
-    recorded = dropped = epoch = last_end = 0
+    recorded = dropped = epoch = 0
     number = itertools.count(1)
 
     def expect(*spans: tuple[int, ...]) -> None:
-        nonlocal recorded, dropped, last_end
+        nonlocal recorded, dropped
         kept = spans[: capacity - len(waiting)]
         waiting.extend(kept)
-        last_end = sum(kept[-1][:2]) if kept else last_end
         recorded += len(kept)
         dropped += len(spans) - len(kept)
 
@@ -145,7 +145,6 @@ def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, in
                 put_run(lane, i, 1)
                 expect(expected_run(i, 1, 3, epoch)[0].tolist())
         assert (lane.recorded, lane.dropped, lane.waiting) == (recorded, dropped, len(waiting))
-        assert lane.last_end_ns == last_end
     assert taken(lane).tolist() == waiting
 
 
@@ -375,7 +374,7 @@ def test_a_stalled_writer_drops_and_counts(tmp_path: Path, monkeypatch: pytest.M
         spans = session.spans
         kept = spans[spans["lane"] == full.id]
         assert kept["start_ns"].tolist() == list(range(RING_RECORDS))
-        shown = recorder_cost(session, 1e9)
+        shown = recorder_cost(session, CostTrack())
         assert (shown.spans, shown.dropped) == (RING_RECORDS + 1, 130)
     finally:
         session.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.machine import run_queue
+from profiler.machine import cpu_limit, run_queue
 from profiler.machine.run_queue import RunQueue
 
 
@@ -16,6 +16,8 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that Linux writes for this thread."""
     monkeypatch.setattr(run_queue, "PATH", f"{tmp_path}/{{}}-schedstat")
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", -(2**62))
+    monkeypatch.setattr(run_queue, "STAT", f"{tmp_path}/stat")
+    monkeypatch.setattr(cpu_limit, "ROOT", tmp_path)
     return tmp_path / f"{threading.get_native_id()}-schedstat"
 
 

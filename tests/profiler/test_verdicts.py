@@ -10,7 +10,7 @@ import pytest
 from made_laws import law, session_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.analysis.categories import NOT_ATTRIBUTED, OTHER_PROGRAMS, PARTS
+from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, PARTS
 from profiler.analysis.parts import Parts
 from profiler.analysis.verdict import VERDICT_OF, Evidence, judge
 from profiler.costs import Cost, Linear
@@ -28,7 +28,7 @@ def known(wide: float = 0.0, **ns: float) -> Parts:
 
 
 def test_the_largest_part_says_what_bounds_a_stage() -> None:
-    assert {*VERDICT_OF, OTHER_PROGRAMS} == set(PARTS)
+    assert {*VERDICT_OF, *NOT_OWN} == set(PARTS)
     for name, verdict in VERDICT_OF.items():
         small = {other: 10.0 for other in PARTS if other != name}
         judged = judge(Evidence(100.0, 1, 1, known(**{**small, name: 40.0}), replayed=True))
@@ -67,7 +67,7 @@ def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed: in
         {name: (1 - o) * likely[name] for name, o in zip(PARTS, off, strict=True)},
         {name: (1 + o) * likely[name] for name, o in zip(PARTS, off, strict=True)},
     )
-    own = [name for name in PARTS if name != OTHER_PROGRAMS]
+    own = [name for name in PARTS if name not in NOT_OWN]
     first = max(own, key=likely.__getitem__)
     judged = judge(Evidence(sum(likely.values()), 1, 1, parts, replayed=True))
     assert judged.verdict in (VERDICT_OF[first], "mixed")

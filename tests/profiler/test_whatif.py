@@ -96,12 +96,13 @@ def test_stages_change_as_they_did_where_both_settings_were_tried(prediction) ->
     assert changed.assumptions == ()
 
 
-def test_what_other_programs_took_is_a_part_of_scoring() -> None:
+def test_what_other_programs_took_is_a_part_of_every_stage() -> None:
     stages = [Stage(0, "decode.block", "decode", ("other_programs_ns",)), *STAGES[1:]]
     spans = spans_of([(0, 40_000, 1, 0, 10), (0, 80_000, 0, 0, 10, 20_000)])
     prediction = whatif.unchanged(breakdown(fake_session(spans, stages, COSTS)))
+    scaled = whatif.scaled(prediction, [("other_programs", 0.0)])
     # Half of the tile is scoring: so is half of the 20 µs.
-    assert whatif.scaled(prediction, [("other_programs", 0.0)]).predicted_ns == pytest.approx(70_000, abs=0.1)
+    assert [line.predicted_ns for line in scaled.lines] == pytest.approx([30_000, 30_000], abs=0.1)
 
 
 def test_stages_come_and_go_with_settings(prediction) -> None:

@@ -26,7 +26,7 @@ from profiler.clock import now_ns
 from profiler.errors import BadInput, Cancelled
 from profiler.files import outputs
 from profiler.files.alone import demand_room
-from profiler.machine import energy
+from profiler.machine import cpu_limit, energy
 from profiler.process import children
 
 RESULT: Final = "result.json"
@@ -79,9 +79,9 @@ Number = Annotated[float, msgspec.Meta(ge=0.0, le=1e15)]
 class Level(msgspec.Struct, frozen=True):
     """What the machine says of a measurement; times of the clock that all processes share, ns.
 
-    `waited_s`: how long the decoding threads were ready without a processor, `cpu_s`: processor time of all streams,
-    `busy_s`: of the cores, by all programs; all within the window. `memory_bytes`: proportional set size of all
-    streams. None where the system does not tell.
+    `waited_s`: how long the decoding threads were ready without a processor, `throttled_s`: of that, by a CPU limit;
+    `cpu_s`: processor time of all streams, `busy_s`: of the cores, by all programs; all within the window.
+    `memory_bytes`: proportional set size of all streams. None where the system does not tell.
     """
 
     n: Annotated[int, msgspec.Meta(ge=1)]
@@ -94,6 +94,7 @@ class Level(msgspec.Struct, frozen=True):
     busy_s: Number | None
     memory_bytes: Annotated[int, msgspec.Meta(ge=0)] | None
     joules: float | None
+    throttled_s: Number | None = None
 
     def __post_init__(self) -> None:
         window_ns = self.end_ns - self.begin_ns
@@ -236,6 +237,7 @@ class Bench:
             _difference(now.busy_s, before.busy_s),
             memory,
             joules(),
+            _difference(now.throttled_s, before.throttled_s),
         )
 
 
@@ -255,6 +257,7 @@ class _Usage:
     cpu_s: float
     waited_s: float | None
     busy_s: float | None
+    throttled_s: float | None
 
 
 class _Streams:
@@ -264,11 +267,13 @@ class _Streams:
         self._folder, self._cores = folder, cores
         self._running: list[subprocess.Popen[bytes]] = []
         self._preparing: list[int] = []
+        self._throttling = cpu_limit.Throttling()  # that of this process, whose group its children are in
 
     def __enter__(self) -> _Streams:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._throttling.close()
         for child in self._running:
             child.kill()
         for child in self._running:
@@ -344,7 +349,8 @@ class _Streams:
                 waited_s += int(Path(f"/proc/{child.pid}/schedstat").read_text().split()[1]) * 1e-9
             except (OSError, ValueError, IndexError):
                 known = False
-        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores))
+        held = self._throttling.total_ns() * 1e-9 if self._throttling.limited else None
+        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores), held)
 
     def memory_bytes(self) -> int | None:
         """Proportional set size of all."""

@@ -19,6 +19,7 @@ from profiler.analysis.comparison.statistics import (
     undisturbed,
     warm_up,
 )
+from profiler.analysis.conditions import STOPPED, lost_shares
 from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch
 from profiler.arrays import Array
@@ -57,12 +58,20 @@ class Arm:
 
 
 def arms_of(session: Session) -> tuple[Arm, Arm]:
-    """Return the two arms of an interleaved session, warm-up left out; BadInput when it has none."""
+    """Return the two arms of an interleaved session; BadInput when it has none.
+
+    Without the warm-up, and without what was decoded again since the process had stood still.
+    """
     about = session.meta.get("ab")
     if not isinstance(about, dict):
         raise BadInput(f"{session.path} holds one configuration and no A/B; give a second session to compare it with.")
     start = about.get("measured_from")
-    counted = [u for u in session.utterances if u.done and isinstance(start, int) and u.first_frame >= start]
+    again = set(about.get("again") or ())
+    counted = [
+        u
+        for u in session.utterances
+        if u.done and isinstance(start, int) and u.first_frame >= start and u.first_frame not in again
+    ]
     epochs = [side.get("epoch") for side in about.get("arms", ())] or [0, 1]
     if len(epochs) != 2 or not all(isinstance(epoch, int) for epoch in epochs):
         raise BadInput(f"{session.path} does not say which configurations its A/B had.")
@@ -96,10 +105,13 @@ class FrameSums:
             if not lane.decode:
                 continue
             for nested in nested_in_pieces(_of_lane(session.spans, lane.id), codes, PIECE):
-                self._add(wall, nested.outer)
+                # What stood still is no time of anything.
+                ran = 1.0 - lost_shares(nested.outer, session.stages)[STOPPED]
+                self._add(wall, nested.outer, ran)
                 for number in np.unique(nested.leaves["stage"]).tolist():
                     steps = stages.setdefault(session.stages[number].name, np.zeros(end + 1))
-                    self._add(steps, nested.leaves[nested.leaves["stage"] == number])
+                    at = np.flatnonzero(nested.leaves["stage"] == number)
+                    self._add(steps, nested.leaves[at], ran[nested.outer_of[at]])
         self.wall = self._running(wall)
         self.stages: dict[str, Array] = {}
         leaves_sum = np.zeros(end + 1)
@@ -109,14 +121,17 @@ class FrameSums:
                 leaves_sum += self.stages[name]
         self.stages[OVERHEAD] = self.wall - leaves_sum
 
-    def _add(self, steps: Array, spans: Array) -> None:
-        """Add to `steps` by how much the time of a frame is above that of the one before; spans spread over theirs."""
+    def _add(self, steps: Array, spans: Array, ran: Array) -> None:
+        """Add to `steps` by how much the time of a frame is above that of the one before; spans spread over theirs.
+
+        `ran` [spans]: the part of each that counts.
+        """
         if not len(spans):
             return
         first = np.minimum(spans["first_frame"].astype(np.int64), self._end)
         frames = np.maximum(spans["frames"], 1).astype(np.int64)
         last = np.minimum(first + frames, self._end)
-        each = spans["duration_ns"] / frames
+        each = spans["duration_ns"] * ran / frames
         low, high = int(first.min()), int(last.max()) + 1
         for frame, ns in ((first, each), (last, -each)):
             steps[low:high] += np.bincount(frame - low, ns, high - low)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import Growing
+from profiler.session.format.grow import Growing, zeros
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
@@ -56,10 +56,12 @@ class SpanRow:
         self._clear()
 
     def _clear(self) -> None:
-        self._start, self._duration, self._number = (Growing(np.dtype(np.int64)) for _ in range(3))
+        self._start, self._duration = Growing(np.dtype(np.int64)), Growing(np.dtype(np.int64))
+        self._number = Growing(np.dtype(np.uint32))
         self._stage, self._kind = Growing(np.dtype(np.uint16)), Growing(np.dtype(np.uint8))
-        # Busy time before each chunk, [chunks + 1, kinds]; the last one is of whole chunks only.
-        self._sums: F64 = np.zeros((1, len(KINDS)))
+        # Busy time before each chunk, [chunks + 1 and room, kinds]; the last one is of whole chunks only.
+        self._chunks = 0
+        self._sums: F64 = zeros((1, len(KINDS)))
 
     def __len__(self) -> int:
         return len(self._start)
@@ -89,13 +91,17 @@ class SpanRow:
         self._number.extend(number)
         self._stage.extend(stage)
         self._kind.extend(kind)
-        done, chunks = len(self._sums) - 1, len(self) // CHUNK
+        done, chunks = self._chunks, len(self) // CHUNK
         if chunks > done:
             part = slice(done * CHUNK, chunks * CHUNK)
             code = np.repeat(np.arange(chunks - done), CHUNK) * len(KINDS) + self._kind.view[part]
             busy = np.bincount(code, self._duration.view[part], (chunks - done) * len(KINDS))
-            sums = np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums[-1]
-            self._sums = np.concatenate([self._sums, sums])
+            sums = np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums[done]
+            if chunks >= len(self._sums):
+                before, self._sums = self._sums, zeros((2 * chunks, len(KINDS)))
+                self._sums[: done + 1] = before[: done + 1]
+            self._sums[done + 1 : chunks + 1] = sums
+            self._chunks = chunks
 
     def busy(self, edges_ns: F64) -> F64:
         """Busy time of each kind between neighbours of `edges_ns` [columns + 1], ns [columns, kinds]."""

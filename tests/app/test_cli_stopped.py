@@ -1,0 +1,73 @@
+"""A real run that is stopped for a while, as by Ctrl+Z, `docker pause` or a debugger: no time of the recogniser."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from command_line import decoding, here
+
+from profiler.analysis.categories import NOT_OWN
+from profiler.machine import pulse
+from profiler.session.reader import Session
+from profiler.spans import TILING
+from tests.waiting import wait_for_frames, wait_until
+
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32" or not Path(pulse.TASKS).exists(), reason="Linux tells what all threads do"
+)
+
+STILL_S = 3.0
+WORDS = ("--preset", "gmm-quick", "--set", "loop=true", "--set", "replay=0")
+
+
+def test_what_stood_still_is_outside_and_has_its_place(bundled_speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "stopped.asrs"
+    still = []
+    with decoding("run", *WORDS, "--audio", bundled_speech, "--out", out) as process:
+        for frames in (500, 1500):  # twice, as it may be between two utterances
+            wait_for_frames(out, frames)
+            process.send_signal(signal.SIGSTOP)
+            wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+            begin = time.monotonic()
+            time.sleep(STILL_S)
+            still.append(time.monotonic() - begin)
+            process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    with closing(Session.open(out)) as session:
+        tiling = [stage.id for stage in session.stages.values() if stage.group in TILING]
+        tiles = session.spans[np.isin(session.spans["stage"], tiling)]
+        blocks = np.isin(tiles["stage"], [stage.id for stage in session.stages.values() if stage.group == "decode"])
+        stopped_ms = tiles["work2"].astype(np.int64)
+        # Every tile that is as long says how much of that was none of its own.
+        long = tiles["duration_ns"] - tiles["work0"].astype(np.int64) - tiles["work1"] >= 1e9 * min(still)
+        assert long.any()
+        assert (stopped_ms[long] >= 1e3 * min(still) - 10).all()
+        assert (stopped_ms[~long] == 0).all()
+        marks = [m for m in session.markers if "stood still" in m.text]
+        assert sorted(m.asked_frame for m in marks) == sorted(tiles["first_frame"][long].tolist())
+        noted = [u for u in session.utterances if any(note.startswith("stood still for") for note in u.notes)]
+        assert {u.id for u in noted} == {
+            u.id for u in session.utterances for mark in marks if u.first_frame <= mark.asked_frame < u.end_frame
+        }
+    tree = json.loads(here("show", out, "--json").stdout)
+    assert tree["stopped_s"] == pytest.approx(stopped_ms.sum() / 1e3)
+    # Of the features of the last utterance those of the frames count that were decoded.
+    of_blocks, of_all = (
+        ns / 1e9 - tree["stopped_s"] for ns in (tiles["duration_ns"][blocks].sum(), tiles["duration_ns"].sum())
+    )
+    assert of_blocks - 1e-6 <= tree["wall_s"] <= of_all + 1e-6
+    times = tree["categories"] | {"hidden_s": 0.0}
+    assert sum(times.values()) == pytest.approx(tree["wall_s"])
+    # None of it is the recogniser's: without other programs, blocks take what their processor time allows.
+    own = tree["wall_s"] - sum(times[f"{name}_s"] for name in NOT_OWN)
+    assert sum(row["own_s"] for row in tree["stages"]) <= own + 1e-6
+    assert "stood still" in here("show", out).stdout
