@@ -13,12 +13,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
-from pipelines.frontend.mfcc import record
+from pipelines.frontend.kaldi import KaldiStream
+from pipelines.frontend.mfcc import Utterance, record
+from pipelines.frontend.silence_weights import LOOK_BACK
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.endpoint import endpoint
@@ -72,6 +75,8 @@ class _Begun(NamedTuple):
     """What was done to the sound."""
     stream: Stream | None
     """Where the audio arrives in chunks: `features` are filled as it does."""
+    heard: Utterance | KaldiStream | None
+    """What fills `features` while the utterance is decoded, if anything does."""
 
 
 class Decoder:
@@ -185,8 +190,15 @@ class Decoder:
         sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
-        streams = recogniser.config.stream.chunk_ms > 0
-        features = None if streams else recogniser.frontend.features(sound.samples, first, lane)
+        streams, frontend = recogniser.config.stream.chunk_ms > 0, recogniser.frontend
+        heard: Utterance | KaldiStream | None = None
+        features = np.empty((0, 0), np.float32)
+        if not streams and frontend.adapts:
+            heard = frontend.start(sound.samples)
+            record(heard.advance(len(sound.samples)), frontend.stage_ids, first, lane)
+            features = heard.features
+        elif not streams:
+            features = frontend.features(sound.samples, first, lane)
         other_ns = self._other_programs_ns(clock(), surely=True)
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
@@ -206,11 +218,23 @@ class Decoder:
         now = clock()
         lane.put(stage["setup.waveform"], end, now, first, 0)
         stream = None
-        if features is None:
-            settings = recogniser.config.stream
-            stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
-            features = stream.features
-        return _Begun(utterance, first, features, sound.duration_s, end - start, tuple(notes), stream)
+        if streams:
+            stream = Stream(frontend, sound.samples, sound.sample_rate, recogniser.config.stream, now)
+            heard, features = stream.utterance, stream.utterance.features
+        return _Begun(utterance, first, features, sound.duration_s, end - start, tuple(notes), stream, heard)
+
+    def _adapt(self, heard: KaldiStream, begin: int, end: int, decoded: int, now: int) -> int:
+        """Bring the features of frames before `end` of the utterance in line with the search; returns the time then.
+
+        `decoded` rows of scores since the search began, up to frame `begin`; `now`: when this work began.
+        """
+        recogniser, lane = self.recogniser, self._lane
+        assert isinstance(recogniser.search, Viterbi), "nets with i-vectors are searched on the CPU"
+        pieces = heard.adapt(end, recogniser.search.silent(LOOK_BACK), decoded)
+        record(pieces, recogniser.frontend.stage_ids, self._frame - begin, lane)
+        other_ns, done = self._other_programs_ns(self._clock(), surely=False), self._clock()
+        lane.put(self._stage["decode.chunk"], now, done, self._frame, 1, other_ns)
+        return done
 
     def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
         """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
@@ -243,7 +267,7 @@ class Decoder:
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         begun = self._begin(item)
-        utterance, wall_ns, stream = begun.number, begun.wall_ns, begun.stream
+        utterance, wall_ns, stream, heard = begun.number, begun.wall_ns, begun.stream, begun.heard
         first, n_frames = self._frame, len(begun.features)
         segment, final, complete = first, list[Word](), True  # where a stream's segment began, and the words before
         self._epochs = [self._epoch]
@@ -267,8 +291,14 @@ class Decoder:
             count = min(recogniser.block, n_frames - begin)
             if stream is not None:
                 ready = stream.decodable(recogniser.scorer)
-                at, count = 0, min(count, ready - begin)
-                padded = stream.rows(begin, count, recogniser.scorer.context)
+                count = min(count, ready - begin)
+            if heard is not None:
+                each, context = recogniser.scorer.subsampling, recogniser.scorer.context
+                if isinstance(heard, KaldiStream) and recogniser.frontend.adapts:
+                    decoded = (self._frame - segment) // each
+                    adapted_ns = self._adapt(heard, begin, begin + count + context[1], decoded, block_start_ns)
+                    wall_ns, block_start_ns = wall_ns + adapted_ns - block_start_ns, adapted_ns
+                at, padded = 0, heard.rows(begin, count, context)
             elif context != recogniser.scorer.context:
                 # At the first block, and where another net takes over.
                 context = recogniser.scorer.context
@@ -306,6 +336,8 @@ class Decoder:
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
                     recogniser.search.start(segment)
+                    if isinstance(heard, KaldiStream):
+                        heard.begin_segment(segment - first)
             other_ns = self._other_programs_ns(searched_ns, surely=last or stream is not None)
             if stream is not None:
                 stream.chunks[-1].other_ns += other_ns
