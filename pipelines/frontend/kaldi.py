@@ -92,6 +92,11 @@ class KaldiMfcc:
         """Whether features depend on the search: those of an utterance are then to be had from `start`."""
         return self.ivectors is not None
 
+    @property
+    def chunk(self) -> int:
+        """Frames of a stream that are decoded together: those of an i-vector."""
+        return self.pacing.chunk if self.adapts else 1
+
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance f32 [n_frames, dimension]: `samples` f32 [n] in -1…1, at the target's rate.
 

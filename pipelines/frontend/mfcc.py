@@ -87,8 +87,8 @@ class _Buffers(threading.local):
 class Mfcc:
     """The front end for one set of parameters: tables that all utterances share."""
 
-    adapts = False
-    """Whether features depend on the search."""
+    adapts, chunk = False, 1
+    """Whether features depend on the search; frames that are decoded together."""
 
     def __init__(
         self,

