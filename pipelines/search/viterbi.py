@@ -242,10 +242,14 @@ class Viterbi:
         history, end = self._space.books.history, last
         while entry >= 0 and end > first:
             entry, arc, frame = history[entry].tolist()
-            label = graph.arcs["ilabel"][arc] if arc >= 0 else 0
-            if label:
-                found[max(frame - first, 0) : end - first] = graph.filler[graph.senone_phone[label - 1]]
-                end = min(end, frame)
+            if arc < 0:
+                continue
+            label, target = graph.arcs[["ilabel", "target"]][arc]
+            # After an arc its state's self-loop is taken, which is another phone's where HMMs begin with the loop.
+            for senone, begin in ((graph.states["loop_label"][target] or label, frame + 1), (label, frame)):
+                if senone and begin < end:
+                    found[max(begin - first, 0) : end - first] = graph.filler[graph.senone_phone[senone - 1]]
+                    end = max(begin, first)
         return found
 
     @property

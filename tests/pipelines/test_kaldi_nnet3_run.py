@@ -262,7 +262,7 @@ def test_ivectors_follow_the_search_and_a_stream_hears_what_the_whole_does(
     assert [end for end, _, _ in first[:-1]] == [24 * (n + 1) + after for n in range(len(first) - 1)]
     assert [rows for _, _, rows in first] == [8 * n for n in range(len(first))]
     assert all(len(path) == min(rows, 100) for _, path, rows in first)
-    assert {letter for _, path, _ in first for letter in path} == {"a", "s"}
+    assert "s" in {letter for _, path, _ in first for letter in path}
     again, streamed, same = decoded(stream__chunk_ms=200, stream__endpoint=False)
     assert (again, streamed) == (whole, calls)
     np.testing.assert_array_equal(same, vectors)
