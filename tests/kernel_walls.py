@@ -51,26 +51,25 @@ def features(walls: Walls) -> None:
                 frontend.normalise(out, mean, scale, columns, matrix, 0, frames, made)
 
 
-@runs(ivectors, "select", "solve", "extract")
+@runs(ivectors, "select", "solve", "accumulate")
 def speakers(walls: Walls) -> None:
-    """One Gaussian and some, all chosen and none (likelihoods that are no numbers); with and without estimates."""
+    """One Gaussian and some, all chosen and none (likelihoods that are no numbers); frames of all weights."""
     for gaussians, m, d, most in ((1, 1, 1, 1), (7, 3, 5, 2), (9, 4, 8, 9)):
         rng = np.random.default_rng(gaussians)
         triangle = d * (d + 1) // 2
         tables = tuple(walls(rng.normal(size=s), np.float32) for s in ((gaussians, m, d), (gaussians, triangle)))
         packed = walls(np.eye(d)[np.tril_indices(d)])
-        arrays = [walls(np.zeros(n)) for n in (d, d, 3)]
-        statistics = packed, *arrays, walls.empty((d, d), np.float64), walls.empty((3, d), np.float64)
+        linear, solution, state = (walls(np.zeros(n)) for n in (d, d, 2))
         for frames in SIZES:
             likelihoods = rng.normal(size=(frames, gaussians))
             likelihoods[:, ::2] *= rng.choice([1, np.nan, -np.inf], (frames, 1))
             features = walls(rng.normal(size=(frames, m)), np.float32)
-            for period, least, largest in ((0, 0.0, 0.0), (3, 0.3, 1.0)):
-                limits = period, most, least, 0.1, largest, 2.0
-                out = walls.empty((frames, d), np.float32)
+            weights = walls(rng.choice([0.0, 1e-3, -0.999, 1.0], frames))
+            for least, largest in ((0.0, 0.0), (0.3, 1.0)):
+                limits = most, least, 0.1, largest, 2.0
                 scores = walls(likelihoods, np.float32)
-                ivectors.extract(scores, features, tables, limits, statistics, 5, 5 + frames, out)
-        ivectors.solve(packed, *arrays[:2], *statistics[4:])
+                ivectors.accumulate(scores, features, weights, tables, limits, (packed, linear, state))
+        ivectors.solve(packed, linear, solution, walls.empty((d, d), np.float64), walls.empty((3, d), np.float64))
 
 
 @runs(estimation, "_draw", "_scatter", "_total_variance", "_maximise", "_fit")

@@ -10,6 +10,7 @@ settings of other nets do nothing, nor do those of other graphs where the folder
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -47,18 +48,28 @@ SETTINGS: Final = {
     "min-active": "search.min_active",
     "lattice-beam": "search.lattice_beam",
     "acoustic-scale": "search.acoustic_scale",
+    "frames-per-chunk": "block",
+    **{f"endpoint.rule{n}.min-trailing-silence": f"stream.rule{n}_silence_s" for n in (1, 2, 3, 4)},
+    **{f"endpoint.rule{n}.max-relative-cost": f"stream.rule{n}_cost" for n in (2, 3)},
+    "endpoint.rule5.min-utterance-length": "stream.rule5_length_s",
 }
+KALDI_CHUNK: Final = 20
+"""Kaldi's default of frames-per-chunk."""
 SUBSAMPLING: Final = "frame-subsampling-factor"
 MOST_SUBSAMPLING: Final = 16
 PENALTY: Final = "search.insertion_penalty"
 DECODER: Final = {"beam": "16.0", "min-active": "200", "lattice-beam": "10.0", "acoustic-scale": "0.1"}
 """Kaldi's defaults (decoder/lattice-faster-decoder, nnet3/decodable-simple-looped); it does not limit active states."""
+VOSK_DECODER: Final = DECODER | {"frames-per-chunk": "24"}
+"""With that of the wheel vosk 0.3.45; Kaldi's default is 20."""
+SILENCE: Final = "endpoint.silence-phones"
 OLD_VOSK: Final = {
     "max-active": "7000",
     "beam": "13.0",
     "lattice-beam": "6.0",
     "acoustic-scale": "1.0",
     SUBSAMPLING: "3",
+    SILENCE: "1:2:3:4:5:6:7:8:9:10",
 }
 """What Vosk takes for a folder of its first layout (src/model.cc)."""
 OLD_VOSK_MARK: Final = "ivector/final.ie"
@@ -68,11 +79,20 @@ LARGEST: Final = 64 << 10
 
 @dataclass(frozen=True)
 class Recommended:
-    """`settings` by their keys; `subsampling`: frames for each output of the net; `notes`: what of it is left out."""
+    """`settings` by their keys; `subsampling`: frames for each output of the net; `notes`: what of it is left out.
+
+    `silence`: numbers of the phones of silence.
+    """
 
     settings: Mapping[str, Value]
     subsampling: int = 1
     notes: tuple[str, ...] = ()
+    silence: tuple[int, ...] = ()
+
+    @property
+    def chunk(self) -> int:
+        """Frames that the net computes at a time, in whole outputs."""
+        return -(-int(self.settings.get("block", KALDI_CHUNK)) // self.subsampling) * self.subsampling
 
 
 NOTHING: Final = Recommended({})
@@ -87,11 +107,11 @@ def read(folder: str) -> Recommended:
     if inputs.there(os.path.join(folder, CHAIN)):
         options |= {"acoustic-scale": "1.0", SUBSAMPLING: _text(Path(folder, CHAIN)).strip()}
     if source in VOSK:
-        options |= DECODER
+        options |= VOSK_DECODER
     if source:
         options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
     elif inputs.there(os.path.join(folder, OLD_VOSK_MARK)):
-        options |= DECODER | OLD_VOSK
+        options |= VOSK_DECODER | OLD_VOSK
     return _recommended(options, source or CHAIN, ITS_NET if is_net(folder) else {})
 
 
@@ -142,6 +162,7 @@ def _recommended(options: Mapping[str, str], source: str, its: Mapping[str, Valu
     settings: dict[str, Value] = {}
     notes: list[str] = []
     subsampling = 1
+    silence: tuple[int, ...] = ()
     unused: dict[str, None] = {}
     for name, text in options.items():
         if name == SUBSAMPLING:
@@ -151,6 +172,10 @@ def _recommended(options: Mapping[str, str], source: str, its: Mapping[str, Valu
                     f"{quoted(text)}."
                 )
             subsampling = int(text)
+        elif name == SILENCE:
+            if not re.fullmatch(r"\d{1,6}([:,]\d{1,6})*", text, re.ASCII):
+                raise ConfigError(f"{source}: --{SILENCE} must be numbers of phones such as 1:2:3, not {quoted(text)}.")
+            silence = tuple(map(int, re.split("[:,]", text)))
         elif name not in SETTINGS:
             group, dot, _ = name.partition(".")
             unused[f"{group}.*" if dot else name] = None
@@ -163,7 +188,7 @@ def _recommended(options: Mapping[str, str], source: str, its: Mapping[str, Valu
         settings[PENALTY] = 0.0
     if unused:
         notes.append(f"{source}: left out are {one_line(', '.join(f'--{name}' for name in unused), 300)}")
-    return Recommended({**its, **settings}, subsampling, tuple(notes))
+    return Recommended({**its, **settings}, subsampling, tuple(notes), silence)
 
 
 def _parsed(text: str, source: str) -> dict[str, str]:

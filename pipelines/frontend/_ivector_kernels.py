@@ -9,8 +9,10 @@ import numpy as np
 
 STEPS = 15
 """Steps of conjugate gradients for each estimate, as in Kaldi."""
-COUNT, SOLVED, CHOSEN = range(3)
-"""Elements of the state: frames counted so far (times the scale of posteriors), estimates, Gaussians accumulated."""
+MOST_LEAST = 0.99
+"""The highest least posterior: the best Gaussian of a frame always counts."""
+COUNT, CHOSEN = range(2)
+"""Elements of the state: frames counted so far (times weight and scale of posteriors), Gaussians accumulated."""
 
 
 @numba.njit(cache=True, nogil=True)
@@ -98,25 +100,27 @@ def solve(packed, linear, solution, matrix, work):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def extract(likelihoods, features, tables, limits, statistics, first, last, out):  # type: ignore[no-untyped-def]
-    """Accumulate the frames first … last − 1 and estimate an i-vector at each multiple of the period.
+def accumulate(likelihoods, features, weights, tables, limits, statistics):  # type: ignore[no-untyped-def]
+    """Add frames to the statistics, each `weights` f64[frames] times; a weight may be negative, or 0.
 
-    likelihoods f32[frames, gaussians] and features f32[frames, m] are those of these frames; tables: projections
-    f32[gaussians, m, d] and quadratics f32[gaussians, d(d+1)/2]; limits: period (0: no estimate), Gaussians a frame,
-    least posterior, scale of posteriors, largest count (0: none), offset of the prior; statistics: packed
-    f64[d(d+1)/2], linear f64[d], solution f64[d], state f64[3], matrix f64[d, d], work f64[3, d], which go on from one
-    call to the next; out f32[frames, d] has the last estimate less the offset.
+    likelihoods f32[frames, gaussians], features f32[frames, m]; tables: projections f32[gaussians, m, d] and quadratics
+    f32[gaussians, d(d+1)/2]; limits: Gaussians a frame, least posterior, scale of posteriors, largest count (0: none),
+    offset of the prior; statistics: packed f64[d(d+1)/2], linear f64[d], state f64[2], which go on from one call to the
+    next. A frame of small weight has fewer Gaussians.
     """
     projections, quadratics = tables
-    period, most, least, scale, largest, offset = limits
-    packed, linear, solution, state, matrix, work = statistics
+    most, least, scale, largest, offset = limits
+    packed, linear, state = statistics
     d = linear.shape[0]
     chosen, posteriors = np.empty(most, np.int32), np.empty(most)
-    for t in range(first, last):
-        row = t - first
-        n = select(likelihoods[row], most, least, chosen, posteriors)
+    total = 0.0
+    for row in range(weights.shape[0]):
+        change = weights[row]
+        if change == 0.0:
+            continue
+        n = select(likelihoods[row], most, min(least / abs(change), MOST_LEAST), chosen, posteriors)
         for k in range(n):
-            weight = scale * posteriors[k]
+            weight = scale * change * posteriors[k]
             projection, quadratic = projections[chosen[k]], quadratics[chosen[k]]
             for i in range(features.shape[1]):
                 value = weight * features[row, i]
@@ -126,19 +130,13 @@ def extract(likelihoods, features, tables, limits, statistics, first, last, out)
                 packed[j] += weight * quadratic[j]
         state[CHOSEN] += n
         if n > 0:
-            count = state[COUNT] + scale
-            if largest > 0.0:
-                # The prior grows with the count, as if the statistics were scaled down.
-                more = (max(count, largest) - max(state[COUNT], largest)) / largest
-                linear[0] += offset * more
-                at = -1
-                for i in range(d):
-                    at += i + 1
-                    packed[at] += more
-            state[COUNT] = count
-        if period > 0 and t % period == 0:
-            solve(packed, linear, solution, matrix, work)
-            state[SOLVED] += 1
-        for j in range(d):
-            out[row, j] = solution[j]
-        out[row, 0] -= offset
+            total += scale * change
+    if largest > 0.0:
+        # The prior grows with the count, as if the statistics were scaled down.
+        more = (max(state[COUNT] + total, largest) - max(state[COUNT], largest)) / largest
+        linear[0] += offset * more
+        at = -1
+        for i in range(d):
+            at += i + 1
+            packed[at] += more
+    state[COUNT] += total

@@ -20,12 +20,10 @@ class IvectorOptions:
     `max_count`: with more frames (times `posterior_scale`) the prior gets a greater weight; 0: never.
     """
 
-    ivector_period: int = 10
     num_gselect: int = 5
     min_post: float = 0.025
     posterior_scale: float = 0.1
     max_count: float = 0.0
-    greedy_ivector_extractor: bool = False
     online_cmvn_iextractor: bool = False
 
 

@@ -2,15 +2,18 @@
 
 As in Kaldi's feat/: apply-cmvn, then add-deltas or splice-feats, then transform-feats. Mean and variance are those of
 the utterance, or of the last frames (online CMVN); dither is left out. Beyond both ends the outermost frame is
-repeated. A sound shorter than a window is filled up with zeros to one frame. For a net with i-vectors each frame ends
-with the one that is known at that time.
+repeated. A sound shorter than a window is filled up with zeros to one frame.
+
+For a net with i-vectors each frame ends with that of its chunk, as in Kaldi's online decoding (nnet3's looped
+decodables): the latest when the chunk's first frame is needed, where sound arrives in pieces of PIECE_S. It depends on
+the search's best path so far, so that it is estimated while the utterance is decoded (`KaldiStream.adapt`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +21,11 @@ import numpy as np
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor, Speaker
 from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
-from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece
+from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece, rows_around
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
-from profiler.arrays import F32, F64, Array, check
+from pipelines.frontend.silence_weights import PLAIN, Pacing, SilenceWeights
+from profiler.arrays import F32, F64, Array, Bool, check
 from profiler.clock import now_ns
 from profiler.costs import NUMPY_CALL
 from profiler.plain import one_line
@@ -29,6 +33,9 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 if TYPE_CHECKING:
     import kaldi_native_fbank
+
+PIECE_S = 0.2
+"""Vosk takes in sound in pieces of this length, whatever it is given."""
 
 
 class KaldiMfcc:
@@ -40,14 +47,17 @@ class KaldiMfcc:
         transform: Array | None = None,
         ivectors: IvectorModel | None = None,
         cmvn: OnlineCmvn | None = None,
+        pacing: Pacing = PLAIN,
     ) -> None:
         """`transform` f32 [m, n] of n spliced values, or [m, n + 1] with what is added; FeatureParameterError.
 
-        `ivectors`: what extracts those behind the features; `cmvn`: of the cepstra, i-vectors are of plain ones.
+        `ivectors`: what extracts those behind the features; `cmvn`: of the cepstra, i-vectors are of plain ones;
+        `pacing`: when there is an i-vector.
         """
+        self.pacing = pacing
         self.parameters = parameters
         self.cmvn = cmvn
-        self._ivectors = None if ivectors is None else IvectorExtractor(ivectors)
+        self.ivectors = None if ivectors is None else IvectorExtractor(ivectors)
         self.options = _options(parameters)
         self.stage_ids: dict[str, int] = {}
         width = parameters.spliced
@@ -59,8 +69,9 @@ class KaldiMfcc:
             self._matrix = np.ascontiguousarray(transform[:, :width].T)
             if columns > width:
                 self._offset = transform[:, width].copy()
-        self._width = width if self._matrix is None else self._matrix.shape[1]
-        self.dimension = self._width + (0 if ivectors is None else ivectors.dimension)
+        self.width = width if self._matrix is None else self._matrix.shape[1]
+        """Values of a frame before the i-vector."""
+        self.dimension = self.width + (0 if ivectors is None else ivectors.dimension)
         self._weights = difference_weights(parameters)
         self.around = max((len(weights) - 1) // 2 for weights in self._weights)
         """Frames on either side that differences are taken over."""
@@ -76,10 +87,21 @@ class KaldiMfcc:
             return max((n_samples + p.hop_samples // 2) // p.hop_samples, 1)
         return 1 + max(n_samples - p.window_samples, 0) // p.hop_samples
 
+    @property
+    def adapts(self) -> bool:
+        """Whether features depend on the search: those of an utterance are then to be had from `start`."""
+        return self.ivectors is not None
+
+    @property
+    def chunk(self) -> int:
+        """Frames of a stream that are decoded together: those of an i-vector."""
+        return self.pacing.chunk if self.adapts else 1
+
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance f32 [n_frames, dimension]: `samples` f32 [n] in -1…1, at the target's rate.
 
-        With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's first frame in the run.
+        I-vectors are those without a search: all frames count alike. With a `lane` (after `stages`) each piece is
+        recorded; `first_frame` is the utterance's first frame in the run.
         """
         if samples.ndim != 1 or samples.dtype != np.float32:
             raise ValueError(
@@ -94,6 +116,11 @@ class KaldiMfcc:
                 lane.put(self.stage_ids[stage], start, end, first_frame + first, frames, *work)
             start = end
 
+        if self.ivectors is not None:
+            heard = KaldiStream(self, samples, replace(self.pacing, silence_weight=1.0))
+            for piece in heard.whole():
+                record(*piece[:3], *piece.work)
+            return heard.features
         import kaldi_native_fbank
 
         p, n = self.parameters, self.n_frames(len(samples))
@@ -114,9 +141,7 @@ class KaldiMfcc:
             record(MFCC, made, ready - made)
             made = ready
         result = np.empty((n, self.dimension), np.float32)
-        self._normalise(cepstra, result[:, : self._width], record)
-        if self._ivectors is not None:
-            self._ivectors.fill(cepstra, result[:, self._width :], partial(record, IVECTOR))
+        self._normalise(cepstra, result, record)
         return result
 
     def _normalise(self, cepstra: F32, result: F32, record: Callable[[str, int, int], None]) -> None:
@@ -151,17 +176,16 @@ class KaldiMfcc:
     @property
     def lookahead(self) -> int:
         """Frames after a frame that its features depend on."""
-        behind = 0 if self._ivectors is None else self._ivectors.model.right_context
-        return max(self.around, self.parameters.right_context, behind)
+        return max(self.around, self.parameters.right_context)
 
     def start(self, samples: F32) -> KaldiStream:
         """Begin an utterance of a stream: f32 [n] samples in -1…1."""
-        return KaldiStream(self, samples, None if self._ivectors is None else Speaker(self._ivectors))
+        return KaldiStream(self, samples, self.pacing)
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
         self.stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
-        if self._ivectors is not None:
+        if self.ivectors is not None:
             self.stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
 
     def warm_up(self) -> None:
@@ -178,13 +202,13 @@ class KaldiMfcc:
         fft = 2.5 * p.fft_samples * math.log2(p.fft_samples)
         # Offset, pre-emphasis and window; power, then weighted sums of about two filters a bin.
         window, filters, dct = 6.0 * p.window_samples, 3.0 * bins + 4.0 * bins, 2.0 * p.num_ceps * p.num_mel_bins
-        width, spliced = 4.0 * self._width, p.spliced
+        width, spliced = 4.0 * self.width, p.spliced
         weights = sum(len(weights) for weights in self._weights)
         operations = 2.0 * p.num_ceps * (1 + weights)
         if self._matrix is not None:
             operations += 2.0 * self._matrix.size
         least = 4.0 * p.hop_samples + 4.0 * p.num_ceps
-        ivectors = {} if self._ivectors is None else {IVECTOR: self._ivectors.cost()}
+        ivectors = {} if self.ivectors is None else {IVECTOR: self.ivectors.cost()}
         return ivectors | {
             MFCC: Cost(
                 operations={
@@ -209,12 +233,11 @@ class KaldiMfcc:
 class KaldiStream:
     """One utterance whose samples arrive in chunks, as `mfcc.Utterance`."""
 
-    def __init__(self, front_end: KaldiMfcc, samples: F32, speaker: Speaker | None) -> None:
-        """`speaker`: makes the i-vectors behind the features, if there are any."""
+    def __init__(self, front_end: KaldiMfcc, samples: F32, pacing: Pacing) -> None:
         import kaldi_native_fbank
 
         p = front_end.parameters
-        self._tables, self._samples, self._speaker = front_end, samples, speaker
+        self._tables, self._samples, self._pacing = front_end, samples, pacing
         self.n_frames = front_end.n_frames(len(samples))
         self.features = np.empty((self.n_frames, front_end.dimension), np.float32)
         self.ready = 0
@@ -222,6 +245,11 @@ class KaldiStream:
         self._cepstra = np.empty((self.n_frames, p.num_ceps), np.float32)
         self._source = kaldi_native_fbank.OnlineMfcc(front_end.options)
         self._given = self._made = 0
+        self._speaker = None if front_end.ivectors is None else Speaker(front_end.ivectors)
+        self._weights = SilenceWeights(pacing, 0)
+        self._waiting: dict[int, float] = {}  # changes of weights, by frame
+        self._known = 0  # frames that count in the last i-vector
+        self._ivectors: list[F32] = []  # of each chunk
 
     def advance(self, n_samples: int) -> Iterator[Piece]:
         """Compute the `ready` frames that the first `n_samples` samples suffice for, yielding after each piece."""
@@ -245,15 +273,65 @@ class KaldiStream:
         first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
         if self.ready > first:
             normal = mean_and_scale(self._cepstra[: self._made], p, tables.prior)
-            features = self.features[first : self.ready]
             plain = tables.normalised(self._cepstra, normal, first, self.ready)
-            features[:, : plain.shape[1]] = plain
+            self.features[first : self.ready, : plain.shape[1]] = plain
             if finished:
                 tables.prior = normal[0].astype(np.float64)
             yield Piece(NORMALISE, first, self.ready - first)
-            if self._speaker is not None:
-                work = self._speaker.advance(self._cepstra[: self._made], first, features[:, plain.shape[1] :])
-                yield Piece(IVECTOR, first, self.ready - first, work)
+
+    def whole(self) -> Iterator[Piece]:
+        """All at once, without a search."""
+        yield from self.advance(len(self._samples))
+        for first in range(0, self.n_frames, self._pacing.chunk):
+            yield from self.adapt(first + self._pacing.chunk, np.zeros(0, bool), 0)
+
+    def begin_segment(self, frame: int) -> None:
+        """The search begins anew with this frame; what is known of the speaker stays."""
+        self._weights = SilenceWeights(self._pacing, frame)
+
+    def adapt(self, end: int, silent: Bool, decoded: int) -> Iterator[Piece]:
+        """Estimate the i-vector of the chunks before frame `end`, which may lie behind the last, that have none yet.
+
+        `silent`, `decoded`: of the search's best path, as `SilenceWeights.changes` takes them.
+        """
+        lacking = -(-end // self._pacing.chunk) - len(self._ivectors)
+        if self._speaker is None or lacking <= 0:
+            return
+        tables = self._tables
+        vector = self._ivectors[-1] if self._ivectors else np.zeros(tables.dimension - tables.width, np.float32)
+        first, (known, before) = self._known, self._arrived(end)
+        if known > first:
+            for frame, change in zip(*self._weights.changes(known, before, silent, decoded), strict=True):
+                self._waiting[int(frame)] = self._waiting.get(int(frame), 0.0) + float(change)
+            frames = sorted(frame for frame in self._waiting if frame < known)
+            changes = np.array([self._waiting.pop(frame) for frame in frames])
+            self._known = known
+            vector, work = self._speaker.estimate(self._cepstra[: self._made], np.array(frames, np.int64), changes)
+            yield Piece(IVECTOR, first, known - first, work)
+        begin = len(self._ivectors) * self._pacing.chunk
+        self._ivectors += [vector] * lacking
+        self.features[begin : len(self._ivectors) * self._pacing.chunk, tables.width :] = vector
+
+    def _arrived(self, end: int) -> tuple[int, int]:
+        """Frames whose i-vector could be known when frame `end` − 1 first is there, and a piece of sound before."""
+        tables, p = self._tables, self._tables.parameters
+        assert tables.ivectors is not None
+        behind = tables.ivectors.model.right_context
+        if end > self.n_frames:
+            return self.n_frames, self.n_frames - behind
+        piece = int(p.sample_frequency * PIECE_S)
+        pieces = -(-((end - 1) * p.hop_samples + p.window_samples) // piece)
+        known, before = (min(tables.n_frames(n * piece), self._made) - behind for n in (pieces, pieces - 1))
+        return max(known, 0), max(before, 0)
+
+    def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
+        """As `mfcc.Utterance.rows`; behind the last frame i-vectors go on."""
+        found = rows_around(self.features, begin, count, context)
+        if self._ivectors:
+            rows = np.arange(begin - context[0], begin + count + context[1]).clip(0)
+            of = rows // self._pacing.chunk
+            found[:, self._tables.width :] = np.array(self._ivectors[of[0] : of[-1] + 1])[of - of[0]]
+        return found
 
 
 def difference_weights(p: KaldiFeatures) -> list[F32]:

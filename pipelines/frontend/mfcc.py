@@ -51,6 +51,13 @@ class Piece(NamedTuple):
     work: tuple[int, ...] = ()  # its counts, as the stage names them
 
 
+def rows_around(features: F32, begin: int, count: int, context: tuple[int, int]) -> F32:
+    """Features of frames begin … begin + count with the `context` around them; the outermost frame is repeated."""
+    before, after = context
+    found: F32 = features[np.arange(begin - before, begin + count + after).clip(0, len(features) - 1)]
+    return found
+
+
 def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int, lane: Lane | NullLane | None) -> None:
     """Do the work of `pieces` and put each on the lane, if any; `stages`: their numbers by name."""
     start = now_ns()
@@ -79,6 +86,9 @@ class _Buffers(threading.local):
 
 class Mfcc:
     """The front end for one set of parameters: tables that all utterances share."""
+
+    adapts, chunk = False, 1
+    """Whether features depend on the search; frames that are decoded together."""
 
     def __init__(
         self,
@@ -235,6 +245,10 @@ class Utterance:
         self._made = 0
         self.ready = 0
         """Frames of `features` that `advance` has completed."""
+
+    def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
+        """As `rows_around`."""
+        return rows_around(self.features, begin, count, context)
 
     def run(self, piece_frames: int = PIECE_FRAMES) -> Iterator[Piece]:
         """Do the work, yielding after each piece; the result does not depend on `piece_frames`."""

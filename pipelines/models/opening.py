@@ -53,5 +53,6 @@ def read_model(directory: Path) -> AcousticModel:
 def front_end(model: AcousticModel) -> FrontEnd:
     """What makes the features of `model`; FeatureParameterError where it cannot."""
     if model.kaldi is not None:
-        return KaldiMfcc(model.kaldi.features, model.transform, model.kaldi.ivectors, model.kaldi.cmvn)
+        its = model.kaldi
+        return KaldiMfcc(its.features, model.transform, its.ivectors, its.cmvn, its.pacing)
     return Mfcc(model.feat_params, transform=model.transform)

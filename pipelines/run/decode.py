@@ -14,12 +14,15 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
-from pipelines.frontend.mfcc import record
+from pipelines.frontend.kaldi import KaldiStream
+from pipelines.frontend.mfcc import Utterance, record
+from pipelines.frontend.silence_weights import LOOK_BACK
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.endpoint import endpoint
@@ -67,6 +70,8 @@ class _Begun(NamedTuple):
     """What was done to the sound."""
     stream: Stream | None
     """Where the audio arrives in chunks: `features` are filled as it does."""
+    heard: Utterance | KaldiStream | None
+    """What fills `features` while the utterance is decoded, if anything does."""
 
 
 class Decoder:
@@ -180,8 +185,15 @@ class Decoder:
         sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
-        streams = recogniser.config.stream.chunk_ms > 0
-        features = None if streams else recogniser.frontend.features(sound.samples, first, lane)
+        streams, frontend = recogniser.config.stream.chunk_ms > 0, recogniser.frontend
+        heard: Utterance | KaldiStream | None = None
+        features = np.empty((0, 0), np.float32)
+        if not streams and frontend.adapts:
+            heard = frontend.start(sound.samples)
+            record(heard.advance(len(sound.samples)), frontend.stage_ids, first, lane)
+            features = heard.features
+        elif not streams:
+            features = frontend.features(sound.samples, first, lane)
         lost = self._lost(clock(), surely=True)
         end = clock()
         wall_ns = self._put_tile("decode.utterance", start, end, first, n_frames, lost)
@@ -201,11 +213,23 @@ class Decoder:
         now = clock()
         lane.put(stage["setup.waveform"], end, now, first, 0)
         stream = None
-        if features is None:
-            settings = recogniser.config.stream
-            stream = Stream(recogniser.frontend, sound.samples, sound.sample_rate, settings, now)
-            features = stream.features
-        return _Begun(utterance, first, features, sound.duration_s, wall_ns, tuple(notes), stream)
+        if streams:
+            stream = Stream(frontend, sound.samples, sound.sample_rate, recogniser.config.stream, now)
+            heard, features = stream.utterance, stream.utterance.features
+        return _Begun(utterance, first, features, sound.duration_s, wall_ns, tuple(notes), stream, heard)
+
+    def _adapt(self, heard: KaldiStream, begin: int, end: int, decoded: int, now: int) -> tuple[int, int]:
+        """Bring the features of frames before `end` of the utterance in line with the search.
+
+        `decoded` rows of scores since the search began, up to frame `begin`; `now`: when this work began. Returns the
+        time then, and what it took, ns.
+        """
+        recogniser = self.recogniser
+        assert isinstance(recogniser.search, Viterbi), "nets with i-vectors are searched on the CPU"
+        pieces = heard.adapt(end, recogniser.search.silent(LOOK_BACK), decoded)
+        record(pieces, recogniser.frontend.stage_ids, self._frame - begin, self._lane)
+        lost, done = self._lost(self._clock(), surely=False), self._clock()
+        return done, self._put_tile("decode.chunk", now, done, self._frame, 1, lost)
 
     def _receive(self, stream: Stream, frame: int, now: int) -> tuple[int, int]:
         """Take in chunks until `frame` of the utterance can be decoded; returns the time then, and what it took, ns."""
@@ -237,7 +261,7 @@ class Decoder:
     def _utterance(self, item: Item) -> None:
         clock, lane, recogniser = self._clock, self._lane, self.recogniser
         begun = self._begin(item)
-        utterance, wall_ns, stream = begun.number, begun.wall_ns, begun.stream
+        utterance, wall_ns, stream, heard = begun.number, begun.wall_ns, begun.stream, begun.heard
         first, n_frames = self._frame, len(begun.features)
         segment, final, complete = first, list[Word](), True  # where a stream's segment began, and the words before
         self._epochs = [self._epoch]
@@ -261,8 +285,15 @@ class Decoder:
             count = min(recogniser.block, n_frames - begin)
             if stream is not None:
                 ready = stream.decodable(recogniser.scorer)
-                at, count = 0, min(count, ready - begin)
-                padded = stream.rows(begin, count, recogniser.scorer.context)
+                count = min(count, ready - begin)
+            if heard is not None:
+                each, context = recogniser.scorer.subsampling, recogniser.scorer.context
+                if isinstance(heard, KaldiStream) and recogniser.frontend.adapts:
+                    decoded = (self._frame - segment) // each
+                    ahead = begin + count + context[1]
+                    block_start_ns, took_ns = self._adapt(heard, begin, ahead, decoded, block_start_ns)
+                    wall_ns += took_ns
+                at, padded = 0, heard.rows(begin, count, context)
             elif context != recogniser.scorer.context:
                 # At the first block, and where another net takes over.
                 context = recogniser.scorer.context
@@ -298,6 +329,8 @@ class Decoder:
                     final, complete = words, complete and recogniser.search.complete
                     segment = self._frame + count
                     recogniser.search.start(segment)
+                    if isinstance(heard, KaldiStream):
+                        heard.begin_segment(segment - first)
             lost = self._lost(block_start_ns, surely=last or stream is not None)
             if stream is not None:
                 stream.chunks[-1].other_ns += lost.other_ns

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-import numpy as np
-
 from pipelines.config.stream import Stream as Settings
 from pipelines.frontend.mfcc import Piece
 from pipelines.models.opening import FrontEnd
@@ -41,7 +39,7 @@ class Stream:
 
     def __init__(self, frontend: FrontEnd, samples: F32, rate: int, settings: Settings, now: int) -> None:
         """`samples` f32 [n] at `rate` Hz; `now`: when the first is spoken, on the clock of the run."""
-        self._frontend, self._utterance = frontend, frontend.start(samples)
+        self._frontend, self.utterance = frontend, frontend.start(samples)
         self._n_samples, self._rate = len(samples), rate
         self._per_chunk = max(1, rate * settings.chunk_ms // 1000)
         self._chunk_ms = settings.chunk_ms
@@ -51,11 +49,6 @@ class Stream:
         self.chunks: list[Chunk] = []
         self._changes: list[tuple[int, int, list[Word]]] = []
         self._segments: list[tuple[int, int, int]] = []
-
-    @property
-    def features(self) -> F32:
-        """Features of all frames f32 [n_frames, dimension], as far as they are ready."""
-        return self._utterance.features
 
     def due(self, now: int, pace: float) -> int:
         """When the next chunk arrives, on the clock of the run: at pace 0 `now` at the latest."""
@@ -73,19 +66,12 @@ class Stream:
         self._taken = min(self._taken + self._per_chunk, self._n_samples)
         at = now - self._origin
         self.chunks.append(Chunk(round(self._taken / self._rate * 1e9), round(self._arrival), at, at))
-        return self._utterance.advance(self._taken)
+        return self.utterance.advance(self._taken)
 
     def decodable(self, scorer: Scorer) -> int:
-        """Frames that can be decoded: whole rows of scores, with the context of the net after them."""
-        ready, each = self._utterance.ready, scorer.subsampling
-        return ready if ready == self._utterance.n_frames else max(ready - scorer.context[1], 0) // each * each
-
-    def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
-        """Features of frames begin … begin + count with the context around them; the outermost frame is repeated."""
-        before, after = context
-        rows = np.arange(begin - before, begin + count + after)
-        found: F32 = self.features[rows.clip(0, self._utterance.n_frames - 1)]
-        return found
+        """Frames that can be decoded: whole rows of scores, or the chunks of i-vectors, with the context after them."""
+        ready, each = self.utterance.ready, max(scorer.subsampling, self._frontend.chunk)
+        return ready if ready == self.utterance.n_frames else max(ready - scorer.context[1], 0) // each * each
 
     def differs(self, words: Sequence[Word]) -> bool:
         """Whether the text of `words` is another one than what is shown."""

@@ -16,7 +16,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
-from profiler.arrays import F32, I32, I64, U32
+from profiler.arrays import F32, I32, I64, U32, Bool
 from profiler.clock import now_ns
 from profiler.recording.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -232,6 +232,26 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
+    def silent(self, rows: int) -> Bool:
+        """Of the last `rows` rows of scores of the utterance, or all, bool [k]: is the best token's path in silence?"""
+        graph, cost = self.graph, self._living()[1]
+        last = int(self._space.books.decoder_state[layout.FRAME])
+        first = max(last - rows, 0)
+        found = np.zeros(last - first, bool)
+        entry = self._entry(int(np.argmin(cost))) if len(cost) else -1
+        history, end = self._space.books.history, last
+        while entry >= 0 and end > first:
+            entry, arc, frame = history[entry].tolist()
+            if arc < 0:
+                continue
+            label, target = graph.arcs[["ilabel", "target"]][arc]
+            # After an arc its state's self-loop is taken, which is another phone's where HMMs begin with the loop.
+            for senone, begin in ((graph.states["loop_label"][target] or label, frame + 1), (label, frame)):
+                if senone and begin < end:
+                    found[max(begin - first, 0) : end - first] = graph.filler[graph.senone_phone[senone - 1]]
+                    end = max(begin, first)
+        return found
+
     @property
     def silence(self) -> int:
         """Frames of silence at the end of the path that `partial` returned last."""
@@ -297,6 +317,12 @@ class Viterbi:
             cost = np.where(cost <= limit, cost, np.float32(np.inf))
         return tokens.state[:n], cost
 
+    def _entry(self, place: int) -> int:
+        """History entry of a living token."""
+        space = self._space
+        pending = space.books.decoder_state[layout.PENDING]
+        return space.entry_of(place) if pending else int(space.arrays.tokens.hist[place])
+
     def _words(self, final: bool) -> list[Word]:
         space = self._space
         tokens, decoder_state = space.arrays.tokens, space.books.decoder_state
@@ -313,7 +339,7 @@ class Viterbi:
         best = int(np.argmin(total))
         if final:
             self.best_cost = float(space.books.floats[layout.OFFSET]) + float(total[best])
-        entry = space.entry_of(best) if pending else int(tokens.hist[best])
+        entry = self._entry(best)
         if space.collected != self._collected:
             self._tracer.reset(space.renumbered_from)
             self._collected = space.collected

@@ -23,7 +23,7 @@ MODEL_CONF = """--min-active=200
 --acoustic-scale=1.0
 --frame-subsampling-factor=3
 --endpoint.silence-phones=1:2:3
---endpoint.rule2.min-trailing-silence=0.5
+--endpoint.rule2.min-trailing-silence=0.7
 --determinize-lattice=true
 """
 RECOMMENDED = {
@@ -33,6 +33,8 @@ RECOMMENDED = {
     "search.lattice_beam": 2.0,
     "search.acoustic_scale": 1.0,
     "search.insertion_penalty": 0.0,
+    "block": 24,
+    "stream.rule2_silence_s": 0.7,
 }
 
 
@@ -49,8 +51,13 @@ def vosk(tmp_path: Path) -> Path:
 def test_options_of_a_vosk_folder_are_settings(vosk: Path) -> None:
     found = recommended.read(str(vosk))
     assert found.settings == RECOMMENDED
-    assert found.subsampling == 3
-    assert found.notes == ("conf/model.conf: left out are --endpoint.*, --determinize-lattice",)
+    assert (found.subsampling, found.chunk, found.silence) == (3, 24, (1, 2, 3))
+    assert found.notes == ("conf/model.conf: left out are --determinize-lattice",)
+    (vosk / "conf/model.conf").write_text(
+        MODEL_CONF + "--frames-per-chunk=20\n--endpoint.rule5.min-utterance-length=9\n"
+    )
+    assert recommended.read(str(vosk)).settings == RECOMMENDED | {"block": 20, "stream.rule5_length_s": 9.0}
+    assert recommended.read(str(vosk)).chunk == 21
 
 
 def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path: Path) -> None:
@@ -95,7 +102,8 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
 
 def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk: Path) -> None:
     (vosk / "conf/model.conf").write_text("--max-active=5000\n--acoustic-scale=1.0\n")
-    assert recommended.read(str(vosk)).settings == RECOMMENDED | {
+    of_rule2 = "stream.rule2_silence_s"
+    assert recommended.read(str(vosk)).settings | {of_rule2: 0.7} == RECOMMENDED | {
         "search.beam": 16.0,
         "search.lattice_beam": 10.0,
         "search.max_active": 5000,
@@ -120,6 +128,7 @@ def test_kaldis_files_are_read_and_name_what_does_not_fit(tmp_path: Path) -> Non
         ("conf/model.conf", "<html>", "is an HTML page|expected an option such as --beam=13"),
         ("conf/model.conf", "--beam 13", "expected an option such as --beam=13, found '--beam'"),
         ("conf/model.conf", "--frame-subsampling-factor=0", "whole number from 1 to 16, not '0'"),
+        ("conf/model.conf", "--endpoint.silence-phones=1:x", "numbers of phones such as 1:2:3, not '1:x'"),
         ("conf/model.conf", "--x=1\n" * 20_000, "conf"),
         ("frame_subsampling_factor", "9999999999999999999", "whole number from 1 to 16"),
     ],

@@ -17,6 +17,7 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, assign_with_folder
 from pipelines.experiments import explain, perturb, replays
 from pipelines.experiments.rerun import Stretch
+from pipelines.frontend.kaldi import KaldiStream
 from pipelines.models import kaldi, opening
 from pipelines.models.errors import ModelError
 from pipelines.run import recogniser
@@ -56,7 +57,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(folder: Path, **changes: Any) -> Config:
-    chosen = {"model_directory": str(folder), "search.acoustic_scale": SCALE, "search.insertion_penalty": -3.0}
+    chosen = {
+        "model_directory": str(folder),
+        "block": 16,
+        "search.acoustic_scale": SCALE,
+        "search.insertion_penalty": -3.0,
+    }
     return assign_with_folder(Config(), {**chosen, **{key.replace("__", "."): v for key, v in changes.items()}})
 
 
@@ -217,6 +223,55 @@ def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert "takes 13 values of a frame, mfcc.conf makes 20" in (refused(kaldi.load, folder) or "")
     folder = write(tmp_path / "few", pdfs=7)
     assert "its transitions name 8 pdfs, it has 7" in (refused(kaldi.load, folder) or "")
+
+
+def test_ivectors_follow_the_search_and_a_stream_hears_what_the_whole_does(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "model", ivector_dim=7)
+    writer.write_ivector(folder)
+    conf = folder / "conf/model.conf"
+    asked: list[tuple[int, str, int]] = []
+    heard: list[Array] = []
+    adapt, rows = KaldiStream.adapt, KaldiStream.rows
+
+    def noted(stream: KaldiStream, end: int, silent: Array, decoded: int) -> Any:
+        asked.append((end, "".join("s" if each else "a" for each in silent), decoded))
+        return adapt(stream, end, silent, decoded)
+
+    def kept(stream: KaldiStream, begin: int, count: int, context: tuple[int, int]) -> Array:
+        found = rows(stream, begin, count, context)
+        heard.append(found[context[0] : context[0] + count, 13:].copy())
+        return found
+
+    monkeypatch.setattr(KaldiStream, "adapt", noted)
+    monkeypatch.setattr(KaldiStream, "rows", kept)
+
+    def decoded(**changes: Any) -> tuple[list[str], list[tuple[int, str, int]], Array]:
+        asked.clear()
+        heard.clear()
+        found = words(run(folder, bundled_speech, None, block=24, **changes))
+        return found, asked[1:], np.concatenate(heard)  # the first one warms up
+
+    conf.write_text(conf.read_text() + "--endpoint.silence-phones=2\n")
+    whole, calls, vectors = decoded()
+    assert " ".join(whole).split()
+    after = calls[0][0] - 24
+    starts = [i for i, (_, _, rows) in enumerate(calls) if not rows]
+    assert len(starts) == len(FILES)
+    first = calls[: starts[1]]
+    assert [end for end, _, _ in first[:-1]] == [24 * (n + 1) + after for n in range(len(first) - 1)]
+    assert [rows for _, _, rows in first] == [8 * n for n in range(len(first))]
+    assert all(len(path) == min(rows, 100) for _, path, rows in first)
+    assert "s" in {letter for _, path, _ in first for letter in path}
+    again, streamed, same = decoded(stream__chunk_ms=200, stream__endpoint=False)
+    assert (again, streamed) == (whole, calls)
+    np.testing.assert_array_equal(same, vectors)
+    # Without phones of silence all frames count alike.
+    conf.write_text(conf.read_text().replace("--endpoint.silence-phones=2", ""))
+    _, unweighted, others = decoded()
+    assert {letter for _, path, _ in unweighted for letter in path} == {"a"}
+    assert np.abs(others - vectors).max() > 0.01
 
 
 def test_nnet2_is_named(tmp_path: Path) -> None:

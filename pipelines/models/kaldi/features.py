@@ -122,10 +122,7 @@ def of_net(directory: Path) -> Features:
     if ivector.lies_in(directory):
         ivectors = ivector.read(directory, p.num_ceps)
         text += f", i-vectors of {ivectors.dimension}"
-        notes.append(
-            f"i-vectors: estimated every {ivectors.options.ivector_period} frames, anew for each utterance; silence "
-            "weighting is left out"
-        )
+        notes.append("i-vectors: estimated anew for each utterance")
     statistics = next((path for name in NET_CMVN if there(path := directory / name)), None)
     cmvn = None if statistics is None else ivector.online_cmvn(statistics, CmvnOptions(), p.num_ceps)
     return Features(p, None, text, tuple(notes), ivectors, cmvn)

@@ -45,14 +45,15 @@ MOST_VALUES: Final = 1 << 28
 MOST_FILLED, FEW_VALUES = 16, 1 << 20
 """How many times the values of the file these may have, from a small model on: i-vectors of d values and features of m
 dimensions take d / 2m times as many."""
-LONGEST_PERIOD: Final = 100_000
 WITHOUT_EFFECT: Final = frozenset(
     {
         *("lda-matrix", "global-cmvn-stats", "cmvn-config", "splice-config", "diag-ubm", "ivector-extractor"),
         *("max-remembered-frames", "use-most-recent-ivector", "print-args", "verbose"),
+        *("ivector-period", "greedy-ivector-extractor"),
     }
 )
-"""Files; what is remembered of a speaker from one utterance to the next; which of several i-vectors a net takes."""
+"""Files; what is remembered of a speaker from one utterance to the next; when i-vectors are estimated, which in online
+decoding are as recent as can be."""
 
 Options = TypeVar("Options")
 
@@ -132,15 +133,14 @@ def online_cmvn(path: Path, options: CmvnOptions, cepstra: int) -> OnlineCmvn:
 
 def _check(options: IvectorOptions, folder: Path) -> None:
     if not (
-        1 <= options.ivector_period <= LONGEST_PERIOD
-        and 1 <= options.num_gselect <= MOST_SELECTED
+        1 <= options.num_gselect <= MOST_SELECTED
         and 0 <= options.min_post < 0.5
         and 0 < options.posterior_scale <= 1
         and options.max_count >= 0
     ):
         raise FeatureParameterError(
-            f"{folder}: --ivector-period must be 1 or more, --num-gselect within 1 and {MOST_SELECTED:,}, --min-post "
-            "within 0 and 0.5, --posterior-scale within 0 and 1, and --max-count not negative."
+            f"{folder}: --num-gselect must lie within 1 and {MOST_SELECTED:,}, --min-post within 0 and 0.5, "
+            "--posterior-scale within 0 and 1, and --max-count must not be negative."
         )
 
 

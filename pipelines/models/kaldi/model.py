@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.config import recommended
+from pipelines.frontend.silence_weights import SILENCE_WEIGHT, Pacing
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import contexts, gmm, nnet3, symbols, transitions, tree
 from pipelines.models.kaldi import features as feature_files
@@ -25,7 +26,7 @@ from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import AcousticModel, ModelDefinition
 from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.model import Kaldi
-from profiler.arrays import F32, I32
+from profiler.arrays import F32, I32, Bool
 from profiler.files.inputs import there
 from profiler.plain import one_line
 
@@ -149,9 +150,19 @@ def _net(directory: Path, path: Path, model: TransitionModel, net: Net) -> Acous
             made.ivectors if net.ivector_dim else None,
             made.cmvn,
             net,
-            says.subsampling,
+            Pacing(says.chunk, says.subsampling, SILENCE_WEIGHT if says.silence else 1.0),
+            _silent(model, net.pdfs, says.silence),
         ),
     )
+
+
+def _silent(model: TransitionModel, pdfs: int, phones: Sequence[int]) -> Bool:
+    """Bool [pdfs]: those that these phones have and no other."""
+    found = np.zeros(pdfs, bool)
+    silent = np.isin(model.phone, phones)
+    found[model.pdf[1:][silent[1:]]] = True
+    found[model.pdf[1:][~silent[1:]]] = False
+    return found
 
 
 def _graph(directory: Path) -> str:

@@ -20,13 +20,14 @@ from pipelines.frontend.ivector_parameters import IvectorModel
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
+from pipelines.frontend.silence_weights import PLAIN, Pacing
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
 from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
-from profiler.arrays import I32, Array
+from profiler.arrays import I32, U8, Array, Bool
 from profiler.files.inputs import there
 
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
@@ -40,8 +41,8 @@ NO_DENSITY = 1 / (2 * math.pi)
 class Kaldi:
     """Of a Kaldi model: its `features`, and int32 [transition-ids + 1], the pdf of each, which its graph names.
 
-    Of a net also what extracts `ivectors`, and online `cmvn` of its input, if it has them; the `net` itself, and of how
-    many frames it scores one (`subsampling`).
+    Of a net also what extracts `ivectors`, and online `cmvn` of its input, if it has them; the `net` itself, and in
+    which steps (`pacing`). `silent` bool [pdfs]: those that only phones of silence have.
     """
 
     features: KaldiFeatures
@@ -49,7 +50,13 @@ class Kaldi:
     ivectors: IvectorModel | None = None
     cmvn: OnlineCmvn | None = None
     net: Net | None = None
-    subsampling: int = 1
+    pacing: Pacing = PLAIN
+    silent: Bool | None = None
+
+    def phones(self, pdfs: int) -> tuple[U8, Bool]:
+        """What a graph of its own knows of phones: of each pdf 1 for silence, else 0; and that 1 is a filler."""
+        silent = np.zeros(pdfs, bool) if self.silent is None else self.silent
+        return silent.astype(np.uint8), np.array([False, True])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +123,7 @@ class AcousticModel:
     @property
     def subsampling(self) -> int:
         """Frames for each row of scores: more than one for many nets of Kaldi."""
-        return 1 if self.kaldi is None else self.kaldi.subsampling
+        return 1 if self.kaldi is None else self.kaldi.pacing.subsampling
 
     @property
     def n_senones(self) -> int:

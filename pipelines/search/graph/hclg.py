@@ -70,12 +70,13 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
     if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < len(words):
         raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {len(words) - 1:,}.")
     silent = np.array([is_no_word(word) for word in words])
+    phones, filler = kaldi.phones(model.n_senones)
     fst.olabel[silent[fst.olabel]] = 0
     try:
         return from_topology(
             epsilon_first(_with_loops(fst, kaldi)),
-            # What a phone is matters for word times from a lexicon alone.
-            Senones(np.zeros(model.n_senones), model.mdef.senone_state, np.zeros(1)),
+            # Which phone it is matters for word times from a lexicon alone.
+            Senones(phones, model.mdef.senone_state, filler),
             tuple(words[1:]),
             [[]] * (len(words) - 1),
             {"graph": str(path), "words": int(np.count_nonzero(~silent))},

@@ -314,8 +314,7 @@ class Nnet3Net:
                 else:
                     width, values = plan.net.dims[term.node], None
                     first = plan.net.input_dim if term.node == IVECTOR else 0
-                    last = before + n + after - 1
-                    rows = np.full(len(t), last) if term.latest else at - (begin - before)
+                    rows = np.clip(at - (begin - before), 0, before + n + after - 1)
                 found.append((values, first, width, rows, np.float32(term.scale), column, i > 0))
             column += width
         return tuple(found)

@@ -45,7 +45,7 @@ def words_file(graph: Path) -> Path:
 def cached_as(path: Path, model: AcousticModel, kaldi: Kaldi) -> Path:
     """The file that the graph of HCLr.fst `path` has in the cache, named after the content of all that makes it."""
     made = hashlib.sha256(f"{COMPOSER_VERSION} {VERSION} {model.n_senones}".encode())
-    made.update(kaldi.pdfs.tobytes() + model.mdef.senone_state.tobytes())
+    made.update(kaldi.pdfs.tobytes() + kaldi.phones(model.n_senones)[0].tobytes() + model.mdef.senone_state.tobytes())
     for file in (path, path.with_name(G), path.with_name(DISAMBIGUATION), words_file(path)):
         made.update(_digest(file) if there(file) else b"none")
     return cache.path_of(cache.GRAPHS, f"composed-{made.hexdigest()[:24]}")
@@ -82,6 +82,7 @@ def make(
             lambda states: progress(f"composing {HCL} and {G}: {states:,} states", None),
             cancelled,
         )
+        phones, filler = kaldi.phones(model.n_senones)
         none: I32 = np.zeros(len(words), np.int32)
         notes = f"graph composed of {HCL} and {G}: {len(made.final):,} states, {len(made.arcs):,} arcs"
         graph = Graph(
@@ -95,9 +96,9 @@ def make(
             pron_first=none,
             phone_first=none[:1],
             pron_phones=np.empty(0, np.uint8),
-            senone_phone=np.zeros(model.n_senones, np.uint8),
+            senone_phone=phones,
             senone_state=model.mdef.senone_state.astype(np.uint8),
-            filler=np.zeros(1, bool),
+            filler=filler,
             made={"graph": str(path), "words": int(np.count_nonzero(kept)), "notes": [notes]},
         )
     except GraphError as error:
