@@ -35,11 +35,13 @@ SHAPE = (64, 256, 256)
 
 def of(config: Config) -> dict[str, Work]:
     """Return the work to measure for a run under `config`, by the name of the rate."""
-    found = {INT8: _integers()} if integers.TILES else {}
+    found: dict[str, Work] = {}
     if config.model == "dnn":
-        if config.dnn.dtype == "int8" and not integers.TILES:
+        if integers.TILES:
+            found[INT8] = _integers()
+        elif config.dnn.dtype == "int8":
             found[INT8] = _library()
-        elif config.dnn.dtype == "bf16":
+        if config.dnn.dtype == "bf16":
             found[BF16] = _bf16()
     return found
 

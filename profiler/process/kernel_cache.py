@@ -1,4 +1,4 @@
-"""Where numba caches compiled kernels: a folder for each file of kernels and each state of all that it is compiled from.
+"""Where numba caches compiled kernels: a folder for each file of kernels and each state of what it is compiled from.
 
 numba looks at a kernel's own file alone, but compiles functions and constants of other files into it. So the folder is
 named by a digest of the file and of all files of the program that it imports, directly or not: a change recompiles what

@@ -173,7 +173,7 @@ def mix_kept(
                     lines = (start[book + 2] - start[book + 1]) // LANES
                     _prefetch_rows(
                         index,
-                        0,
+                        np.int64(0),
                         book + 1,
                         s,
                         _row(rows, start, streams, densities, book + 1, s),

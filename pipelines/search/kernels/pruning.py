@@ -108,12 +108,12 @@ def ranked(
         while rank >= counts[chosen]:
             rank -= counts[chosen]
             chosen += 1
-        n = 0
+        n = np.int64(0)  # a literal is a type, for which `select` would be compiled once more
         for i in range(m):
             values[n] = costs[i]
             n += bins[i] == chosen
         return select(values, n, rank)
-    n = 0
+    n = np.int64(0)
     for i in range(m):
         values[n] = costs[i]
         n += costs[i] < INFINITY
