@@ -1,8 +1,8 @@
 """Compiles the kernels that settings need in a child process: while a run is prepared, and beside it for a live change.
 
 Those of front end, scoring and measuring, and none that other settings need. Only once for each choice: the child
-leaves a mark next to the kernels that numba keeps. It ends when its standard input closes, so that it never outlives
-its parent. What it could not compile, the parent compiles.
+leaves a mark, next to the kernels that numba keeps, which holds the settings. It ends when its standard input closes,
+so that it never outlives its parent. What it could not compile, the parent compiles.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -50,13 +50,25 @@ def _kept(kernels: str) -> Path:
     return kernel_cache.folder(Path(__file__).resolve(), Path(kernels))
 
 
-def marks(config: Config) -> list[Path]:
-    """The files that say that what these settings need is compiled."""
+def _mark(config: Config, kernels: str) -> Path:
     kept = _kept(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # made when it is loaded
     # A folder of one's own may hold a model of another kind than the one that ships.
     kind = f"{config.model}-own" if config.model_directory else config.model
+    return kept / f"compiled-{kind}-{kernels}"
+
+
+def marks(config: Config) -> dict[Path, Config]:
+    """The files that say that what these settings need is compiled, and the settings that each stands for."""
     needed = filter(None, (config, with_selection(config)))
-    return [kept / f"compiled-{kind}-{kernels_of(each)}" for each in needed]
+    return {_mark(config, kernels_of(each)): each for each in needed}
+
+
+def known(config: Config) -> Iterator[Config]:
+    """Other settings of the same model for which kernels are compiled: loaded in advance, they act at once."""
+    every = _mark(config, "*")
+    for mark in sorted(every.parent.glob(every.name)):
+        with suppress(OSError, ValueError):  # one that is being written, or of other settings than there are now
+            yield settings.from_dict(json.loads(mark.read_text()))
 
 
 def is_compiled(config: Config) -> bool:
@@ -117,8 +129,8 @@ def compile_for(config: Config) -> None:
     if (other := with_selection(config)) is not None:
         scorer.make_ready(other, quietly, never)
     calibration.warm_up(config.threads, peaks.of(config))
-    for made in marks(config):
-        made.touch()
+    for made, chosen in marks(config).items():
+        made.write_text(json.dumps(settings.to_dict(chosen)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

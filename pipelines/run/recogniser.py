@@ -20,6 +20,7 @@ from pipelines.models.opening import FrontEnd, front_end, open_model
 from pipelines.run import compiling
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
@@ -131,8 +132,9 @@ def build(
         model = open_model(config, progress, cancelled)
     with compiling.in_child(config) as compiled, ThreadPoolExecutor(1) as beside:
         finding = beside.submit(graphs.load_or_build, config.graph, model, progress, cancelled)
-        with step("setup.compile", "finding the search graph"):
-            Viterbi(smallest_graph(), config.search).warm_up()
+        if config.search.device not in devices:
+            with step("setup.search", "finding the search graph"):
+                Viterbi(smallest_graph(), config.search).warm_up()
         with step("setup.graph", "finding the search graph"):
             graph = finding.result()
         with step("setup.compile", "compiling the kernels"):
@@ -147,6 +149,9 @@ def build(
             if config.stream.chunk_ms:
                 frontend.start(np.zeros(1, np.float32))  # refuses a model that cannot be decoded as a stream
             scorer.warm_up()
+            if isinstance(scorer, GmmScorer):
+                for other in compiling.known(config):
+                    scorer.load(other)
     if cancelled():
         raise Cancelled
     notes = (*model.notes, *graph.notes, *scorer.notes)

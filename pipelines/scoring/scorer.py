@@ -142,8 +142,10 @@ class GmmScorer(LayeredScorer):
         self._family.touch()
         self._strategy.score(np.zeros((3, self._family.dim), np.float32), self._scores[:3], Meter())
 
-    def _compile(self, config: Config, *_: object) -> None:
-        """Call what scores under `config` once, on a model of its own: this one is not set to something else."""
+    def load(self, config: Config, *_: object) -> None:
+        """Compile or load what scores under `config`, on a model of its own: this one is not set to something else."""
+        if (self._family.kind, kernels_of(config)) in COMPILED:
+            return
         small, chosen = self._family.small(), config.gmm
         features, n = np.zeros((3, small.dim), np.float32), small.n_senones
         scores = np.zeros((3, n), np.float32)
@@ -164,7 +166,7 @@ class GmmScorer(LayeredScorer):
         found = super()._parts(config)
         kernels = self._family.kind, kernels_of(config)
         if kernels not in COMPILED:
-            found.append(("kernels", (self, kernels), partial(self._compile, config)))
+            found.append(("kernels", (self, kernels), partial(self.load, config)))
         if (key := strategy.needs(config.gmm)) is not None:
             found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
         return found

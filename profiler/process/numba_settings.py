@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from profiler.errors import BadInput
 from profiler.plain import one_line
@@ -39,9 +39,8 @@ def _read_settings(module: ModuleType, usual: importlib.abc.Loader) -> None:
         del sys.modules["yaml"]
         if before is not None:
             sys.modules["yaml"] = before
-    settings: Any = module
-    settings.CACHE_DIR = str(kernel_cache.place(settings.CACHE_DIR))
-    settings.CACHE_LOCATOR_CLASSES = ""  # others than the one below
+    module.CACHE_DIR = str(kernel_cache.place(module.CACHE_DIR))  # type: ignore[attr-defined]
+    module.CACHE_LOCATOR_CLASSES = ""  # type: ignore[attr-defined]  # others than the one below
 
 
 def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
@@ -49,15 +48,15 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
     from profiler.process import kernel_cache
 
     usual.exec_module(module)
-    caching: Any = module
+    from numba.core import caching  # this module
 
-    class Locator(caching.UserProvidedCacheLocator):  # type: ignore[misc]
-        def __init__(self, function: Any, file: str) -> None:
+    class Locator(caching.UserProvidedCacheLocator):
+        def __init__(self, function: Callable[..., object], file: str) -> None:
             super().__init__(function, file)
             self._cache_path = str(kernel_cache.folder(Path(file).resolve(), Path(caching.config.CACHE_DIR)))
 
         @classmethod
-        def from_function(cls, function: Any, file: str) -> Any:
+        def from_function(cls, function: Callable[..., object], file: str) -> Locator | None:
             # Nothing else where the folder cannot be used: kernels of other sources may lie there.
             return cls(function, file) if kernel_cache.is_of_program(Path(file).resolve()) else None
 

@@ -40,7 +40,7 @@ def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick
         assert settings.from_dict(json.loads((kernels / "given").read_text())) == quick
 
 
-PREPARED = {"gmm.selection.method": "vq-table", "gmm.selection.prepare": True}
+PREPARED = {"gmm.selection.method": "vq-table", "gmm.selection.prepare": True, "gmm.selection.enabled": False}
 
 
 def test_what_is_marked_is_not_compiled_again_and_what_else_is_chosen_is(kernels: Path, quick: Config) -> None:

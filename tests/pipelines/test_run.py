@@ -21,7 +21,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import TILING
-from tests.pipelines.whole_runs import Person, ask, run
+from tests.pipelines.whole_runs import Person, ask, compiled, run
 
 UTTERANCES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
@@ -195,7 +195,7 @@ def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and
 
 def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path], tmp_path: Path) -> None:
     # Compiled before, they act at once.
-    compiling.compile_for(assign(quick, {"gmm.selection.enabled": True}))
+    compiled(quick, {"gmm.selection.enabled": True})
     control = Person(ask(100, "gmm.selection.enabled", True), ask(200, "frames.skip", 2))
     path = tmp_path / "toggled.asrs"
     run(quick, files, path, control)

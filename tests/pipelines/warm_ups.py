@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
         changes += [{"gmm.senones": rule} for rule in senones.rules()]
         changes += [{"gmm.selection.enabled": True, "gmm.selection.method": m} for m in selection.methods(kind)]
         for change in changes:
-            scorer._compile(assign(Config(), change))
+            scorer.load(assign(Config(), change))
             scorer.warm_up()
             scorer.score(np.zeros((17, 39), np.float32), 0, NullLane())
         print(name, flush=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
-from pipelines.config import Config
+from pipelines.config import Config, Value, assign
+from pipelines.run import compiling
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, RunOrder, execute
 
@@ -23,6 +25,15 @@ def run(
     said = str(transcripts) if transcripts else None
     request = Request(config, "test", tuple(map(str, audio)), said, out, repeat)
     return execute(request, control or Control(), lambda *_: None, order=order)
+
+
+def compiled(config: Config, *changes: Mapping[str, Value]) -> None:
+    """Have what these changes of settings call compiled, so that they act at once."""
+    for change in changes:
+        _compiled(assign(config, change))
+
+
+_compiled = cache(compiling.compile_for)
 
 
 class Person(Control):

@@ -177,7 +177,7 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def columns_fit(start: Array, products: Array, weights: int, each: int) -> bool:
+def columns_fit(start: Array, products: Array, weights: int, each: int | np.int64) -> bool:
     """Whether `products` and the number of weights, `each` a column, fit codebooks that start at these columns."""
     books, columns = len(start) - 1, products.shape[1]
     if books < 0 or start[0] != 0 or start[books] != columns:

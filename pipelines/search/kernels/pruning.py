@@ -49,7 +49,7 @@ DEAD_SHARE = 4
 
 
 @njit_inner
-def select(values: F32, n: int, k: int) -> np.float32:  # pragma: no cover - compiled
+def select(values: F32, n: int | np.int64, k: int) -> np.float32:  # pragma: no cover - compiled
     """The k-th smallest (from 0) of values[:n], which are reordered; Hoare's quickselect."""
     low, high = 0, n - 1
     while low < high:
