@@ -17,6 +17,7 @@ from pipelines.config import Config
 from pipelines.run.control import Change
 from pipelines.scoring.strategy import Made
 from profiler.errors import Cancelled
+from profiler.session.facts import COMPILING
 
 LAST_WAIT_S: Final = 10.0
 """For a cancelled preparation to notice; it holds no file and no lock worth waiting longer for."""
@@ -117,7 +118,7 @@ class LiveChanges:
             compiling = self._compiler(wanted)
             if compiling is not None:
                 texts = ", ".join(one.change.text for one in self._waiting)
-                self._notes.append(f"compiling kernels in another process for {texts}")
+                self._notes.append(f"{COMPILING} {texts}")
             self._thread = _Thread(scorer, wanted, key, compiling)
         elif thread.is_finished:
             self._thread = None
