@@ -200,7 +200,7 @@ def _folders() -> list[Check]:
 
     return [
         writable("cache folder", paths.cache_dir, kept),
-        writable("compiled kernels", lambda: kernel_cache.folder(os.environ.get("NUMBA_CACHE_DIR", ""))),
+        writable("compiled kernels", lambda: kernel_cache.place(os.environ.get("NUMBA_CACHE_DIR", ""))),
         writable("sessions folder", paths.sessions_dir),
     ]
 

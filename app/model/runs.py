@@ -27,6 +27,7 @@ from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
 from profiler.frames import FRAME_S
 from profiler.plain import clock
+from profiler.session.facts import COMPILING
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -334,9 +335,15 @@ class Runs(QObject):
             self._tell_problems(snapshot)
 
     def _tell_problems(self, snapshot: Snapshot) -> None:
-        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run."""
-        problems = [m for m in snapshot.session.markers if m.kind == PROBLEM]
+        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run.
+
+        And what a change waits for.
+        """
+        problems = [m for m in snapshot.session.markers if m.kind == PROBLEM or m.text.startswith(COMPILING)]
         for marker in problems[self._problems_shown :]:
+            if marker.kind != PROBLEM:
+                self.remarked.emit(self.tr("Decoding goes on: {0}.").format(marker.text))
+                continue
             key = marker.text.partition("=")[0]
             if any(option.key == key for option in self._pipeline.options):
                 self._pipeline.not_taken(key)

@@ -1,4 +1,4 @@
-"""What a run did before its first frame, as a waterfall: libraries, measuring, model, graph, kernels. No Qt.
+"""What a run did before its first frame, as a waterfall: libraries, model, graph, kernels, measuring. No Qt.
 
 Times count from the start of the process for `asrscope run`, else from the first span of set-up: a process of the
 window waits for its user, and decodes more than once.
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 TITLES: Final = {
-    "setup.roofs": "measure this machine",
     "setup.device": "open the device",
     "setup.model": "read the acoustic model",
+    "setup.search": "compile or load the kernels of the search",
     "setup.graph": "build or load the search graph",
-    "setup.compile": "compile or load the kernels",
+    "setup.compile": "compile or load the other kernels",
+    "setup.roofs": "measure this machine",
     "setup.idle": "measure the power of the idle machine",
     "decode.utterance": "first file: read, front end",
     "decode.block": "first block: score, search",

@@ -1,7 +1,8 @@
-"""Compiles the kernels of front end and scoring in a child process, while this one builds the search graph.
+"""Compiles the kernels that settings need in a child process: while a run is prepared, and beside it for a live change.
 
-Only once for each kind of model: the child leaves a mark next to the kernels that numba keeps. It ends when its
-standard input closes, so that it never outlives its parent. What it could not compile, the parent compiles.
+Those of front end, scoring and measuring, and none that other settings need. Only once for each choice: the child
+leaves a mark, next to the kernels that numba keeps, which holds the settings. It ends when its standard input closes,
+so that it never outlives its parent. What it could not compile, the parent compiles.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,21 +23,57 @@ import numba
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models.opening import front_end, open_model
-from pipelines.scoring import build_scorer
+from pipelines.scoring import build_scorer, kernels_of, peaks
+from pipelines.scoring.strategy import never, quietly
 from profiler.errors import Cancelled
-from profiler.process import children
+from profiler.machine.roofs import calibration
+from profiler.process import children, kernel_cache
 from profiler.process.entry import read_arguments
 
 POLL_S: Final = 0.05
 MODULE: Final = "pipelines.run.compiling"
 
 
-def mark(config: Config) -> Path | None:
-    """The file that says that the kernels for this kind of model are compiled; None where numba keeps none."""
-    folder = str(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # made when it is loaded
+SELECTION: Final = "gmm.selection.enabled"
+
+
+def with_selection(config: Config) -> Config | None:
+    """The settings with the Gaussian selection that is to be prepared in advance; None: none is."""
+    chosen = config.gmm.selection
+    if not chosen.prepare or chosen.enabled or settings.unavailable_reason(config, "gmm.selection.prepare"):
+        return None
+    return settings.replace(config, SELECTION, True)
+
+
+@cache
+def _kept(kernels: str) -> Path:
+    return kernel_cache.folder(Path(__file__).resolve(), Path(kernels))
+
+
+def _mark(config: Config, kernels: str) -> Path:
+    kept = _kept(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # made when it is loaded
     # A folder of one's own may hold a model of another kind than the one that ships.
-    own = "-own" if config.model_directory else ""
-    return Path(folder) / f"compiled-{config.model}{own}" if folder else None
+    kind = f"{config.model}-own" if config.model_directory else config.model
+    return kept / f"compiled-{kind}-{kernels}"
+
+
+def marks(config: Config) -> dict[Path, Config]:
+    """The files that say that what these settings need is compiled, and the settings that each stands for."""
+    needed = filter(None, (config, with_selection(config)))
+    return {_mark(config, kernels_of(each)): each for each in needed}
+
+
+def known(config: Config) -> Iterator[Config]:
+    """Other settings of the same model for which kernels are compiled: loaded in advance, they act at once."""
+    every = _mark(config, "*")
+    for mark in sorted(every.parent.glob(every.name)):
+        with suppress(OSError, ValueError):  # one that is being written, or of other settings than there are now
+            yield settings.from_dict(json.loads(mark.read_text()))
+
+
+def is_compiled(config: Config) -> bool:
+    """Whether no child is needed for these settings."""
+    return config.device != "cpu" or all(mark.exists() for mark in marks(config))
 
 
 @contextmanager
@@ -44,8 +82,7 @@ def in_child(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[
 
     `command`: what to run instead of this module, for a test.
     """
-    made = mark(config)
-    if made is None or made.exists() or config.device != "cpu":
+    if is_compiled(config):
         yield lambda _cancelled: None
         return
     child = subprocess.Popen(
@@ -73,13 +110,27 @@ def in_child(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[
         child.wait()
 
 
+def beside(config: Config) -> Callable[[Callable[[], bool]], None] | None:
+    """Return what compiles for a live change, and can be cancelled; None where that was done."""
+
+    def compile_and_wait(cancelled: Callable[[], bool]) -> None:
+        with in_child(config) as wait:
+            wait(cancelled)
+
+    return None if is_compiled(config) else compile_and_wait
+
+
 def compile_for(config: Config) -> None:
-    """Compile (or load) the kernels of front end and scoring for a configuration, and leave the mark."""
+    """Compile (or load) the kernels that a configuration needs, but for those of the search, and leave the marks."""
     model = open_model(config)
     front_end(model).warm_up()
-    build_scorer(config, model).warm_up()
-    if (made := mark(config)) is not None:
-        made.touch()
+    scorer = build_scorer(config, model)
+    scorer.warm_up()
+    if (other := with_selection(config)) is not None:
+        scorer.make_ready(other, quietly, never)
+    calibration.warm_up(config.threads, peaks.of(config))
+    for made, chosen in marks(config).items():
+        made.write_text(json.dumps(settings.to_dict(chosen)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ from pipelines.config import Config
 from pipelines.frontend.kaldi import KaldiStream
 from pipelines.frontend.mfcc import Utterance, record
 from pipelines.frontend.silence_weights import LOOK_BACK
+from pipelines.run import compiling
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.endpoint import endpoint
@@ -102,7 +103,7 @@ class Decoder:
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._stopped_ns = 0  # for how long the process stood still meanwhile
         self._frame = 0  # frames decoded in this run, over all utterances
-        self._live = LiveChanges()
+        self._live = LiveChanges(compiling.beside)
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
         self._stage = {
@@ -470,6 +471,8 @@ class Decoder:
                 asked.append(PendingChange(request, marker))
         before = self.recogniser.config
         due = self._live.due(before, asked, self.recogniser.scorer)
+        for note in self._live.take_notes():
+            self._journal.marker("note", note, self._frame)
         for sentence in self._live.take_failures():
             self._journal.marker("error", sentence, self._frame)
             self._control.config = self._live.wanted(before)

@@ -1,8 +1,8 @@
 """Changes requested during a run: which act now, and which must be prepared first.
 
-One thread prepares what a setting needs (a codebook, shortlists, a table) while decoding goes on; the change acts at
-the first block boundary afterwards. Changes that need nothing do not wait. A later change that makes a preparation
-pointless cancels it.
+One thread prepares what a setting needs (a codebook, shortlists, a table; kernels, which another process compiles)
+while decoding goes on; the change acts at the first block boundary afterwards. Changes that need nothing do not wait. A
+later change that makes a preparation pointless cancels it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ from pipelines.config import Config
 from pipelines.run.control import Change
 from pipelines.scoring.strategy import Made
 from profiler.errors import Cancelled
+from profiler.session.facts import COMPILING
 
 LAST_WAIT_S: Final = 10.0
 """For a cancelled preparation to notice; it holds no file and no lock worth waiting longer for."""
+
+
+Waiting = Callable[[Callable[[], bool]], None]
+"""Does something that takes long, or raises Cancelled."""
+Compiler = Callable[[Config], Waiting | None]
+"""Returns what compiles the kernels that settings need, in another process; None where all are."""
 
 
 class Preparing(Protocol):
@@ -52,8 +59,8 @@ class Due:
 class _Thread:
     """Makes one configuration ready."""
 
-    def __init__(self, scorer: Preparing, config: Config, key: Hashable) -> None:
-        self.key = key
+    def __init__(self, scorer: Preparing, config: Config, key: Hashable, compiling: Waiting | None) -> None:
+        self.key, self._compiling = key, compiling
         self.prepared: Made = None
         self.error: Exception | None = None
         self._cancelled = threading.Event()
@@ -62,6 +69,8 @@ class _Thread:
 
     def _run(self, scorer: Preparing, config: Config) -> None:
         try:
+            if self._compiling is not None:
+                self._compiling(self._cancelled.is_set)
             self.prepared = scorer.make_ready(config, lambda *_: None, self._cancelled.is_set)
         except Cancelled:
             pass
@@ -81,7 +90,9 @@ class _Thread:
 class LiveChanges:
     """The requested changes that do not act yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiler: Compiler = lambda _: None) -> None:
+        self._compiler = compiler
+        self._notes: list[str] = []
         self._waiting: list[PendingChange] = []
         self._thread: _Thread | None = None
         self._failures: list[str] = []
@@ -104,7 +115,11 @@ class LiveChanges:
             # One at a time: what an earlier wish needed is no longer wanted.
             if thread is not None:
                 thread.cancel()
-            self._thread = _Thread(scorer, wanted, key)
+            compiling = self._compiler(wanted)
+            if compiling is not None:
+                texts = ", ".join(one.change.text for one in self._waiting)
+                self._notes.append(f"{COMPILING} {texts}")
+            self._thread = _Thread(scorer, wanted, key, compiling)
         elif thread.is_finished:
             self._thread = None
             if thread.error is None:
@@ -123,6 +138,11 @@ class LiveChanges:
     def take_failures(self) -> list[str]:
         """A sentence for each change that could not be made ready and was given up since the last call."""
         taken, self._failures = self._failures, []
+        return taken
+
+    def take_notes(self) -> list[str]:
+        """What was begun since the last call and takes long, a line each."""
+        taken, self._notes = self._notes, []
         return taken
 
     def cancel(self, wait: bool = False) -> None:

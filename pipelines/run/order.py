@@ -15,7 +15,7 @@ import msgspec
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.run import playlist
+from pipelines.run import compiling, playlist
 from pipelines.run.control import Control, setting_text
 from pipelines.run.decode import Decoder, Journal
 from pipelines.run.interleave import turns
@@ -57,10 +57,8 @@ class PlaylistOrder:
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Make ready what a live change is going to need, where the settings say so."""
         now = recogniser.config
-        chosen = now.gmm.selection
-        if not chosen.prepare or chosen.enabled or settings.unavailable_reason(now, PREPARE):
+        if (changed := compiling.with_selection(now)) is None:
             return
-        changed = settings.replace(now, SELECTION, True)
         scorer, stopping = recogniser.scorer, lambda: self._control.stopping
         recogniser.configure(changed, scorer.make_ready(changed, self._progress, stopping))
         recogniser.configure(now)
@@ -150,9 +148,6 @@ class PlaylistOrder:
     def _wanted(self, other: Mapping[str, settings.Value]) -> bool:
         control = self._control
         return control.other is other and not control.changing and not control.stopping
-
-
-SELECTION, PREPARE = "gmm.selection.enabled", "gmm.selection.prepare"
 
 
 def alike(a: Config, b: Config) -> bool:

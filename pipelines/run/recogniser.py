@@ -7,6 +7,7 @@ compiling kernels. Each step reports progress and can be cancelled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,9 +20,11 @@ from pipelines.models.opening import FrontEnd, front_end, open_model
 from pipelines.run import compiling
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
+from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.wfst import smallest_graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
@@ -127,9 +130,13 @@ def build(
             devices[name] = DeviceWork(open_device(name, config.threads), recorder, lane)
     with step("setup.model", "reading the acoustic model"):
         model = open_model(config, progress, cancelled)
-    with compiling.in_child(config) as compiled:
+    with compiling.in_child(config) as compiled, ThreadPoolExecutor(1) as beside:
+        finding = beside.submit(graphs.load_or_build, config.graph, model, progress, cancelled)
+        if config.search.device not in devices:
+            with step("setup.search", "finding the search graph"):
+                Viterbi(smallest_graph(), config.search).warm_up()
         with step("setup.graph", "finding the search graph"):
-            graph = graphs.load_or_build(config.graph, model, progress, cancelled)
+            graph = finding.result()
         with step("setup.compile", "compiling the kernels"):
             search: Viterbi | DeviceViterbi = Viterbi(graph, config.search, model.subsampling)
             if config.search.device in devices:
@@ -142,6 +149,9 @@ def build(
             if config.stream.chunk_ms:
                 frontend.start(np.zeros(1, np.float32))  # refuses a model that cannot be decoded as a stream
             scorer.warm_up()
+            if isinstance(scorer, GmmScorer):
+                for other in compiling.known(config):
+                    scorer.load(other)
     if cancelled():
         raise Cancelled
     notes = (*model.notes, *graph.notes, *scorer.notes)

@@ -205,18 +205,6 @@ def _prepare(
 
     `earlier`: notes from before. Raises Cancelled.
     """
-    if isinstance(journal, SessionWriter):
-        stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
-        measured = calibration.load_or_measure(
-            request.config.threads,
-            lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
-            lambda: control.stopping,
-            kernels=peaks.of(request.config),
-            device=not {request.config.device, request.config.search.device} <= {"cpu", HOST},
-        )
-        journal.calibration(measured.rows())
-        lane.put(stage, start, recorder.clock())
-
     origins: dict[str, None] = {}
     notes = dict.fromkeys(earlier)
     scored: set[tuple[int, tuple[int, int]]] = set()
@@ -243,6 +231,17 @@ def _prepare(
 
     order.prepare(made(request.config), made)
     if isinstance(journal, SessionWriter):
+        # Last: nothing that this run has begun disturbs it any more.
+        stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
+        measured = calibration.load_or_measure(
+            request.config.threads,
+            lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
+            lambda: control.stopping,
+            kernels=peaks.of(request.config),
+            device=not {request.config.device, request.config.search.device} <= {"cpu", HOST},
+        )
+        journal.calibration(measured.rows())
+        lane.put(stage, start, recorder.clock())
         start, idle = recorder.clock(), energy.idle()
         journal.meta(energy.IDLE, idle)
         if "watts" in idle:

@@ -34,10 +34,11 @@ SHAPE = (64, 256, 256)
 
 def of(config: Config) -> dict[str, Work]:
     """Return the work to measure for a run under `config`, by the name of the rate."""
-    found = {INT8: _integers()} if integers.TILES else {}
-    if config.model == "dnn" and config.dnn.dtype == "int8" and not integers.TILES:
-        found[INT8] = _library()
-    return found
+    if config.model != "dnn":
+        return {}
+    if integers.TILES:
+        return {INT8: _integers()}
+    return {INT8: _library()} if config.dnn.dtype == "int8" else {}
 
 
 def everywhere() -> Mapping[str, Work]:

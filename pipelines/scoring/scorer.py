@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pipelines.config import Config
 
 EXACT = "none"
+COMPILED: set[tuple[str, str]] = set()
+"""Kinds of mixtures, and choices of settings (`kernels_of`), whose kernels this process has compiled or loaded."""
 SERIAL = {gmm.LAZY_STAGE}
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
 
@@ -71,7 +73,7 @@ class Scorer(Protocol):
         """Register every stage that any of its configurations records."""
 
     def warm_up(self) -> None:
-        """Compile and touch everything that a live change may switch on."""
+        """Compile and touch what the present settings call; `make_ready` does so for others."""
 
     def reset(self) -> None:
         """An utterance begins."""
@@ -136,29 +138,35 @@ class GmmScorer(LayeredScorer):
         self._register(recorder, stages)
 
     def warm_up(self) -> None:
-        """Compile what any strategy or rule may call, prepared or not, so that a live change waits for nothing."""
-        # On a model of its own, so that what scores is at no time set to something else.
-        small = self._family.small()
+        """Touch what the present settings call; their kernels were compiled when the scorer was configured."""
+        self._family.touch()
+        self._strategy.score(np.zeros((3, self._family.dim), np.float32), self._scores[:3], Meter())
+
+    def load(self, config: Config, *_: object) -> None:
+        """Compile or load what scores under `config`, on a model of its own: this one is not set to something else."""
+        if (self._family.kind, kernels_of(config)) in COMPILED:
+            return
+        small, chosen = self._family.small(), config.gmm
         features, n = np.zeros((3, small.dim), np.float32), small.n_senones
-        scores, senones_of = np.zeros((3, n), np.float32), np.arange(n)
-        for strategy in self._strategies.values():
-            type(strategy).warm_up(small, features, scores)
-        exact = selection.create(EXACT, small.kind, small)
-        parents = Parents(np.arange(1), np.zeros(n, np.int32))
-        for name in self._layers:
-            layer = senones.create(name, n, parents)
-            layer.configure(self._config.gmm, exact)
+        scores = np.zeros((3, n), np.float32)
+        strategy = selection.create(_method(config), small.kind, small)
+        strategy.warm_up(chosen, features, scores)
+        if chosen.senones in self._layers:
+            layer = senones.create(chosen.senones, n, Parents(np.arange(1), np.zeros(n, np.int32)))
+            layer.configure(chosen, strategy)
             layer.score(features, scores, Meter())
             if layer.lazy:
                 layer.begin(features, Meter(), ahead=True)
-                layer.frame(0, senones_of, scores, Meter())
-        self._family.touch()
-        self._strategy.score(features, self._scores[:3], Meter())
+                layer.frame(0, np.arange(n), scores, Meter())
+        COMPILED.add((small.kind, kernels_of(config)))
 
     def _parts(self, config: Config) -> list[Part]:
         """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         strategy = self._strategy_of(config)
         found = super()._parts(config)
+        kernels = self._family.kind, kernels_of(config)
+        if kernels not in COMPILED:
+            found.append(("kernels", (self, kernels), partial(self.load, config)))
         if (key := strategy.needs(config.gmm)) is not None:
             found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
         return found
@@ -172,8 +180,7 @@ class GmmScorer(LayeredScorer):
         }
 
     def _strategy_of(self, config: Config) -> Strategy[gmm.Gmm | ContinuousGmm]:
-        chosen = config.gmm.selection
-        return self._strategies[chosen.method if chosen.enabled else EXACT]
+        return self._strategies[_method(config)]
 
     @property
     def _remembers(self) -> bool:
@@ -187,6 +194,20 @@ class GmmScorer(LayeredScorer):
             return strategy
         rule.configure(config.gmm, strategy)
         return rule
+
+
+def kernels_of(config: Config) -> str:
+    """The choices among the settings that decide which kernels score, joined by dashes."""
+    if config.model == "dnn":
+        return "-".join((config.dnn.dtype, config.dnn.product, config.dnn.senones))
+    # Of the frame rules only this one has kernels.
+    rule = "conditional" if config.frames.skip > 1 and config.frames.rule == "conditional" else "any"
+    return "-".join((_method(config), config.gmm.component, config.gmm.senones, rule))
+
+
+def _method(config: Config) -> str:
+    chosen = config.gmm.selection
+    return chosen.method if chosen.enabled else EXACT
 
 
 def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:

@@ -86,10 +86,10 @@ class Strategy(ABC, Generic[Family]):
         """
         return None
 
-    @classmethod
-    @abstractmethod
-    def warm_up(cls, family: Family, features: Array, scores: Array) -> None:
-        """Compile all that `score` may call, by strategies made for that alone, on a small `family`."""
+    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
+        """Compile what `score` calls under the settings `gmm`: of a strategy made for that alone, on a small family."""
+        self.configure(gmm, self.prepare(gmm, quietly, never))
+        self.score(features, scores, Meter())
 
     @abstractmethod
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:

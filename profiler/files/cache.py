@@ -41,7 +41,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     MODELS: ("untied-*", "single-stream-*-resampled-*"),
     SELECTION: ("*.npz",),
     ROOFS: ("*.json",),
-    KERNELS: ("[0-9a-f]" * 24,),
+    KERNELS: ("[0-9a-f]" * 24, "*-" + "[0-9a-f]" * 24),
 }
 """Kinds, and the names of what is not kept by `keep`: earlier versions' files, folders of compiled kernels.
 

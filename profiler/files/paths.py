@@ -14,7 +14,7 @@ CACHE_VARIABLE = "ASRSCOPE_CACHE"
 """Environment variable that puts the cache elsewhere (tests, shared machines)."""
 
 KERNELS = "kernels"
-"""Folder of compiled kernels in the cache: one folder in it for each state of their sources."""
+"""Folder of compiled kernels in the cache: one folder in it for each file of kernels and state of its sources."""
 
 
 def cache_path(*parts: str) -> Path:

@@ -1,9 +1,10 @@
-"""Where numba caches compiled kernels: one folder per state of all their sources.
+"""Where numba caches compiled kernels: a folder for each file of kernels and each state of what it is compiled from.
 
-numba looks at a kernel's own file alone, so the folder is named by a digest of all sources: if one changes, everything
-is recompiled. numba loads what it finds there as code; a folder that others can write to is not used. Where the cache
-cannot be used, kernels are kept in a folder of this user among the temporary files, and never next to their sources:
-those of other sources may lie there.
+numba looks at a kernel's own file alone, but compiles functions and constants of other files into it. So the folder is
+named by a digest of the file and of all files of the program that it imports, directly or not: a change recompiles what
+depends on it, and nothing else. numba loads what it finds there as code; a folder that others can write to is not used.
+Where the cache cannot be used, kernels are kept in a folder of this user among the temporary files, and never next to
+their sources: those of other sources may lie there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -25,73 +26,105 @@ PACKAGES: Final = ("pipelines", "profiler")
 """The folders with kernels."""
 
 KEPT: Final = 3
-"""Number of folders of other states that are kept, for switching between branches."""
+"""Number of folders of a file's other states that are kept, for switching between branches."""
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{24}")
-_IMPORT: Final = re.compile(rb"^from ((?:pipelines|profiler)[\w.]*) import ([^\n#]*)", re.MULTILINE)
-
-
-def sources(root: Path = ROOT) -> dict[str, bytes]:
-    """The files under `root` that decide what kernels are, by relative path.
-
-    Those that use numba, and those that they import from: kernels may hold constants of them.
-    """
-    texts = {
-        file.relative_to(root).as_posix(): file.read_bytes()
-        for package in PACKAGES
-        for file in sorted((root / package).rglob("*.py"))
-    }
-    kernels = {path for path, text in texts.items() if b"numba" in text or b"llvmlite" in text}
-    wanted = set(kernels)
-    for path in kernels:
-        for module, names in _IMPORT.findall(texts[path]):
-            base = module.decode().replace(".", "/")
-            wanted.add(f"{base}.py")
-            wanted.add(f"{base}/__init__.py")
-            wanted |= {f"{base}/{name}.py" for name in re.findall(r"\w+", names.decode())}
-    return {path: text for path, text in texts.items() if path in wanted}
+_DIGEST: Final = "[0-9a-f]{24}"
+_IMPORT: Final = re.compile(
+    rb"^[ \t]*(?:from|import) ((?:pipelines|profiler)\b[\w.]*)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE
+)
+# What is imported there exists in no process.
+_FOR_TYPES: Final = re.compile(rb"^if TYPE_CHECKING:\n(?:[ \t].*\n|\n)*", re.MULTILINE)
+_REST: Final = re.compile(r"#.*|\bas \w+")
 
 
-def digest(root: Path = ROOT) -> str:
-    """The name of the folder for the sources under `root`."""
+def sources(files: Iterable[Path], root: Path = ROOT) -> dict[str, bytes]:
+    """These files and all below `root` that they import, directly or not, by relative path."""
+    found: dict[str, bytes] = {}
+    ahead = [file.relative_to(root).as_posix() for file in files]
+    while ahead:
+        path = ahead.pop()
+        if path not in found:
+            found[path], imported = _read(root / path)
+            ahead += [f for module, name in imported for f in [_file(root, module, name)] if f]
+    return found
+
+
+def digest(files: Iterable[Path] = (), root: Path = ROOT) -> str:
+    """A name for the present state of what these files are compiled from; without any, of all kernels."""
+    if not files:
+        all_files = (file for package in PACKAGES for file in (root / package).rglob("*.py"))
+        files = [file for file in all_files if any(word in file.read_bytes() for word in (b"numba", b"llvmlite"))]
     made = hashlib.sha256()
-    for path, text in sorted(sources(root).items()):
+    for path, text in sorted(sources(files, root).items()):
         made.update(f"{path}\0{len(text)}\0".encode())
         made.update(text)
     return made.hexdigest()[:24]
 
 
 @cache
-def own() -> str:
-    """That of this copy of the program, whose sources are read once."""
-    return digest()
+def _read(file: Path) -> tuple[bytes, list[tuple[str, str]]]:
+    """The text of a file, and the modules and names of them that it imports from the program."""
+    text = file.read_bytes()
+    imported = []
+    for module, names in _IMPORT.findall(_FOR_TYPES.sub(b"", text)):
+        imported += [(module.decode(), name) for name in re.findall(r"\w+", _REST.sub("", names.decode())) or [""]]
+    return text, imported
 
 
-def folder(override: str = "") -> Path:
-    """Create and return the folder of this copy of the program, in the cache or, if it cannot be used, temporary files.
+@cache
+def _file(root: Path, module: str, name: str) -> str:
+    """The file of `name` in a module: of the module of that name where it is one, else of `module`; "": none."""
+    base = module.replace(".", "/")
+    places = [f"{place}{end}" for place in (f"{base}/{name}", base) for end in (".py", "/__init__.py")]
+    return next((place for place in places if (root / place).is_file()), "")
+
+
+def place(override: str = "") -> Path:
+    """Create and return the folder of all kernels, in the cache or, if it cannot be used, among the temporary files.
 
     `override`: the folder in NUMBA_CACHE_DIR, used instead of the cache. Raises OSError with one sentence.
     """
-    place = Path(override).absolute() if override else cache_path(KERNELS)
+    wanted = Path(override).absolute() if override else cache_path(KERNELS)
     try:
-        return _made(place)
+        return _usable(wanted)
     except OSError as problem:
         reason = problem.strerror or problem
     try:
-        return _made(_among_temporary())
+        return _usable(_among_temporary())
     except OSError as problem:
         raise OSError(
-            f"compiled kernels cannot be stored in {place} ({reason}), nor among the temporary files "
+            f"compiled kernels cannot be stored in {wanted} ({reason}), nor among the temporary files "
             f"({problem.strerror or problem}); set {CACHE_VARIABLE} to a folder that can be written"
         ) from problem
 
 
-def _made(place: Path) -> Path:
-    made = own_dir(own_dir(place) / own())
+def folder(file: Path, kept: Path) -> Path:
+    """Create and return the folder in `kept` for what is compiled from the present state of a file of the program.
+
+    Others can write to it: then, one among the temporary files. Raises OSError with one sentence.
+    """
+    name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    inside = f"{name}-{digest([file])}"
+    is_new = not (kept / inside).exists()
+    try:
+        made = _usable(kept / inside)
+    except OSError:
+        return _usable(own_dir(_among_temporary()) / inside)
+    os.utime(made)
+    if is_new:
+        _forget(name, made)
+    return made
+
+
+def is_of_program(file: Path) -> bool:
+    """Whether the program's own kernels may lie in the file."""
+    return any(file.is_relative_to(ROOT / package) for package in PACKAGES)
+
+
+def _usable(made: Path) -> Path:
+    own_dir(made)
     with tempfile.TemporaryFile(dir=made):
         pass
-    os.utime(made)
-    _forget(place, made)
     return made
 
 
@@ -100,13 +133,9 @@ def _among_temporary() -> Path:
     return Path(tempfile.gettempdir()) / f"asrscope-{KERNELS}{user}"
 
 
-def _forget(place: Path, used: Path) -> None:
-    others = sorted(_others(place, used), key=lambda path: path.stat().st_mtime, reverse=True)
-    for old in others[KEPT:]:
+def _forget(name: str, used: Path) -> None:
+    """Remove the folders of a file's other states but for the latest, and those of earlier versions alike."""
+    pattern = re.compile(rf"(?:{re.escape(name)}-)?{_DIGEST}")
+    others = [p for p in used.parent.iterdir() if pattern.fullmatch(p.name) and p != used and not p.is_symlink()]
+    for old in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _others(place: Path, used: Path) -> Iterator[Path]:
-    for path in place.iterdir():
-        if _DIGEST.fullmatch(path.name) and path != used and not path.is_symlink():
-            yield path

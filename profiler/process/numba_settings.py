@@ -1,8 +1,8 @@
 """Where numba's settings may come from: the environment, which is checked first, and not the current folder.
 
 numba reads `.numba_config.yaml` in the current folder, where a stranger could name the folder from which it loads
-compiled code. It reads the file only where YAML can be imported, so it cannot be while the settings are. Importing the
-settings also sets where kernels are kept (`kernel_cache`).
+compiled code. It reads the file only where YAML can be imported, so it cannot be while the settings are. numba's import
+also sets where kernels are kept (`kernel_cache`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import importlib.machinery
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -22,14 +23,58 @@ from profiler.plain import one_line
 
 THREADS: Final = "NUMBA_NUM_THREADS"
 NO_COMPILING: Final = "NUMBA_DISABLE_JIT"
-SETTINGS: Final = "numba.core.config"
+
+
+def _read_settings(module: ModuleType, usual: importlib.abc.Loader) -> None:
+    """Load numba's settings without the file in the current folder, and with a folder for kernels."""
+    from profiler.process import kernel_cache
+
+    before = sys.modules.get("yaml")
+    sys.modules["yaml"] = None  # type: ignore[assignment]  # import's own sign for "is not there"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a file lies there which cannot be read
+            usual.exec_module(module)
+    finally:
+        del sys.modules["yaml"]
+        if before is not None:
+            sys.modules["yaml"] = before
+    module.CACHE_DIR = str(kernel_cache.place(module.CACHE_DIR))  # type: ignore[attr-defined]
+    module.CACHE_LOCATOR_CLASSES = ""  # type: ignore[attr-defined]  # others than the one below
+
+
+def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
+    """Have numba keep kernels of the program in the folder of the present state of their sources."""
+    from profiler.process import kernel_cache
+
+    usual.exec_module(module)
+    from numba.core import caching  # this module
+
+    class Locator(caching.UserProvidedCacheLocator):
+        def __init__(self, function: Callable[..., object], file: str) -> None:
+            super().__init__(function, file)
+            self._cache_path = str(kernel_cache.folder(Path(file).resolve(), Path(caching.config.CACHE_DIR)))
+
+        @classmethod
+        def from_function(cls, function: Callable[..., object], file: str) -> Locator | None:
+            # Nothing else where the folder cannot be used: kernels of other sources may lie there.
+            return cls(function, file) if kernel_cache.is_of_program(Path(file).resolve()) else None
+
+    caching.CacheImpl._locator_classes.insert(0, Locator)
+
+
+CHANGED: Final[dict[str, Callable[[ModuleType, importlib.abc.Loader], None]]] = {
+    "numba.core.config": _read_settings,
+    "numba.core.caching": _keep_kernels,
+}
+"""Modules of numba, and how they are loaded."""
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds numba's settings as they are usually found, to be loaded by `_Loader`."""
+    """Finds these modules as they are usually found, to be loaded by `_Loader`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != SETTINGS:
+        if name not in CHANGED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -45,24 +90,7 @@ class _Loader(importlib.abc.Loader):
         return self._usual.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        before = sys.modules.get("yaml")
-        sys.modules["yaml"] = None  # type: ignore[assignment]  # import's own sign for "is not there"
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that a file lies there which cannot be read
-                self._usual.exec_module(module)
-        finally:
-            del sys.modules["yaml"]
-            if before is not None:
-                sys.modules["yaml"] = before
-        _keep_kernels(module)
-
-
-def _keep_kernels(settings: ModuleType) -> None:
-    """Have numba keep compiled kernels in the folder that belongs to their present sources."""
-    from profiler.process import kernel_cache
-
-    settings.CACHE_DIR = str(kernel_cache.folder(settings.CACHE_DIR))  # type: ignore[attr-defined]
+        CHANGED[module.__name__](module, self._usual)
 
 
 def check_environment() -> None:

@@ -171,6 +171,10 @@ OF_UTTERANCE: Final = {ALTERNATIVES: Alternatives, STREAM: Stream}
 """The facts of one utterance, by what comes before `/NUMBER`."""
 
 
+COMPILING: Final = "compiling kernels in another process for"
+"""How the note of a run begins whose change waits for that."""
+
+
 def sound(key: str, value: object) -> bool:
     """Whether `value` is what a recording writes under `key`; null stands for nothing said."""
     head, slash, _ = key.partition("/")

@@ -18,7 +18,7 @@ from profiler.analysis.categories import NOT_OWN
 from profiler.machine import pulse
 from profiler.session.reader import Session
 from profiler.spans import TILING
-from tests.waiting import wait_for_frames, wait_until
+from tests.waiting import PATIENCE_S, wait_for_frames, wait_until
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or not Path(pulse.TASKS).exists(), reason="Linux tells what all threads do"
@@ -41,7 +41,7 @@ def test_what_stood_still_is_outside_and_has_its_place(bundled_speech: Path, tmp
             still.append(time.monotonic() - begin)
             process.send_signal(signal.SIGCONT)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=PATIENCE_S)
     with closing(Session.open(out)) as session:
         tiling = [stage.id for stage in session.stages.values() if stage.group in TILING]
         tiles = session.spans[np.isin(session.spans["stage"], tiling)]

@@ -15,7 +15,9 @@ from app.model.recorded_settings import settings_at
 from app.window.main_window import MainWindow
 from app.window.palette import Palette
 from app.window.pictures.dialog import PictureDialog
+from pipelines.config import presets
 from profiler.export import writers
+from tests.pipelines.whole_runs import compiled
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +83,7 @@ def window(qtbot: QtBot) -> Iterator[MainWindow]:
 
 
 def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    compiled(presets.load("digits").config, {"gmm.selection.enabled": True})
     keys = Keyboard(qtbot, window)
     keys.command("gmm, digits")  # its graph is built in two seconds
     assert window.pipeline.preset.name == "digits"

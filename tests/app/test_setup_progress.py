@@ -7,8 +7,6 @@ import pytest
 from app.model.setup_progress import PHASE_NAMES, USUAL_S, SetUp
 
 STEPS = (
-    ("measuring the machine: net scalar/586+1172of9910×1", 0.1),
-    ("measuring the machine: nearest codeword/1/13/512", 0.9),
     ("reading the acoustic model", None),
     ("untying the codebooks", 0.0),
     ("untying the codebooks", 0.66),
@@ -39,7 +37,7 @@ def test_it_is_one_bar_in_plain_words_that_never_goes_back() -> None:
 
 
 def test_the_time_left_becomes_less() -> None:
-    made = SetUp(0.0, (1.0, 1.0, 1.0, 40.0, 1.0))
+    made = SetUp(0.0, (1.0, 1.0, 40.0, 1.0))
     made.update("compiling the kernels", None, 1.0)
     left = [made.left_s(1.0 + seconds) for seconds in range(0, 60, 5)]
     assert left == sorted(left, reverse=True)
@@ -55,9 +53,9 @@ def test_what_phases_took_is_what_they_take_next_time() -> None:
     assert sum(took) == pytest.approx(len(STEPS))
     again = SetUp(0.0, took)
     again.update(*STEPS[0], 0.0)
-    assert again.left_s(0.0) < sum(USUAL_S) / 3
+    assert again.left_s(0.0) < sum(USUAL_S)
 
 
-@pytest.mark.parametrize("usual", [(), (1.0,), (float("nan"),) * 5, (-1.0,) * 5])
+@pytest.mark.parametrize("usual", [(), (1.0,), (float("nan"),) * 4, (-1.0,) * 4])
 def test_what_was_remembered_wrongly_is_forgotten(usual: tuple[float, ...]) -> None:
     assert SetUp(0.0, usual).left_s(0.0) == pytest.approx(sum(USUAL_S))

@@ -136,6 +136,8 @@ def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, windo
     w.pipeline.set("dnn.shrink", "low-rank")
     qtbot.waitUntil(lambda: bool(errors(w)))
     assert errors(w) == ["dnn.shrink=low-rank could not be made ready: there is no such net."]
+    said = [b.text for b in w.notices.banners if b.kind == "info"]
+    assert "Decoding goes on: compiling kernels in another process for dnn.shrink." in said
     assert w.when.is_running()
     assert w.pipeline.waits("dnn.shrink")
     assert w.pipeline.next.dnn.shrink == "low-rank"

@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from window_recording import Recording
 
+from profiler.session.facts import COMPILING
+
 MODES = set(sys.argv[1:])
 
 
@@ -79,6 +81,7 @@ class Scripted:
                 text = f"{command['key']}={command['value']}"
                 self.recording.writer.marker("option", text, self.recording.frames)
                 if "giveup" in MODES:
+                    self.recording.writer.marker("note", f"{COMPILING} {command['key']}", self.recording.frames)
                     sentence = f"{text} could not be made ready: there is no such net."
                     self.recording.writer.marker("error", sentence, self.recording.frames)
         elif what == "mark" and self.recording is not None:

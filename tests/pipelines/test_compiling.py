@@ -12,7 +12,9 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run import compiling
+from pipelines.scoring import scorer, selection
 from profiler.errors import Cancelled
+from profiler.machine.roofs import calibration
 
 
 @pytest.fixture
@@ -38,16 +40,30 @@ def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick
         assert settings.from_dict(json.loads((kernels / "given").read_text())) == quick
 
 
-def test_what_is_marked_is_not_compiled_again(kernels: Path, quick: Config) -> None:
-    mark = compiling.mark(quick)
-    assert mark is not None
-    mark.touch()
+PREPARED = {"gmm.selection.method": "vq-table", "gmm.selection.prepare": True, "gmm.selection.enabled": False}
+
+
+def test_what_is_marked_is_not_compiled_again_and_what_else_is_chosen_is(kernels: Path, quick: Config) -> None:
+    for mark in compiling.marks(quick):
+        mark.touch()
     begun = kernels / "begun"
-    for config in (quick, settings.assign(quick, {"device": "torch-cpu"})):
+    for change, compiles in (
+        ({}, False),
+        ({"search.beam": 9.0}, False),
+        ({"gmm.selection.top_n": 9, "gmm.selection.enabled": False}, False),
+        ({"gmm.selection.enabled": True}, True),
+        (PREPARED, True),
+        ({"frames.skip": 2}, False),
+        ({"frames.skip": 2, "frames.rule": "conditional"}, True),
+        ({"gmm.senones": "ci"}, True),
+        ({"model": "continuous"}, True),
+        ({"device": "torch-cpu"}, False),
+    ):
+        config = settings.assign(quick, change)
         with compiling.in_child(config, child(f"open({str(begun)!r}, 'w')")) as wait:
             wait(never)
-        assert not begun.exists()
-        mark.unlink(missing_ok=True)
+        assert begun.exists() == compiles == (compiling.beside(config) is not None), change
+        begun.unlink(missing_ok=True)
 
 
 def test_a_child_that_fails_is_no_error(kernels: Path, quick: Config) -> None:
@@ -77,9 +93,22 @@ def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config,
     assert before != "2999", "it was ended, and did not come to its end"
 
 
-def test_compiling_leaves_the_mark(quick: Config) -> None:
-    mark = compiling.mark(quick)
-    assert mark is not None
-    mark.unlink(missing_ok=True)
-    compiling.compile_for(quick)
-    assert mark.exists()
+def test_only_what_is_chosen_is_compiled(quick: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = set()
+    for name in selection.methods():
+        for kind in ("Tied", "Continuous"):
+            if (made := getattr(selection._module(name), kind, None)) is not None:
+                score = made.score
+                noting = lambda *given, score=score, name=(name, kind): called.add(name) or score(*given)  # noqa: E731
+                monkeypatch.setattr(made, "score", noting)
+    monkeypatch.setattr(scorer, "COMPILED", set())
+    monkeypatch.setattr(calibration, "warm_up", lambda *_: None)
+    for change, methods in (({}, {"none"}), (PREPARED, {"none", "vq-table"})):
+        config = settings.assign(quick, change)
+        for mark in compiling.marks(config):
+            mark.unlink(missing_ok=True)
+        called.clear()
+        compiling.compile_for(config)
+        assert called == {(method, "Tied") for method in methods}
+        assert compiling.is_compiled(config)
+        scorer.COMPILED.clear()

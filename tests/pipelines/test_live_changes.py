@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError
+from pipelines.config import Config, ConfigError, Value
 from pipelines.run.control import Change, Control
 from pipelines.run.live_changes import Due, LiveChanges, PendingChange
 from pipelines.scoring import scorer as scoring
@@ -161,6 +161,8 @@ def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, 
         (320, "gmm.selection.enabled", False),
     )
     person = Person(*(ask(*change) for change in changes))
+    rules: list[dict[str, Value]] = [{"gmm.senones": rule} for rule in ("active", "active-ci", "ci")]
+    whole_runs.compiled(quick, *rules, {"gmm.selection.enabled": True})
     path = tmp_path / "layers.asrs"
     outcome = run(quick, bundled_speech, path, person)
     assert outcome.state == "closed"
@@ -201,6 +203,7 @@ def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, 
 def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
     quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 3})
     made = conditional.Rule.prepare
     gate = threading.Event()
 

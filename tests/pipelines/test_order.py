@@ -30,6 +30,7 @@ def run(control: Control, folder: Path, out: Path, repeat: int = 2, **changed: b
     config = presets.load("gmm-quick").config
     for key, value in {"repeat_on_change": True, **changed}.items():
         config = settings.replace(config, key, value)
+    whole_runs.compiled(config, {SELECTION: True})
     audio = [folder / f"{name}.flac" for name in (SHORT, NUMBERS)]
     said = folder / "transcripts.tsv"
     outcome = whole_runs.run(config, audio, out, control, transcripts=said, repeat=repeat)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from selection_reference import KINDS, configured
 
+from pipelines.config import Config
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
 from pipelines.scoring.gaussians.bounds import rests
@@ -58,7 +59,7 @@ def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, metho
     held = dict(vars(strategy))
     for scores in (np.empty((5, family.small().n_senones), np.float32), np.empty((4, 1), "f")):
         with contextlib.suppress(ArrayError):
-            type(strategy).warm_up(family.small(), features, scores)
+            selection.create(method, family.kind, family.small()).warm_up(Config().gmm, features, scores)
         assert all(vars(strategy)[name] is value for name, value in held.items())
     strategy.score(features, after, Meter())
     np.testing.assert_array_equal(before, after)

@@ -7,6 +7,7 @@ from scoring_reference import likely_features
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.scoring import build_scorer
+from pipelines.scoring.strategy import never, quietly
 from pipelines.scoring.tied import kernels, top_n_kernels
 from profiler.spans import SPAN, NullLane, Recorder
 
@@ -68,7 +69,7 @@ def test_an_utterance_begins_with_a_scored_frame(model, features, exact_scores):
 def test_selection_switches_at_a_block(model, features, exact_scores):
     top = build_scorer(TOP_4, model).score(features, 0, LANE)
     scorer = build_scorer(EXACT, model)
-    scorer.warm_up()
+    scorer.make_ready(TOP_4, quietly, never)
     compiled = _compiled()
     # More than once where other tests of this process called them with other arguments.
     assert min(compiled["mix"], compiled["mix_kept"]) >= 1

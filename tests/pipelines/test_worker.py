@@ -22,6 +22,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.process import children
 from profiler.session.files import side_files
 from profiler.session.reader import Session
+from tests.pipelines.whole_runs import compiled
 from tests.waiting import PATIENCE_S, wait_for_frames
 
 
@@ -89,6 +90,7 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
     window: Window, bundled_speech: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "live.asrs"
+    compiled(presets.load("gmm-quick").config, {"gmm.selection.enabled": True})
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
     wait_for_frames(path, 1)

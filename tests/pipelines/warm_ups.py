@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import sphinx_writer as writer
 
-from pipelines.config import Config
+from pipelines.config import Config, Value, assign
 from pipelines.models import sphinx
-from pipelines.scoring import build_scorer
+from pipelines.scoring import build_scorer, selection, senones
+from pipelines.scoring.scorer import GmmScorer
 from profiler.spans import NullLane
 from tests.walls import wall
 
@@ -24,7 +25,13 @@ with tempfile.TemporaryDirectory() as folder:
         ("three", writer.write_continuous(Path(folder) / "three", 3, 11)),
     ):
         scorer = build_scorer(Config(), sphinx.load(written))
-        for _ in range(3):
+        assert isinstance(scorer, GmmScorer)
+        kind = scorer._family.kind
+        changes: list[dict[str, Value]] = [{"gmm.component": "int8"}, {"gmm.component": "max"}]
+        changes += [{"gmm.senones": rule} for rule in senones.rules()]
+        changes += [{"gmm.selection.enabled": True, "gmm.selection.method": m} for m in selection.methods(kind)]
+        for change in changes:
+            scorer.load(assign(Config(), change))
             scorer.warm_up()
             scorer.score(np.zeros((17, 39), np.float32), 0, NullLane())
         print(name, flush=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
-from pipelines.config import Config
+from pipelines.config import Config, Value, assign
+from pipelines.run import compiling
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, RunOrder, execute
 
@@ -25,6 +27,15 @@ def run(
     return execute(request, control or Control(), lambda *_: None, order=order)
 
 
+def compiled(config: Config, *changes: Mapping[str, Value]) -> None:
+    """Have what these changes of settings call compiled, so that they act at once."""
+    for change in changes:
+        _compiled(assign(config, change))
+
+
+_compiled = cache(compiling.compile_for)
+
+
 class Person(Control):
     """Does things when the run has come to given frames; `then` is called at every block boundary."""
 
@@ -35,6 +46,7 @@ class Person(Control):
     ) -> None:
         super().__init__()
         self.does, self.then = list(does), then
+        self.config_now = Config()
 
     @property
     def stopping(self) -> bool:

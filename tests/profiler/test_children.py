@@ -73,7 +73,7 @@ def test_numba_ignores_the_folder(first: str, tmp_path: Path, monkeypatch: pytes
     done = started("-c", code, cwd=tmp_path / "folder")
     jit, kernels = done.stdout.splitlines()
     assert jit == "0"
-    assert Path(kernels).parent == Path(os.environ["NUMBA_CACHE_DIR"])
+    assert kernels == os.environ["NUMBA_CACHE_DIR"]
     assert done.stderr == ""
 
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept in a folder that belongs to the sources of all of them."""
+"""Compiled kernels are kept in a folder that belongs to the sources of each."""
 
 from __future__ import annotations
 
@@ -14,18 +14,32 @@ import pytest
 from profiler.files import cache, paths
 from profiler.process import children, kernel_cache
 
-CALLEE = """
+FILES = {
+    "__init__": "import profiler\n",
+    "number": "STEP = 1\n",
+    "constants": "from pipelines.number import (  # of others\n    STEP as ONE,\n)\n\nSTEP = ONE\n",
+    "callee": """
 from numba import njit
 
-STEP = {step}
+from pipelines import constants
+
+STEP = constants.STEP
 
 @njit(cache=True)
 def stepped(x):
     return x + STEP
-"""
-CALLER = """
+""",
+    "apart": """
 from numba import njit
 
+@njit(cache=True)
+def same(x):
+    return x
+""",
+    "caller": """
+from numba import njit
+
+from pipelines.apart import same
 from pipelines.callee import stepped
 
 @njit(cache=True)
@@ -33,26 +47,29 @@ def twice(x):
     return stepped(stepped(x))
 
 if __name__ == "__main__":
-    print(twice(1), sum(twice.stats.cache_hits.values()))
-"""
+    print(twice(1), same(7), *(sum(kernel.stats.cache_hits.values()) for kernel in (twice, same)))
+""",
+}
+"""A package with kernels: one calls another, which holds a constant of a third file's; one has no part in that."""
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the program's profiler, with two kernels of which one calls the other."""
+    """A copy of the program's profiler, with these kernels."""
     root = tmp_path / "copy"
     unwanted = shutil.ignore_patterns("__pycache__")
     shutil.copytree(children.ROOT / "profiler", root / "profiler", ignore=unwanted)
     (root / "pipelines").mkdir()
-    (root / "pipelines" / "__init__.py").write_text("import profiler\n")
-    (root / "pipelines" / "callee.py").write_text(CALLEE.format(step=1))
-    (root / "pipelines" / "caller.py").write_text(CALLER)
+    for name, text in FILES.items():
+        (root / "pipelines" / f"{name}.py").write_text(text)
     return root
 
 
 def called(root: Path, cache: Path) -> list[str]:
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(root), "ASRSCOPE_CACHE": str(cache)}
+    # Another way to keep them would look at a kernel's own file alone.
+    environment |= {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
     code = "import runpy; runpy.run_module('pipelines.caller', run_name='__main__')"
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -60,23 +77,38 @@ def called(root: Path, cache: Path) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_change_in_a_called_file_has_its_caller_compiled_anew(copy: Path, tmp_path: Path) -> None:
+def test_a_changed_constant_has_what_depends_on_it_compiled_anew_and_nothing_else(copy: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    assert called(copy, cache) == ["3", "0"]
-    assert called(copy, cache) == ["3", "1"]
-    (copy / "pipelines" / "callee.py").write_text(CALLEE.format(step=5))
-    assert called(copy, cache) == ["11", "0"]
-    # Back again: the kernels of that state are still there, though numba looks at the file's time.
-    assert len(list((cache / paths.KERNELS).iterdir())) == 2
+    assert called(copy, cache) == ["3", "7", "0", "0"]
+    assert called(copy, cache) == ["3", "7", "1", "1"]
+    number = copy / "pipelines" / "number.py"
+    number.write_text("STEP = 5\n")
+    assert called(copy, cache) == ["11", "7", "0", "1"]
+    # Back again: the kernels of that state are still there.
+    number.write_text("STEP = 1\n")
+    assert called(copy, cache) == ["3", "7", "1", "1"]
+    names = sorted(path.name.partition("-")[0] for path in (cache / paths.KERNELS).iterdir())
+    assert names == ["pipelines.apart", *["pipelines.callee"] * 2, *["pipelines.caller"] * 2]
 
 
-def test_constants_that_kernels_hold_count_as_sources() -> None:
-    found = kernel_cache.sources()
-    assert "pipelines/search/kernels/token_passing.py" in found
-    assert "pipelines/search/kernels/layout.py" in found
-    assert "profiler/recording/layout.py" in found
-    assert "pipelines/config/tree.py" not in found
-    assert "pipelines/run/decode.py" not in found
+@pytest.mark.parametrize(
+    ("file", "within", "without"),
+    [
+        (
+            "pipelines/search/kernels/calls.py",
+            ("search/kernels/layout", "search/kernels/pruning", "search/kernels/history"),
+            ("scoring/", "frontend/", "config/", "run/"),
+        ),
+        ("pipelines/scoring/tied/kernels.py", ("scoring/simd/instructions", "scoring/blocks"), ("search/", "run/")),
+        ("pipelines/scoring/dnn/rows.py", ("scoring/simd/byte_products",), ("search/", "scoring/tied/", "config/")),
+        ("pipelines/frontend/_kernels.py", ("frontend/dynamic",), ("search/", "scoring/", "run/")),
+    ],
+)
+def test_what_kernels_are_compiled_from(file: str, within: tuple[str, ...], without: tuple[str, ...]) -> None:
+    found = kernel_cache.sources([children.ROOT / file])
+    assert {f"pipelines/{name}.py" for name in within} <= set(found)
+    assert not [path for path in found for name in without if path.startswith(f"pipelines/{name}")]
+    assert kernel_cache.digest([children.ROOT / file]) != kernel_cache.digest()
 
 
 @pytest.fixture
@@ -92,53 +124,63 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_a_cache_no_kernel_of_other_sources_is_loaded(copy: Path, tmp_path: Path, temporary: Path) -> None:
     cache = tmp_path / "cache"
     cache.write_text("")  # so no folder can be made there
-    assert called(copy, cache) == ["3", "0"]
-    assert called(copy, cache) == ["3", "1"]
-    (copy / "pipelines" / "callee.py").write_text(CALLEE.format(step=5))
-    assert called(copy, cache) == ["11", "0"]
+    assert called(copy, cache) == ["3", "7", "0", "0"]
+    assert called(copy, cache) == ["3", "7", "1", "1"]
+    (copy / "pipelines" / "number.py").write_text("STEP = 5\n")
+    assert called(copy, cache) == ["11", "7", "0", "1"]
     assert not list(copy.rglob("*.nbi"))
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache").write_text("")
-    made = kernel_cache.folder()
+    made = kernel_cache.place()
     assert made.is_relative_to(temporary)
-    shutil.rmtree(made.parent)
-    made.parent.write_text("")
+    shutil.rmtree(made)
+    made.write_text("")
     with pytest.raises(
         OSError, match=r"^compiled kernels cannot be stored in .*/cache/kernels \(.+\), nor .*ASRSCOPE_CACHE"
     ):
-        kernel_cache.folder()
+        kernel_cache.place()
+
+
+KERNELS = children.ROOT / "pipelines" / "search" / "kernels" / "calls.py"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
 @pytest.mark.parametrize("whose", ["group", "link"])
+@pytest.mark.parametrize("which", ["all", "one file's"])
 def test_a_folder_of_others_is_not_used(
-    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
+    whose: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    own = kernel_cache.folder()
-    assert own.is_relative_to(tmp_path / paths.KERNELS)
+    place = kernel_cache.place()
+    assert place == tmp_path / paths.KERNELS
+    own = kernel_cache.folder(KERNELS, place)
+    assert own.parent == place
+    refused = place if which == "all" else own
     if whose == "group":
-        own.parent.chmod(0o770)
+        refused.chmod(0o770)
     else:
-        own.parent.rename(tmp_path / "elsewhere")
-        own.parent.symlink_to(tmp_path / "elsewhere")
-    assert kernel_cache.folder().is_relative_to(temporary)
+        refused.rename(tmp_path / "elsewhere")
+        refused.symlink_to(tmp_path / "elsewhere")
+    assert kernel_cache.folder(KERNELS, kernel_cache.place()).is_relative_to(temporary)
 
 
 def test_the_latest_folders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    place = tmp_path / paths.KERNELS
-    (place / "mine").mkdir(parents=True)
-    names = [f"{number:024x}" for number in range(6)]
+    place = kernel_cache.place()
+    others = f"pipelines.search.kernels.lattice-{0:024x}"
+    for name in ("mine", others):
+        (place / name).mkdir()
+    # Half of them as earlier versions named them.
+    names = [f"{number:024x}" if number % 2 else f"pipelines.search.kernels.calls-{number:024x}" for number in range(6)]
     for age, name in enumerate(names):
         (place / name).mkdir()
         os.utime(place / name, (1e9 - age, 1e9 - age))
-    made = kernel_cache.folder()
+    made = kernel_cache.folder(KERNELS, place)
     kept = {path.name for path in place.iterdir()}
-    assert kept == {"mine", made.name, *names[: kernel_cache.KEPT]}
+    assert kept == {"mine", others, made.name, *names[: kernel_cache.KEPT]}
     (made / "room").mkdir()
     (made / "room" / "kernel.nbc").write_bytes(b"x" * 1000)
     # They count, and go, with all else in the cache.

@@ -91,7 +91,7 @@ def eliminate(
                         insert_down(to + m * VECTOR_BYTES, top_at, keep)
                     copy_floats(to, top_at, keep * LANES)
                     continue
-                winners = 0
+                winners = np.int64(0)  # a literal is a type, for which `bring_forward` would be compiled once more
                 for i in range(components):
                     m = order[group, s, i]
                     panel = base + m * expanded * VECTOR_BYTES

@@ -42,8 +42,10 @@ class Rule(FrameRule):
         return int(config.frames.codewords)
 
     def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Codewords:
-        """The codebook of `frames.codewords` codewords."""
-        return codewords_of(self._model, config.frames.codewords, progress, cancelled)
+        """The codebook of `frames.codewords` codewords, with what finds the nearest one compiled."""
+        found = codewords_of(self._model, config.frames.codewords, progress, cancelled)
+        found.nearest(np.zeros((1, found.book.words.shape[2]), np.float32), Meter())
+        return found
 
     def configure(self, config: Config, prepared: Codewords | None = None) -> None:
         """Take over a codebook; numbers of another one say nothing about the last frame."""

@@ -21,7 +21,7 @@ best is eliminated; with `follow` the panels that held the best of a frame come 
 
 
 @njit(nogil=True, cache=True)
-def bring_forward(order: Array, entered: Array, count: int) -> None:
+def bring_forward(order: Array, entered: Array, count: int | np.int64) -> None:
     """Move the last panel that entered the best to the front of `order` [slots], one after the other.
 
     `entered`: the places of the `count` panels that were among the best, in ascending order.

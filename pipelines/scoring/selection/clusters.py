@@ -50,12 +50,10 @@ class _Clustered(Strategy[Family]):
         assert prepared is not None, "needs said so"
         self._take(prepared, gmm.selection.expand)
 
-    @classmethod
-    def warm_up(cls, family: Family, features: Array, scores: Array) -> None:
+    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
         """Score with one cluster for all panels of a stream."""
-        strategy = cls(family)
-        strategy._take(clusters.one_cluster(family.parameters.gaussians.shape), 1)
-        strategy.score(features, scores, Meter())
+        self._take(clusters.one_cluster(self._family.parameters.gaussians.shape), 1)
+        self.score(features, scores, Meter())
 
     def _take(self, selector: clusters.Clusters, expand: int) -> None:
         selector.check_for(self._family.parameters.gaussians)

@@ -67,14 +67,6 @@ class Tied(Strategy[Gmm]):
             check("log_rows", prepared, np.float32, self._family.parameters.weights.shape)
             self._log_rows = prepared
 
-    @classmethod
-    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
-        """Score with every component."""
-        p, strategy = family.parameters, cls(family)
-        for prepared in (None, in_int8(p.gaussians), max_approximation.log_rows(p)):
-            strategy._take(prepared)
-            strategy.score(features, scores, Meter())
-
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
         self.score_by(self._evaluate, self._family.expand(features), scores, meter)
@@ -136,14 +128,6 @@ class Continuous(Strategy[ContinuousGmm]):
         if in_bytes is not None:
             in_bytes.check_for(self._family.parameters.gaussians)
         self._bytes, self._best = in_bytes, best
-
-    @classmethod
-    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
-        """Score in floats and in 8 bits."""
-        strategy = cls(family)
-        for in_bytes in (None, in_int8(family.parameters.gaussians)):
-            strategy._take(in_bytes, False)
-            strategy.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""

@@ -74,14 +74,6 @@ class Tied(_TopN[Gmm]):
         else:
             self._evaluate = Floats(self._family)
 
-    @classmethod
-    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
-        """Score all densities, and with bounds."""
-        strategy = cls(family)
-        strategy.score(features, scores, Meter())
-        strategy._evaluate = Bounded(family, rests(family.parameters.gaussians), strategy._keep, True)
-        strategy.score(features, scores, Meter())
-
     def _resize(self, top_n: int) -> None:
         p = self._family.parameters
         self._keep = keep = min(top_n, p.n_densities)
@@ -138,11 +130,6 @@ class Continuous(_TopN[ContinuousGmm], Chosen):
             rest = prepared
         self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
         self._rest = rest
-
-    @classmethod
-    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
-        """Score once."""
-        cls(family).score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""

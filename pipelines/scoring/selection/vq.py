@@ -110,15 +110,12 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
             in_bytes.check_for(gaussians)
         self._lists, self._bytes, self._best = lists, in_bytes, best
 
-    @classmethod
-    def warm_up(cls, family: ContinuousGmm, features: Array, scores: Array) -> None:
-        """Score all and some with lists of one codeword and one panel a group, in floats and in 8 bits."""
-        strategy, gaussians = cls(family), family.parameters.gaussians
-        lists = trivial(gaussians.shape)
-        for in_bytes in (None, in_int8(gaussians)):
-            strategy._take(lists, in_bytes, False)
-            strategy.score(features, scores, Meter())
-            strategy.score_some(0, len(features), np.arange(1), scores, Meter())
+    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
+        """Score with lists of one codeword and one panel a group."""
+        gaussians = self._family.parameters.gaussians
+        in_bytes = in_int8(gaussians) if gmm.component == "int8" else None
+        self._take(trivial(gaussians.shape), in_bytes, gmm.component == "max")
+        self.score(features, scores, Meter())
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Quantise the frames of a block for `score_some`."""
@@ -210,12 +207,10 @@ class Tied(_Quantised[Gmm]):
         lists.check_for(self._family.parameters.gaussians)
         self._lists = lists
 
-    @classmethod
-    def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
-        """Score with lists of one codeword and one panel a codebook."""
-        strategy = cls(family)
-        strategy._take(trivial(family.parameters.gaussians.shape))
-        strategy.score(features, scores, Meter())
+    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
+        """Score with lists of one codeword."""
+        self._take(trivial(self._family.parameters.gaussians.shape))
+        self.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""

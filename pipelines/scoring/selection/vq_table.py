@@ -101,13 +101,11 @@ class _Lookup(Strategy[Family]):
         check("scores", table.scores, np.float32, (streams, None, self._family.n_senones))
         self._table = table
 
-    @classmethod
-    def warm_up(cls, family: Family, features: Array, scores: Array) -> None:
+    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
         """Look up in an empty table of one codeword."""
-        strategy, shape = cls(family), family.parameters.gaussians.shape
-        book = trivial(shape).codebook
-        strategy._take(Table(book, np.zeros((shape[1], 1, family.n_senones), np.float32)))
-        strategy.score(features, scores, Meter())
+        shape = self._family.parameters.gaussians.shape
+        self._take(Table(trivial(shape).codebook, np.zeros((shape[1], 1, self._family.n_senones), np.float32)))
+        self.score(features, scores, Meter())
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]; there is too little to do for more threads than one."""

@@ -136,7 +136,7 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
                 row = address(g, np.float32) + (t * books * streams + which) * slots * vector
                 g[t, book, s] = NEVER
                 bounds[:] = NEVER
-                winners = 0
+                winners = np.int64(0)  # a literal is a type, for which `bring_forward` would be compiled once more
                 for i in range(slots):
                     m = order[book, s, i]
                     panel = address(gaussians, np.float32) + (which * slots + m) * depth * vector

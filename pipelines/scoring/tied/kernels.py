@@ -151,7 +151,8 @@ def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> Non
                 panels,
                 depth,
                 (address(g, np.float32) + which * densities * 4, books * streams * densities * 4),
-                False,
+                # Never; False itself is a type, for which all tiles would be compiled once more.
+                s < 0,
                 address(gaussians, np.float32) + (which + 1) * panels * panel_bytes,
             )
 
@@ -176,7 +177,7 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def columns_fit(start: Array, products: Array, weights: int, each: int) -> bool:
+def columns_fit(start: Array, products: Array, weights: int, each: int | np.int64) -> bool:
     """Whether `products` and the number of weights, `each` a column, fit codebooks that start at these columns."""
     books, columns = len(start) - 1, products.shape[1]
     if books < 0 or start[0] != 0 or start[books] != columns:
@@ -297,7 +298,7 @@ def logarithms(products: Array, shift: Array, order: Order, scores: Array, first
     if (
         shift.shape != (n, books)
         or len(scores) != n
-        or not columns_fit(start, products, columns, 1)
+        or not columns_fit(start, products, columns, np.int64(1))
         or not 0 <= first <= last <= books
         or not runs_fit(order, senones, first, last)
     ):

@@ -130,7 +130,7 @@ def _row(rows: Array, start: Array, streams: int, densities: int, book: int, s: 
 
 
 @njit(nogil=True, cache=True)
-def _prefetch_rows(index: Array, t: int, book: int, s: int, row: int, lines: int) -> None:
+def _prefetch_rows(index: Array, t: int | np.int64, book: int, s: int, row: int, lines: int) -> None:
     """Prefetch the rows, each of `lines` cache lines, that a frame adds up; `row`: address of the first of all rows."""
     for i in range(index.shape[3]):
         prefetch_lines(row + index[t, book, s, i] * lines * VECTOR_BYTES, lines)
@@ -173,7 +173,7 @@ def mix_kept(
                     lines = (start[book + 2] - start[book + 1]) // LANES
                     _prefetch_rows(
                         index,
-                        0,
+                        np.int64(0),
                         book + 1,
                         s,
                         _row(rows, start, streams, densities, book + 1, s),

@@ -86,6 +86,18 @@ class Graph:
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
 
 
+def smallest_graph() -> Graph:
+    """One senone again and again, without words: a search over it calls every kernel that one over any graph does."""
+    states = np.zeros(2, STATE)
+    states["loop_label"][0] = 1
+    nothing, one = np.zeros(0, np.uint8), np.zeros(1, np.uint8)
+    first = np.zeros(1, np.int32)
+    return Graph(
+        0, 0, 1, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), first, first, nothing, one, one,
+        np.zeros(1, np.bool_),
+    )  # fmt: skip
+
+
 class Senones(NamedTuple):
     """The senones as a graph needs them: `phone` and `state` of each, and for each phone whether it is a `filler`."""
 

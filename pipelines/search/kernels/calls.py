@@ -191,11 +191,13 @@ def _record(
         counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
         put(spans, stages[2], at, at + prune_ns, begun, done, counts)
         at += prune_ns
+    # As the counts beside it: numba takes a literal for a type, and compiles `put` for each.
+    none = 0 * work[RANKED]
     if work[RANKED] > 0:
-        put(spans, stages[4], at, at + ranking_ns, begun, done, (work[RANKED], 0, 0))
+        put(spans, stages[4], at, at + ranking_ns, begun, done, (work[RANKED], none, none))
         at += ranking_ns
     if ranked:
-        put(spans, stages[3], at, at + lattice_ns, begun, done, (work[CONTENDERS], 0, 0))
+        put(spans, stages[3], at, at + lattice_ns, begun, done, (work[CONTENDERS], none, none))
         at += lattice_ns
     counts = work[TOKENS], work[EMIT_ARCS], work[PASSED]
     put_open(spans, stages[0], at, begun, done, counts)

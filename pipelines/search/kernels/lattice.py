@@ -79,7 +79,7 @@ def _decide(
             kept += 1
         way = way_next[way]
     if kept > first:
-        entry = append(history, used, entry, -1, frame)
+        entry = append(history, used, entry, np.int32(-1), frame)
         used += 1
     tokens.new_hist[i] = entry
     tokens.come[i] = BY_ENTRY
@@ -160,7 +160,7 @@ def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  #
                 if value <= new_cost[place] + beam:
                     entry = tokens.new_hist[i]
                     if arcs[k].olabel != 0:
-                        entry = append(history, used, entry, k, frame)
+                        entry = append(history, used, entry, np.int32(k), frame)
                         used += 1
                     way_cost[ways] = value
                     way_entry[ways] = entry

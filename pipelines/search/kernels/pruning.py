@@ -49,7 +49,7 @@ DEAD_SHARE = 4
 
 
 @njit_inner
-def select(values: F32, n: int, k: int) -> np.float32:  # pragma: no cover - compiled
+def select(values: F32, n: int | np.int64, k: int) -> np.float32:  # pragma: no cover - compiled
     """The k-th smallest (from 0) of values[:n], which are reordered; Hoare's quickselect."""
     low, high = 0, n - 1
     while low < high:
@@ -108,12 +108,12 @@ def ranked(
         while rank >= counts[chosen]:
             rank -= counts[chosen]
             chosen += 1
-        n = 0
+        n = np.int64(0)  # a literal is a type, for which `select` would be compiled once more
         for i in range(m):
             values[n] = costs[i]
             n += bins[i] == chosen
         return select(values, n, rank)
-    n = 0
+    n = np.int64(0)
     for i in range(m):
         values[n] = costs[i]
         n += costs[i] < INFINITY

@@ -21,7 +21,7 @@ from profiler.machine.roofs import accesses, cpu, torch_child
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import Cancelled, Key, Progress, Roof, RoofTable
-from profiler.machine.roofs.timing import Work, better, is_steady
+from profiler.machine.roofs.timing import Effort, Work, better, is_steady
 from profiler.machine.roofs.torch_child import Missing
 
 METHOD: Final = 34
@@ -186,6 +186,13 @@ def plan(counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bo
     planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=whole)}
     planned |= {s.key: s for s in [*accesses.access_steps(), *accesses.call_steps()]}
     return list(planned.values())
+
+
+def warm_up(threads: int, kernels: Mapping[str, Work] | None) -> None:
+    """Compile (or load) what a run's measuring calls: each kind of step is taken once, the smallest first."""
+    steps = {step.key.name: step for step in reversed(plan([threads], kernels, whole=False))}
+    for step in steps.values():
+        step.take(Effort(1, 0.0, 0.0))
 
 
 def thread_counts(most: int) -> list[int]:

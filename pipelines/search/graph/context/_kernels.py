@@ -51,7 +51,7 @@ class ExpandedArcs(NamedTuple):
     origin: I64
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(cache=True, nogil=True)
 def _slot(table: I64, keys: I64, key: int) -> int:
     """Where the place with `key` is, or should be put, in a table of a power of 2 entries."""
     mask = len(table) - 1
