@@ -184,7 +184,6 @@ ENTRIES: tuple[Entry, ...] = (
         for name, options, upto_s in (
             ("explain", "--repeat 3", 1500),
             ("explain-ladder", "--ladder --repeat 3", 600),
-            ("explain-loaded", "--load 4 --repeat 1", 2900),
         )
     ),
     Entry(

@@ -23,20 +23,12 @@ from tests.bench.campaign.attack import SESSION, Attack, Commands, Kind
 from tests.bench.campaign.mutate import HUGE, MARKUP, ODD, mutated, row, spans_set
 
 FACTS: Final[dict[str, Any]] = {
-    "asrscope_version": "0.1.0",
-    "preset": "dnn",
-    "argv": ["asrscope", "run", "--preset", "dnn"],
-    "audio": ["/speech/one.flac", "/speech/two.flac"],
-    "acoustic_models": ["a net of 5 layers"],
-    "machine": describe(),
-    "versions": versions(),
+    "asrscope_version": "0.1.0", "preset": "dnn", "argv": ["asrscope", "run", "--preset", "dnn"],
+    "audio": ["/speech/one.flac", "/speech/two.flac"], "acoustic_models": ["a net of 5 layers"],
+    "machine": describe(), "versions": versions(),
     "recorder": {
-        "ns_per_put": 292.6,
-        "ns_per_span": 497.1,
-        "ns_per_lap": 381.4,
-        "ns_per_counter_read": 900.0,
-        "ns_per_counted_span": 2100.5,
-        "counters": ["page_faults", "cycles"],
+        "ns_per_put": 292.6, "ns_per_span": 497.1, "ns_per_lap": 381.4, "ns_per_counter_read": 900.0,
+        "ns_per_counted_span": 2100.5, "counters": ["page_faults", "cycles"],
         "counters_absent": {"cache_misses": "not on this machine"},
     },
     "scoring": {"senones": 5126, "context": [10, 7]},
@@ -46,7 +38,7 @@ FACTS: Final[dict[str, Any]] = {
         "nbest": [{"hypothesis": "word0 word1", "cost": 12.5}, {"hypothesis": "word0", "cost": 13}],
         "confidences": [0.9, 0.4, 1.0],
     },
-}
+}  # fmt: skip
 """What a run says in `meta`, every fact that a reader knows."""
 
 ARMS: Final = {
