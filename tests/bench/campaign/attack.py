@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,9 @@ SPEECH: Final = str(assets.path("speech", "08-kal16-short.flac"))
 SESSION: Final = "s.asrs"
 STDIN: Final = "stdin"
 """A file of this name in the folder is the standard input of the commands."""
+
+OUTPUT_BYTES: Final = 64 << 20
+"""Of each stream that is looked at."""
 
 Commands = tuple[tuple[str, ...], ...]
 
@@ -98,6 +102,15 @@ def session() -> bytes:
 
 def nothing(folder: Path) -> None:
     """The command alone is the attack."""
+
+
+def no_json(out: bytes) -> str | None:
+    """The fault in standard output as one JSON value, NaN and infinities included."""
+    try:
+        json.loads(out, parse_constant=no_constant)
+    except ValueError as error:
+        return None if len(out) == OUTPUT_BYTES else f"wrong JSON: {error}"
+    return None
 
 
 def no_constant(name: str) -> float:

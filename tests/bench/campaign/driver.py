@@ -11,7 +11,6 @@ import contextlib
 import faulthandler
 import functools
 import importlib
-import json
 import os
 import re
 import resource
@@ -31,7 +30,7 @@ import psutil
 
 from app.cli.main import verbs
 from profiler.process import children
-from tests.bench.campaign.attack import SPEECH, STDIN, Attack, no_constant, nothing
+from tests.bench.campaign.attack import OUTPUT_BYTES, SPEECH, STDIN, Attack, no_json, nothing
 
 MODELS: Final = ("ptm", "continuous", "dnn")
 """Their kernels are compiled before the first attack."""
@@ -39,8 +38,6 @@ SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
 """Characters of one line of standard error: a sentence, with a path or two in it."""
-OUTPUT_BYTES: Final = 64 << 20
-"""Of each stream that is looked at."""
 
 PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
 """Modules that lie in every attack's current folder; importing one writes PWNED."""
@@ -210,15 +207,6 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         found.append((str(path), about.st_ino, about.st_size, content))
     return found
-
-
-def no_json(out: bytes) -> str | None:
-    """The fault in standard output as one JSON value, NaN and infinities included."""
-    try:
-        json.loads(out, parse_constant=no_constant)
-    except ValueError as error:
-        return None if len(out) == OUTPUT_BYTES else f"wrong JSON: {error}"
-    return None
 
 
 def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:

@@ -22,7 +22,7 @@ from profiler.process import children
 from profiler.remote import send
 from profiler.remote.wire import MAGIC, Position, Value, frame, frames
 from tests.bench.campaign import mutate
-from tests.bench.campaign.attack import SESSION, SPEECH, STDIN, Attack, Commands, Kind, no_constant, session
+from tests.bench.campaign.attack import SESSION, SPEECH, STDIN, Attack, Commands, Kind, no_json, session
 
 # -- another machine -----------------------------------------------------------------------------
 
@@ -207,13 +207,8 @@ def _study_changes() -> Iterator[tuple[str, str, Callable[[Path], object]]]:
     for file in ("sweep/study.json", "sweep/journal.log", "sweep/report.json", "capacity/study.json"):
         for damage in mutate.NO_FILE:
             yield file, damage.__name__, lambda path, damage=damage: path.exists() and damage(path, rng)
-    for name in (
-        "sweep/trials/0-x",
-        "sweep/trials/x",
-        "capacity/levels/x-y",
-        "capacity/levels/1-",
-        "capacity/levels/1-99",
-    ):
+    odd = ("sweep/trials/0-x", "sweep/trials/x", "capacity/levels/x-y", "capacity/levels/1-", "capacity/levels/1-99")
+    for name in odd:
         yield name, "a folder", lambda path: path.mkdir(parents=True)
     for name in ("sweep/trials/0-1/result.json", "capacity/levels/1-2/result.json", "capacity/first/result.json"):
         for damage in (mutate.pipe, mutate.link, mutate.another_kind):
@@ -233,12 +228,11 @@ def _studies_on_purpose(rng: random.Random) -> Iterator[Attack]:
     for words in (CAPACITY, SWEEP):
         out = words[words.index("--out") + 1]
         for damage in (mutate.pipe, mutate.link):
-            make = functools.partial(
-                lambda folder, out, damage: _written_over(folder / out / "study.json", damage), out=out
-            )
-            yield Attack(
-                f"studies: {out} {damage.__name__}", functools.partial(make, damage=damage), (words,), **WORKING
-            )
+
+            def make(folder: Path, out: str = out, damage: mutate.Damage = damage) -> None:
+                _written_over(folder / out / "study.json", damage)
+
+            yield Attack(f"studies: {out} {damage.__name__}", make, (words,), **WORKING)
     for file, name, change in _study_changes():
 
         def make_study(folder: Path, file: str = file, change: Callable[[Path], object] = change) -> None:
@@ -257,12 +251,14 @@ NAMES: Final = (
     *("/etc/passwd", "/dev/zero", f"./{SESSION}", f"{SESSION}\0", "\0", "x" * 5000 + ".asrs", "a/" * 3000 + "x.asrs"),
     *("\x1b[31m.asrs", f"{SESSION}/", "/proc/self/fd/0", "x" * 1_000_000, "<b>x</b>", 5, None, {"a": 1}, ["x"], True),
 )  # fmt: skip
-FACTORS: Final = (float("nan"), float("inf"), -1, 0, 0.5, 1e308, "x", None, 10**400)
+IMPOSSIBLE: Final = {float("inf"), float("-inf"), -1, -1e300}
+FACTORS: Final = (*IMPOSSIBLE, float("nan"), 0, 0.5, 1e308, "x", None, 10**400)
 RAW: Final = (
     *("{", "", "[]", "null", "123", '"x"', '{"jsonrpc":"2.0"}', '{"jsonrpc":"1.0","id":1,"method":"x"}', "[" * 100_000),
     *('{"a":' * 50_000, '{"jsonrpc":"2.0","id":{},"method":"tools/list"}', "\ud800", "x" * (8 << 20)),
     '{"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}',
 )  # fmt: skip
+GROUPS: Final = ("scoring", "search", "\x1b[31m<b>")
 MCP: Final = (("mcp", "sessions"),)
 
 
@@ -299,11 +295,10 @@ def _answered(calls: list[tuple[str, Any]], outputs: list[bytes]) -> str | None:
     """The fault in the answers: one without a sentence."""
     answers: dict[object, Any] = {}
     for line in outputs[0].splitlines():
-        try:
-            answer = json.loads(line, parse_constant=no_constant)
-            answers[answer["id"]] = answer
-        except (ValueError, LookupError):
-            return f"an answer that is none: {line[:200]!r}"
+        if wrong := no_json(line):
+            return f"{wrong}: {line[:200]!r}"
+        answer = json.loads(line)
+        answers[answer.get("id")] = answer
     for number, (name, given) in enumerate(calls, 1):
         result = answers.get(number, {}).get("result", {})
         said = " ".join(str(part.get("text")) for part in result.get("content", ()))
@@ -311,6 +306,8 @@ def _answered(calls: list[tuple[str, Any]], outputs: list[bytes]) -> str | None:
             return f"no sentence for {name} {given!s:.80}: {said[:200]}"
         if name == "sessions" and result.get("isError"):
             return f"no list of sessions: {said[:200]}"
+        if name == "predict" and result and not result.get("isError") and set(given["factors"].values()) & IMPOSSIBLE:
+            return f"a prediction for {given}: {said[:200]}"
     return None
 
 
@@ -319,10 +316,7 @@ def _questions(rng: random.Random) -> Iterator[Attack]:
         lambda: ("sessions", {}),
         lambda: ("report", {"session": rng.choice(NAMES)}),
         lambda: ("compare", {"a": rng.choice(NAMES), "b": rng.choice(NAMES)}),
-        lambda: (
-            "predict",
-            {"session": SESSION, "factors": {rng.choice(("scoring", "\x1b[31m<b>")): rng.choice(FACTORS)}},
-        ),
+        lambda: ("predict", {"session": SESSION, "factors": {rng.choice(GROUPS): rng.choice(FACTORS)}}),
         lambda: ("words", {"session": SESSION, "longest": rng.choice((-1, 0, 10**30, 1e300, "x", None))}),
         lambda: (rng.choice(("report", "nosuch")), rng.choice(({}, {"session": SESSION, "extra": 1}, [], None))),
     )
