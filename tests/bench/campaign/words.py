@@ -58,7 +58,7 @@ COMPILING_PATIENCE: Final = 3.0
 """For another processor or another cache, numba compiles all kernels anew."""
 FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "show": (SESSION, "--TEXT"), "compare": (SESSION, "./TEXT"), "report": (SESSION, "--TEXT"),
-    "whatif": (SESSION, "--scale=TEXT=NUMBER"), "confirm": (SESSION, "sTEXT"), "tail": (SESSION, "--from=TEXT"),
+    "whatif": (SESSION, "--scale=TEXT=NUMBER"), "confirm": (SESSION, "sTEXT"),
     "export": (SESSION, "--png=a.png", "--view=TEXT", "--size=NUMBER"),
     "run": ("--set=KEY=TEXT", "--repeat=NUMBER", "--audio", NOWHERE), "options": ("--TEXT",),
     "run ": ("--config=TEXT", "--preset=TEXT", "--transcripts=TEXT", "--audio=TEXT"),
