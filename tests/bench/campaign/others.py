@@ -362,10 +362,8 @@ def _remembered() -> Path:
 
 
 def _remembered_files() -> list[str]:
-    places = (
-        path for path in (_remembered() / "config").rglob("*") if path.is_file() and not path.name.endswith(".lock")
-    )
-    return sorted(str(path.relative_to(_remembered())) for path in places)
+    places = (path for name in ("config", ".local") for path in (_remembered() / name).rglob("*") if path.is_file())
+    return sorted(str(path.relative_to(_remembered())) for path in places if path.suffix not in (".lock", ".asrs"))
 
 
 def _copied(folder: Path, file: str = "") -> None:
@@ -375,7 +373,8 @@ def _copied(folder: Path, file: str = "") -> None:
 def _planted(content: str, elsewhere: bool, folder: Path) -> None:
     """The user's settings, in every form that there is, or the system's."""
     _copied(folder)
-    for file in (*_remembered_files(), "config/asrscope/asrscope.conf"):
+    own = [file for file in _remembered_files() if file.startswith("config/")]
+    for file in (*own, "config/asrscope/asrscope.conf"):
         place = folder / ("system" if elsewhere else "config") / Path(file).relative_to("config")
         (folder / file).unlink(missing_ok=True)
         place.parent.mkdir(parents=True, exist_ok=True)
