@@ -18,15 +18,15 @@ pytest.importorskip("resource", reason="the campaign forks")
 from pipelines import config as tree
 from pipelines.config import presets
 from profiler.process import children
-from tests.bench.campaign import driver, lengths, settings
-from tests.bench.campaign.__main__ import kinds
+from tests.bench.campaign import driver, words
 from tests.bench.campaign.attack import SESSION, Attack, session
+from tests.bench.campaign.kinds import KINDS
 from tests.conftest import CHECKOUT
 
 SHARE = 1
 """Attacks of each kind: that its generator and the driver work."""
-ELSEWHERE = {"audio", "caches", "models", "nets", "texts", "window"}
-"""Kinds of which `tests/**/test_hostile_*` try more."""
+ELSEWHERE = {"audio", "caches", "kaldi", "models", "nets", "texts", "window"}
+"""Kinds of which other tests try more."""
 
 
 if not hasattr(os, "pidfd_open"):
@@ -37,7 +37,7 @@ if not hasattr(os, "pidfd_open"):
 def test_hostile_inputs_end_in_a_sentence(tmp_path):
     # In a process of its own: forks of this one would inherit the threads of the tests.
     # How long things take is asked on an idle machine, by the campaign itself.
-    here = [kind for kind in kinds() if kind not in ELSEWHERE]
+    here = [kind for kind in KINDS if kind not in ELSEWHERE]
     options = [
         "--json",
         "--seconds",
@@ -126,27 +126,26 @@ def test_changes_outside_the_folder_of_an_attack_are_found(tmp_path):
     (outside,) = findings(sample, "export", SESSION, "--csv", "../outside/a.csv")
     assert outside.endswith("files outside its folder changed")
     (planted,) = findings(ran, "presets")
-    assert planted.endswith("a module of the current folder ran")
+    assert planted.endswith("code of the attack ran")
 
 
 def test_settings_at_random_are_valid_and_of_every_option():
     met, rng = set(), random.Random(1)
     for name in presets.names() * 20:
         config = presets.load(name).config
-        for text in settings.drawn(rng, name):
+        for text in words.drawn(rng, name):
             key, value = tree.parse_assignment(text)
             config = tree.replace(config, key, value)
             met.add(key)
         tree.check(config)
     named = {option.key for option in tree.options() if option.type != "text" or option.shipped()}
-    assert met == named - set(settings.ENDLESS)
+    assert met == named - set(words.ENDLESS)
 
 
 def test_a_second_that_costs_more_in_a_long_file_is_a_finding():
     short, dear = b'{"rtf": 0.02}', b'{"rtf": 0.3}'
-    check = next(a.check for a in lengths.attacks(random.Random(1), 1) if a.check is not None)
-    assert check([short, short]) is None
-    assert "15.0 times as much" in check([short, dear])
+    assert words.dearer([short, short]) is None
+    assert "15.0 times as much" in str(words.dearer([short, dear]))
 
 
 def test_numbers_that_are_none_are_no_json():

@@ -19,7 +19,7 @@ from sample_session import write_sample
 
 from app.cli import _output, _streams, main
 from profiler.session.reader import Session
-from tests.bench.campaign import _session_base
+from tests.bench.campaign import sessions
 from tests.waiting import PATIENCE_S
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
@@ -70,7 +70,7 @@ def printed(encoding: str, monkeypatch: pytest.MonkeyPatch, *words: str | Path) 
 def full_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with all that a run leaves in one."""
     path = tmp_path_factory.mktemp("streams") / "whole.asrs"
-    path.write_bytes(_session_base.full())
+    path.write_bytes(sessions.full())
     return path
 
 

@@ -22,7 +22,7 @@ from profiler.plain import one_line
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
-from tests.bench.campaign import _session_base, _session_purposes
+from tests.bench.campaign import sessions
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "sessions").glob("*.asrs"))
 NASTY = "a|b\\|c`d<script>&lt;\n# *e* _f_ [g](h) ![i](j) ~~k~~ \x1b[2J\u202e\r| --- |"
@@ -134,14 +134,14 @@ def test_sessions_of_earlier_versions(path: Path) -> None:
     assert any("not measured" in line and "other programs" in line for line in lines) != counted
 
 
-@pytest.mark.parametrize("name", sorted(_session_purposes.purposes()))
+@pytest.mark.parametrize("name", sorted(sessions.purposes()))
 def test_spoiled_sessions_give_sound_pages(name: str, tmp_path: Path, monkeypatch) -> None:
     from profiler.errors import BadInput
 
     monkeypatch.chdir(tmp_path)
-    _session_purposes.spoiled(name, tmp_path)
+    sessions.spoiled(name, tmp_path)
     try:
-        session = Session.open(tmp_path / _session_base.NAME)
+        session = Session.open(tmp_path / sessions.SESSION)
     except (BadInput, OSError):
         return
     with session:

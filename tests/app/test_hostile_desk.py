@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import app
-from tests.bench.campaign import desk, window
+from tests.bench.campaign import desk, sessions
+from tests.bench.campaign.mutate import LONG
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(app.__file__).parent
 
 CHOSEN = (
-    (f"every name is {window.LONG[:24]!r}",),
-    ("every name is '\\x1b]0;title\\x07\\x1b[2J'", "no configuration"),
-    ("words at (4294967295, 4294967295)", "a reference of 200 000 words", "spans: duration_ns = 0"),
-    ("utterance.first_frame = 4294967295",),
-    ("spans: first_frame = 65535",),
+    f"every name is {LONG[:24]!r}",
+    "every name is '\\x1b]0;title\\x07\\x1b[2J'",
+    "words far away",
+    "spans of no time",
+    "all in the last frame",
 )
-"""Changes of one session each; those of one do not hide each other."""
 
 
-@pytest.fixture(scope="module")
-def changes() -> dict[str, window.Change]:
-    return dict(window.changes())
-
-
-@pytest.mark.parametrize("names", CHOSEN, ids=lambda names: " + ".join(name[:30] for name in names))
-def test_a_session_meant_badly_opens_or_is_refused(
-    tmp_path: Path, changes: dict[str, Callable], names: tuple[str, ...]
-) -> None:
-    window.spoil([changes[name] for name in names], tmp_path)
-    refused = desk.look_at(tmp_path / window.SESSION)
-    assert refused is None or len(names) == 1
+@pytest.mark.parametrize("name", CHOSEN, ids=lambda name: name[:30])
+def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, name: str) -> None:
+    sessions.spoiled(name, tmp_path)
+    refused = desk.look_at(tmp_path / sessions.SESSION)
+    assert (refused is not None) == (name == CHOSEN[0])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +38,7 @@ def test_a_session_meant_badly_opens_or_is_refused(
 )
 def test_what_is_no_session_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")
-    path.write_bytes(window.base()[:9000] if content is None else content)
+    path.write_bytes(sessions.full()[:9000] if content is None else content)
     reported = desk.look_at(path)
     assert reported is not None
 

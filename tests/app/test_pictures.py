@@ -30,7 +30,7 @@ from profiler.errors import BadInput
 from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
-from tests.bench.campaign import window
+from tests.bench.campaign import sessions
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +157,9 @@ STRANGE = "<script>&\"'</script>]]> \x1b[2J\x00\x0b\uffff"
 @pytest.mark.parametrize("view", ["breakdown", "words"])
 def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path: Path, view: str) -> None:
     """Of the file, the preset, the utterances, the stages, the machine: drawn, in the title and in the description."""
-    window.spoil([window.renamed(STRANGE)], tmp_path)
-    session = (tmp_path / window.SESSION).rename(tmp_path / "<script>&\"'.asrs")
+    (tmp_path / sessions.SESSION).write_bytes(sessions.full())
+    sessions.renamed(STRANGE, tmp_path / sessions.SESSION)
+    session = (tmp_path / sessions.SESSION).rename(tmp_path / "<script>&\"'.asrs")
     wanted = PictureRequest((view,), size=(1200, 800))
     desk_picture(session, tmp_path / "a.svg", wanted)
     tree = ElementTree.parse(tmp_path / "a.svg")

@@ -172,11 +172,12 @@ def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
     code = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from tests.bench.campaign import desk, window
+        from tests.bench.campaign import desk, sessions
         folder, text = Path(sys.argv[1]), sys.argv[2]
-        window.spoil([window.renamed(text)], folder)
+        (folder / sessions.SESSION).write_bytes(sessions.full())
+        sessions.renamed(text, folder / sessions.SESSION)
         # Resources without a path are looked for in the current folder.
-        path = (folder / window.SESSION).rename(folder / "<img src=canary.png>.asrs")
+        path = (folder / sessions.SESSION).rename(folder / "<img src=canary.png>.asrs")
         print(desk.look_at(path))
     """)
     done = subprocess.run(

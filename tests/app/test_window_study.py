@@ -23,7 +23,7 @@ from app.views.parallel_coordinates import columns
 from app.window import study as study_window
 from app.window.main_window import MainWindow
 from app.window.study import StudyDialog
-from tests.bench.campaign.window import MARKUP, NUMBERS, ODD, REALS
+from tests.bench.campaign.mutate import MARKUP, NUMBERS, ODD, REALS
 
 Window = Callable[..., MainWindow]
 LEFT = Qt.MouseButton.LeftButton

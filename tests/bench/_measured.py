@@ -88,6 +88,72 @@ class Entry:
         return self.upto_s <= QUICK_S
 
 
+def shown(*specs: Sequence[str], labels: Sequence[object] = ()) -> Callable[[Sequence[Any]], list[Table]]:
+    """Makes of the JSON of an entry's commands a table for each of `specs`: where its rows lie, then its columns.
+
+    Both are keys, with dots between those of objects in objects; "" is the object itself. Rows without the first column
+    are left out. Objects by name have the name as first column. Without columns every value has a row. `labels`: what
+    the rows of each command begin with.
+    """
+    named = [str(label) for label in labels]
+
+    def tables(trees: Sequence[Any]) -> list[Table]:
+        return [_shown(path, columns, trees, named) for path, *columns in specs]
+
+    return tables
+
+
+def _shown(path: str, columns: Sequence[str], trees: Sequence[Any], labels: Sequence[str]) -> Table:
+    found = [_at(tree, path) for tree in trees]
+    if not columns:
+        there = [tree for tree in found if tree is not None]
+        keys = dict.fromkeys(key for tree in there for key in tree)
+        return Table(
+            ("figure", *(labels or ["value"] * len(there))), [(k, *(figure(t.get(k)) for t in there)) for k in keys]
+        )
+    rows = []
+    for label, tree in zip(labels or [""] * len(found), found, strict=True):
+        each = [(name, row) for name, row in tree.items()] if _by_name(tree) else [("", row) for row in _listed(tree)]
+        for name, row in each:
+            if columns[0] in row or _at(row, columns[0]) is not None:
+                rows.append([*filter(None, (label, name)), *(figure(_at(row, column)) for column in columns)])
+    before = [""] * (len(rows[0]) - len(columns)) if rows else []
+    return Table((*before, *(column.replace("_", " ").replace(".", " ") for column in columns)), rows)
+
+
+def _by_name(tree: Any) -> bool:
+    return isinstance(tree, dict) and bool(tree) and all(isinstance(row, dict) for row in tree.values())
+
+
+def _listed(tree: Any) -> Sequence[Any]:
+    return tree if isinstance(tree, list) else [] if tree is None else [tree]
+
+
+def _at(tree: Any, path: str) -> Any:
+    """The value at a path of keys, None where there is none; a key may have dots itself."""
+    if not path or tree is None:
+        return tree
+    if path in tree:
+        return tree[path]
+    key, _, rest = path.partition(".")
+    return _at(tree[key], rest) if rest and key in tree else None
+
+
+def figure(value: object) -> str:
+    """A value of JSON as a cell."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, list):
+        return ", ".join(map(figure, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {figure(one)}" for key, one in value.items())
+    return str(value)
+
+
 def known(value: Any, form: str = "") -> str:
     """`value` in the format, a dash for None."""
     return "–" if value is None else format(value, form)

@@ -10,8 +10,7 @@ blocks. Every utterance goes through all sides at once, in an order that turns.
 
 Selection on the continuous model is timed frame by frame (block 1) against dense scoring of the same model, and its
 words are audited (`pipelines.experiments.audit`): on the files given, or on the first sentences of the synthetic test
-corpus (`tests.bench.corpus`) up to 1 500 words. The dense kernels are held against bare matrix products by
-`tests.bench.continuous`, whose figures are repeated here.
+corpus (`tests.bench.corpus`) up to 1 500 words.
 """
 
 from __future__ import annotations
@@ -34,11 +33,9 @@ from pipelines.models.opening import open_model
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer
-from pipelines.scoring.continuous import pack
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench import continuous as bench_continuous
 from tests.bench._data import speech_for_words
 from tests.bench._rounds import LANE, Progress, Side, interleave, paired, percent, result, timed
 
@@ -154,8 +151,6 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         ]
         interleave(each, speech, repeat)
         del scorer
-        progress("bare products", None)
-        bare = bench_continuous.measure(pack(continuous), 64, max(repeat, 9))
     audited = audit(selected, for_words, progress, lambda: False)
     saving = paired(*each)
     agreement = {
@@ -174,12 +169,6 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "words": audited.exact_count.reference_words,
         "points of WER lost": percent(audited.wer_change),
         "points of WER lost, 95 % interval (paired bootstrap)": percent(audited.wer_change_interval()),
-        "dense, block 64: product stage / bare product": bare["product_of_bare"],
-        "dense, block 64: product stage, GFLOP/s": bare["product_gflops"],
-        "dense, block 64: bare product, GFLOP/s": bare["bare_gflops"],
-        "log-sum-exp, ns per Gaussian": bare["lse_ns_per_gaussian"],
-        "log-sum-exp, share of scoring at block 64": bare["lse_share"],
-        "peak memory of the continuous model over base, MB": bench_continuous.memory_mb(),
     }
     return result(
         f"pocketsphinx {version('pocketsphinx')}, keyword mode, compallsen (top 4)",

@@ -1,6 +1,6 @@
 """The ladder of speeding up a neural net, after Vanhoucke, Senior & Mao (2011): the table in docs/ladder.md.
 
-    python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md
+    python -m tests.bench.ladder
     asrscope bench ladder --json
 
 The rungs are the presets of the groups "The ladder" and "Compressed nets", the plain net and, for reference, the tied
@@ -13,8 +13,7 @@ cannot be made, stands in the table with the reason.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import psutil
 from threadpoolctl import threadpool_limits
 
 from app.model.latency import Latency
@@ -39,11 +37,9 @@ from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
-from profiler.machine import describe
-from profiler.machine.roofs import calibration
 from profiler.spans import Recorder
 from tests.bench._data import human_speech, speech_for_words
-from tests.bench._ladder_text import PLAIN, PROPER, markdown
+from tests.bench._measured import Table, known
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -61,7 +57,14 @@ from tests.bench._rounds import (
     speech_key,
 )
 
+Row = Mapping[str, Any]
+
 NAME = "ladder"
+PROPER = "ladder-"
+"""How the names of the rungs begin that each start from the one before."""
+PLAIN = "dnn"
+"""The net that the word errors of the others are compared with."""
+NONE = "–"
 GROUP, COMPRESSED = "The ladder", "Compressed nets"
 REFERENCE = "gmm"
 """The teacher of all nets."""
@@ -290,18 +293,6 @@ def _described(rung: Rung) -> dict[str, Any]:
     }
 
 
-def _machine(net_bytes: float, progress: Progress) -> dict[str, Any]:
-    """The machine in words and the roofs that the ladder runs into, on one thread."""
-    roofs_here = calibration.load_or_measure(1, progress, never)
-    gemm, scalar = roofs_here.rate("gemm"), roofs_here.rate("scalar")
-    read = roofs_here.bandwidth(net_bytes)
-    return describe.describe() | {
-        "gemm_gflops": gemm.median / 1e9 if gemm else None,
-        "scalar_gflops": scalar.median / 1e9 if scalar else None,
-        "read_gbytes_per_s": read.median / 1e9 if read else None,
-    }
-
-
 def run(
     paths: Sequence[str],
     transcripts: str | None,
@@ -314,7 +305,6 @@ def run(
     `human`: a folder of labelled speech, whose words are counted as well unless files are given.
     """
     items = speech_for_words(paths, transcripts)
-    load = psutil.getloadavg()[0]
     ladder = Ladder(listed(), items, [] if paths else human_speech(human), progress)
     rows = ladder.measure(repeat)
     timed = [rung for rung in ladder.rungs if rung.preset.group and rung.scoring.seconds]
@@ -323,7 +313,6 @@ def run(
     if proper:
         fastest = min(proper, key=lambda rung: median(rung.scoring.seconds))
         gains = paired(timed[0].scoring, fastest.scoring)
-    plain = nets.read_card(nets.find(settings.Config().dnn.net).with_suffix(".json"))
     return result(
         "the same net by a scalar loop, frame by frame",
         gains,
@@ -334,34 +323,70 @@ def run(
             "missing": [row["preset"] for row in rows if row["missing"]],
         },
         rows,
-    ) | {
-        "rounds": repeat,
-        "net": {
-            "parameters": plain.n_parameters,
-            "of_outputs": plain.senones * (1 + (plain.layers[-1].outputs if plain.layers else 0)),
-        },
-        "machine": _machine(4.0 * plain.n_parameters, progress),
-        "measured_at": time.time(),
-        "load_before": load,
-    }
+    )
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The table of the page."""
+
+    def figure(key: str, form: str) -> Callable[[Row], str | None]:
+        return lambda row: None if row["missing"] else known(row[key], form)
+
+    table = Table.of(
+        rows,
+        ("preset", lambda row: f"`{row['preset']}`"),
+        ("changes", _changes),
+        ("scoring, ms", lambda row: "not here" if row["missing"] else f"{row['ms']:.3f}"),
+        ("× before", figure("times_before", ".2f")),
+        ("× first", figure("times_first", ".1f")),
+        ("RTF", figure("rtf", ".3f")),
+        ("WER", figure("wer", ".1%")),
+        ("against the plain net", _change),
+        ("human", figure("human_errors", "d")),
+        ("weights, MB", figure("weights_mb", ".1f")),
+        ("latency, ms", lambda row: None if row["missing"] else _latency(row["latency"])),
+    )
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["missing"]:
+            reasons.setdefault(row["missing"], []).append(f"`{row['preset']}`")
+    missing = [f"Not here: {', '.join(names)}. {reason}\n" for reason, names in reasons.items()]
+    return "\n".join([table.markdown(), *missing])
+
+
+def _changes(row: Row) -> str:
+    if not row["change"]:
+        return NONE
+    changes = " ".join(f"`{part}`" for part in row["change"].split())
+    # A rung of the ladder always changes the one above it.
+    return changes if row["preset"].startswith(PROPER) else f"{row['after']}: {changes}"
+
+
+def _change(row: Row) -> str:
+    if "same_as" in row:
+        return f"= {row['same_as']}"
+    if row["missing"] or not row["wer_change_ci95"] or row["preset"] == PLAIN:
+        return NONE
+    low, high = row["wer_change_ci95"]
+    return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
+
+
+def _latency(parts: Mapping[str, float]) -> str:
+    block, context, scoring = (parts[name] * 1e3 for name in ("block_s", "context_s", "score_s"))
+    return f"{block:.0f} + {context:.0f} + {scoring:.1f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table as Markdown, and draw it."""
+    """Print the table as Markdown."""
     parser = command_line("ladder", __doc__)
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     parser.add_argument("--human", metavar="FOLDER", type=Path)
     parser.add_argument("--repeat", type=int, default=9, metavar="N", help="rounds of timing")
-    parser.add_argument("--picture", metavar="FILE", type=Path, help=".png, .svg or .pdf")
     given = parser.parse_args(arguments)
 
     tree = run(given.audio, given.transcripts, given.repeat, progress_lines, given.human)
-    print(markdown(tree, given.picture))
-    if given.picture:
-        from tests.bench._ladder_picture import ladder_picture
-
-        ladder_picture(tree, given.picture)
+    print(markdown(tree["rows"]), end="")
     return 0
 
 

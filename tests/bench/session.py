@@ -1,9 +1,8 @@
-"""The session file: how fast it opens, its length, its losses at a kill or on a full disk, the cost of exports.
+"""The session file: how fast it opens, its length, and its losses at a kill.
 
-    asrscope bench session --json            a million spans: file, opening, first picture, exports
+    asrscope bench session --json            a million spans: file, opening, first picture
     python -m tests.bench.session hour       an hour at real-time pace, block 16 and block 1
     python -m tests.bench.session kills --kills 60
-    python -m tests.bench.session disk       a disk that is really full (a small tmpfs; needs root)
 
 The peer of `bench session` is the same database with a row for each span.
 """
@@ -22,7 +21,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +32,6 @@ from profiler.process import children
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
-from tests.bench._measured import printed
 from tests.bench._rounds import (
     MB,
     Progress,
@@ -42,7 +39,6 @@ from tests.bench._rounds import (
     command_line,
     interleave,
     paired,
-    peak_bytes,
     result,
     timed,
 )
@@ -60,7 +56,7 @@ def resident() -> float:
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
-    """Write, open, show and export a million spans; the peer keeps a row for each span."""
+    """Write, open and show a million spans; the peer keeps a row for each span."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
         path, rows = Path(name) / "million.asrs", Path(name) / "rows.db"
         progress("recording a million spans", None)
@@ -87,14 +83,12 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             "open rows, s": median(theirs.seconds),
             **{key: median(picture[key] for picture in pictures) for key in pictures[0]},
         }
-        progress("exporting", None)
-        exports = [_in_child("export", str(path), kind) for kind in ("chrome", "speedscope", "csv")]
     return result(
         "an SQLite table with a row per span",
         paired(theirs, mine),
         "time to load all spans, peer / ours, median of paired runs",
         figures,
-        exports,
+        [],
     )
 
 
@@ -165,38 +159,6 @@ def _first_picture(path: Path) -> dict[str, float]:
         figures[f"first picture (cost view), {kind}"] = sum(parts[:3])
         figures[f"all views, {kind}"] = sum(parts)
     return figures
-
-
-def _export(path: Path, kind: str) -> dict[str, Any]:
-    from profiler.export import writers
-
-    module = next(writer for writer in writers() if writer.FORMAT.name == kind)
-    with Session.open(path) as session, tempfile.TemporaryDirectory() as folder:
-        len(session.spans)
-        # Imports and the interpreter's own buffers are not the export's.
-        module.write(_first_of(session), Path(folder) / "warm")
-        # Makes the kernel forget the highest resident size so far.
-        Path("/proc/self/clear_refs").write_text("5")
-        before = resident()
-        _, seconds = timed(lambda: module.write(session, Path(folder) / "out"))
-        size = (Path(folder) / "out").stat().st_size / MB
-    return {
-        "export": kind,
-        "s": round(seconds, 2),
-        "MB written": round(size, 1),
-        "MB of memory": round(peak_bytes() / MB - before, 1),
-    }
-
-
-def _first_of(session: Session) -> Any:
-    names = [name for name in dir(session) if not name.startswith("_")]
-    values = {name: getattr(session, name) for name in names}
-    return SimpleNamespace(**{**values, "spans": session.spans[:1000]})
-
-
-def _in_child(*arguments: str) -> dict[str, Any]:
-    """Run a part of this bench in a process of its own: its memory is nobody else's."""
-    return dict(printed("python -m tests.bench.session", {}, arguments)[-1])
 
 
 # -- an hour -----------------------------------------------------------------------------------------
@@ -367,59 +329,6 @@ def kills(number: int, seed: int) -> dict[str, Any]:
     }
 
 
-# -- a full disk -------------------------------------------------------------------------------------
-
-
-def disk(size_kb: int = 2048) -> dict[str, Any]:
-    """Fill a tmpfs of `size_kb` with a session; then make one where nothing fits at all."""
-    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", name], check=True)
-        try:
-            from profiler.spans import Recorder
-
-            path = Path(name) / "s.asrs"
-            recorder = Recorder()
-            writer = SessionWriter(path, recorder, {})
-            stage, lane = recorder.stage("s", "search"), recorder.lane("a")
-            i = committed = 0
-            reader = Session.open(path)
-            while writer.failed is None:
-                for _ in range(300):
-                    lane.put(stage, i, i + 1, work0=i)
-                    i += 1
-                time.sleep(0.01)
-                reader.refresh()
-                committed = len(reader.spans)
-            problem = str(writer.failed)
-            writer.close()
-            with Session.open(path) as session:
-                kept = session.spans["work0"].tolist()
-                state = session.state
-            assert kept == list(range(len(kept)))
-            full = Path(name) / "filler"
-            with contextlib.suppress(OSError), full.open("wb") as file:
-                while True:
-                    file.write(b"x" * 4096)
-                    file.flush()
-            try:
-                SessionWriter(Path(name) / "t.asrs", Recorder(), {}).close()
-                refused = "(it fitted)"
-            except OSError as error:
-                refused = str(error)
-            left = sorted(p.name for p in Path(name).iterdir())
-        finally:
-            subprocess.run(["umount", name], check=True)
-    return {
-        "put": i,
-        "seen by a reader": committed,
-        "kept": len(kept),
-        "state": state,
-        "said": problem.replace(name, "DISK"),
-        "on the full disk": refused.replace(name, "DISK"),
-        "files left": left,
-    }
-
-
 def main() -> int:
     """Run one part and print its figures as JSON."""
     parser = command_line("session", __doc__)
@@ -431,11 +340,7 @@ def main() -> int:
     part = parts.add_parser("kills")
     part.add_argument("--kills", type=int, default=60)
     part.add_argument("--seed", type=int, default=1)
-    parts.add_parser("disk")
     parts.add_parser("follow").add_argument("path", type=Path)
-    part = parts.add_parser("export")
-    part.add_argument("path", type=Path)
-    part.add_argument("kind")
     part = parts.add_parser("record")
     part.add_argument("path", type=Path)
     part.add_argument("note", type=Path)
@@ -448,9 +353,7 @@ def main() -> int:
     figures = {
         "hour": lambda: (hour(block, given.seconds, given.utterance) for block in given.block),
         "kills": lambda: [kills(given.kills, given.seed)],
-        "disk": lambda: [disk()],
         "follow": lambda: [follow(given.path)],
-        "export": lambda: [_export(given.path, given.kind)],
     }
     for one in figures[given.part]():
         print(json.dumps(one), flush=True)

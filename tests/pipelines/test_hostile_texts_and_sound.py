@@ -24,17 +24,15 @@ from pipelines.search.graph import grammar
 from pipelines.search.graph.sources import read_grammar, read_language_model
 from profiler.errors import BadInput
 from profiler.plain import printable
-from tests.bench.campaign import audio as hostile_audio
-from tests.bench.campaign import texts as hostile_texts
 from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.kinds import KINDS
 
 SHARE = 60
-SEARCHED = 400
-"""Attacks looked through for those that are mutations; those on purpose come first and have tests of their own."""
 
 
-def mutations(attacks: Callable[[random.Random, int], object], seed: int) -> list[Attack]:
-    found = (a for a in attacks(random.Random(seed), SEARCHED) if "mutated" in a.name)
+def mutations(kind: str, seed: int) -> list[Attack]:
+    """Those made on purpose have tests of their own."""
+    found = (a for a in KINDS[kind].attacks(kind, random.Random(seed)) if " mutated by " in a.name)
     return list(islice(found, SHARE))
 
 
@@ -87,7 +85,7 @@ def test_spoiled_sound_is_read_or_refused_in_a_sentence(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    for number, attack in enumerate(mutations(hostile_audio.attacks, seed)):
+    for number, attack in enumerate(mutations("audio", seed)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
@@ -105,7 +103,7 @@ def test_spoiled_texts_are_read_or_refused_in_a_sentence(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
-    for number, attack in enumerate(mutations(hostile_texts.attacks, seed)):
+    for number, attack in enumerate(mutations("texts", seed)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)

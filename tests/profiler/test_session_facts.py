@@ -14,7 +14,7 @@ from profiler_sessions import edit
 from profiler.session.errors import SessionError
 from profiler.session.facts import setting
 from profiler.session.reader import Session
-from tests.bench.campaign import _session_base
+from tests.bench.campaign import sessions
 
 
 def tell(path: Path, key: str, text: str) -> None:
@@ -25,10 +25,10 @@ def tell(path: Path, key: str, text: str) -> None:
 
 def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
-    path.write_bytes(_session_base.full(interleaved=True))
+    path.write_bytes(sessions.full(interleaved=True))
     with Session.open(path) as session:
         assert session.notes == []
-        for key, value in {**_session_base.FACTS, "ab": _session_base.ARMS}.items():
+        for key, value in {**sessions.FACTS, "ab": sessions.ARMS}.items():
             assert session.meta[key] == value, key
 
 

@@ -4,85 +4,82 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
-from tests.bench.campaign import _session_base, _session_nodes, _session_purposes, _spoil, _use
+from tests.bench.campaign import _use, mutate, sessions
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
-Bases = tuple[_spoil.Base, ...]
+Bases = dict[str, tuple[bytes, bytes]]
 
 
 @pytest.fixture(scope="module")
 def bases() -> Bases:
-    return _session_base.bases()
+    return sessions.bases()
 
 
 def test_sound_sessions_open(bases: Bases, tmp_path: Path) -> None:
-    for base in bases:
-        path = tmp_path / "spoiled.asrs"
-        path.write_bytes(base.main)
-        if base.wal:
-            path.with_name("spoiled.asrs-wal").write_bytes(base.wal)
-        assert _use.use(path, tmp_path, verbs=False) is None, base.name
+    for name in bases:
+        sessions.write(tmp_path, f"{name}.asrs")
+        assert _use.use(tmp_path / f"{name}.asrs", tmp_path, verbs=False) is None, name
         for file in tmp_path.iterdir():
             file.unlink()
 
 
-def spoiled(seed: int, bases: Bases, folder: Path) -> str | None:
-    """Use the session of random damage of that number; the sentence of its refusal, or None."""
-    place = folder / str(seed)
-    place.mkdir()
-    path, what = _spoil.spoil(seed, bases, place)
-    try:
-        return _use.use(path, place, verbs=seed % 16 == 0)
-    except BaseException as error:
-        error.add_note(f"seed {seed}: {what}")
-        raise
+def damaged(seed: int, folder: Path, name: str = "") -> Path:
+    """A session with random damage of that number to its file or its -wal."""
+    rng = random.Random(seed)
+    folder.mkdir()
+    path = folder / f"{name or rng.choice(list(sessions.bases()))}.asrs"
+    sessions.write(folder, path.name)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        files = [file for file in (path, path.with_name(f"{path.name}-wal")) if file.exists()]
+        mutate.mutated(rng.choice((path, *files)), rng)
+    return path
 
 
 @pytest.mark.slow
-def test_spoiled_files_open_or_are_refused(bases: Bases, tmp_path: Path) -> None:
-    first = random.randrange(10_000_000)
-    said = [spoiled(seed, bases, tmp_path) for seed in range(first, first + 64)]
-    assert 4 < said.count(None) < 60
+def test_spoiled_files_open_or_are_refused(tmp_path: Path) -> None:
+    first, said = random.randrange(10_000_000), []
+    for seed in range(first, first + 40):
+        place = tmp_path / str(seed)
+        try:
+            said.append(_use.use(damaged(seed, place), place, verbs=seed % 16 == 0))
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    assert 1 < said.count(None) < 40
 
 
-def test_a_file_spoiled_under_a_follower(bases: Bases, tmp_path: Path) -> None:
-    live = [base for base in bases if base.wal]
-    followed = 0
+def test_a_file_spoiled_under_a_follower(tmp_path: Path) -> None:
     for seed in range(12):
-        base, place = live[seed % len(live)], tmp_path / str(seed)
+        name, place = ("living", "dead")[seed % 2], tmp_path / str(seed)
+        other = damaged(seed, tmp_path / f"other {seed}", name)
         place.mkdir()
-        path = place / "spoiled.asrs"
-        path.write_bytes(base.main)
-        (place / "spoiled.asrs-wal").write_bytes(base.wal)
-        with Session.open(path) as session:
+        sessions.write(place, f"{name}.asrs")
+        with Session.open(place / f"{name}.asrs") as session:
             try:
-                _spoil.spoil(seed, [base], place)
+                for file in other.parent.iterdir():
+                    shutil.copyfile(file, place / file.name)
                 session._signature = None
                 session.refresh()
             except SessionError as error:
-                _use.check_sentence(str(error), path)
+                _use.check_sentence(str(error), place / f"{name}.asrs")
             _use.look(session, place)
-            followed += 1
-    assert followed == 12
 
 
 # -- made on purpose ---------------------------------------------------------------------------------
 
 REFUSED = (
-    *_session_purposes.MASTER,
+    *sessions.MASTER,
     "generated statistics",
     "a view for a table",
     "a stage per span",
@@ -103,11 +100,11 @@ RUN_BY = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _session_purposes.purposes())
+@pytest.mark.parametrize("name", sessions.purposes())
 def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _session_purposes.spoiled(name, tmp_path)
-    said = _use.use(tmp_path / _session_base.NAME, tmp_path, verbs=name in SHOWN)
+    sessions.spoiled(name, tmp_path)
+    said = _use.use(tmp_path / sessions.SESSION, tmp_path, verbs=name in SHOWN)
     assert name not in REFUSED or said is not None
     assert name not in SHOWN or said is None
 
@@ -116,10 +113,10 @@ def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"])
 def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
-    _session_purposes.spoiled(name, tmp_path)
+    sessions.spoiled(name, tmp_path)
     checkout = Path(__file__).parents[2]
     child = subprocess.run(
-        [sys.executable, "-c", RUN_BY, checkout, tmp_path / _session_base.NAME],
+        [sys.executable, "-c", RUN_BY, checkout, tmp_path / sessions.SESSION],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -128,22 +125,6 @@ def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(checkout)},
     )
     assert child.returncode == 0, child.stderr
-
-
-# -- nodes of JSON -----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
-    interleaved = data.draw(st.integers(0, 4)) == 0
-    node = data.draw(st.sampled_from(_session_nodes.nodes(interleaved)))
-    other = data.draw(st.sampled_from(sorted(_session_nodes.OTHERS)))
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / _session_base.NAME
-        _session_nodes.replace_node(node, _session_nodes.OTHERS[other], path, interleaved)
-        _use.use(path, Path(name), verbs=data.draw(st.integers(0, 7)) == 0)
 
 
 # -- bombs: small files that would fill the memory or never end ------------------------------------
@@ -156,7 +137,7 @@ LONG = 489 - 12 + 4092 * 733
 def test_a_long_value_of_many_rows(bases: Bases, tmp_path: Path) -> None:
     """A file of 3 MB in which forty rows continue in the same chain of overflow pages: 120 MB."""
     path = tmp_path / "bomb.asrs"
-    path.write_bytes(bases[1].main)
+    path.write_bytes(bases["larger"][0])
     connection = sqlite3.connect(path, isolation_level=None)
     keys = [f"long{i:02d}" for i in range(40)]
     connection.executemany("INSERT INTO meta VALUES(?, ?)", [(key, "0" * 500) for key in keys])
@@ -169,7 +150,7 @@ def test_a_long_value_of_many_rows(bases: Bases, tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     assert _share_overflow(data, root) == len(keys)
     # What the other rows had of their own is at the end.
-    pages = (len(bases[1].main) + LONG) // 4096 + 20
+    pages = (len(bases["larger"][0]) + LONG) // 4096 + 20
     data[28:32] = pages.to_bytes(4, "big")
     path.write_bytes(data[: pages * 4096])
     said = _use.use(path, tmp_path, verbs=False)
@@ -219,7 +200,7 @@ def _varint(data: bytearray, at: int) -> tuple[int, int]:
 def test_a_circle_of_pages_ends(bases: Bases, tmp_path: Path) -> None:
     """An interior page whose children are all one leaf, twice over: 400² times its rows."""
     path = tmp_path / "circle.asrs"
-    path.write_bytes(bases[0].main)
+    path.write_bytes(bases["small"][0])
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO clock VALUES(?,?)", [(i, i) for i in range(4000)])
@@ -264,7 +245,7 @@ def test_an_old_version_without_a_way_forward_is_not_copied(
     bases: Bases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "old.asrs"
-    data = bytearray(bases[0].main)
+    data = bytearray(bases["small"][0])
     data[60:64] = bytes(4)
     path.write_bytes(data)
     # A file of any size costs no room on disk to send; a copy of it would.

@@ -6,10 +6,9 @@ python -m tests.bench.campaign --kind sessions audio --each 300 --seed 7 --keep 
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
-import pkgutil
+import math
 import random
 import sys
 import tempfile
@@ -17,32 +16,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import campaign
 from tests.bench._rounds import command_line
 from tests.bench.campaign.attack import Attack
 from tests.bench.campaign.driver import SECONDS, Driver, Tally, limit_cores, warm
-
-NOT_KINDS = {"attack", "driver", "desk", "__main__"}
-
-
-def kinds() -> list[str]:
-    """The kinds of input that have a generator here."""
-    names = {module.name for module in pkgutil.iter_modules(campaign.__path__)}
-    return sorted(name for name in names - NOT_KINDS if not name.startswith("_"))
+from tests.bench.campaign.kinds import KINDS
 
 
-def attacks(kind: str, seed: int, count: int) -> Iterator[Attack]:
-    """`count` attacks of a kind; the same for the same seed."""
-    module = importlib.import_module(f"{campaign.__name__}.{kind}")
-    made: Iterator[Attack] = module.attacks(random.Random(f"{kind} {seed}"), count)
-    return itertools.islice(made, count)
+def attacks(kind: str, seed: int, count: int | None) -> Iterator[Attack]:
+    """`count` attacks of a kind, or all that there are; the same for the same seed."""
+    return itertools.islice(KINDS[kind].attacks(kind, random.Random(f"{kind} {seed}")), count)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run and report; 1 when anything was found."""
     parser = command_line("campaign", __doc__)
-    parser.add_argument("--kind", nargs="+", choices=kinds(), default=kinds())
+    parser.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--each", type=int, default=100, help="attacks of each kind")
+    parser.add_argument(
+        "--minutes", type=float, help="how long they take together, each kind as long, instead of --each"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="until a hang (20)")
     parser.add_argument("--keep", type=Path, help="where the folders of findings are kept")
@@ -54,10 +46,12 @@ def main(arguments: list[str] | None = None) -> int:
     whole, rows = Tally(), []
     with tempfile.TemporaryDirectory(prefix="campaign-") as place:
         driver = Driver(Path(place), given.seconds, given.cache)
-        driver.fill()
+        driver.fill(attack for kind in given.kind for attack in KINDS[kind].sound())
         for kind in given.kind:
             start = time.monotonic()
-            tally = driver.run(attacks(kind, given.seed, given.each), given.keep)
+            made = attacks(kind, given.seed, None if given.minutes else given.each)
+            until = start + 60 * (given.minutes or math.inf) / len(given.kind)
+            tally = driver.run(itertools.takewhile(lambda _, end=until: time.monotonic() < end, made), given.keep)
             whole.add(tally)
             row = {
                 "kind": kind,

@@ -45,22 +45,27 @@ _NONE = Qt.MouseButton.NoButton
 _LEFT = Qt.MouseButton.LeftButton
 
 
-def look_at(path: Path) -> str | None:
+def look_at(path: Path, own: bool = False) -> str | None:
     """Open the session at `path` and use everything; the sentence of the notice where it is refused, else None.
 
-    Raises AssertionError with the traces of what no code caught, or when a refusal is no clear sentence.
+    `own`: in a window that remembers what the user's own does, and only open it. Raises AssertionError with the traces
+    of what no code caught, or when a refusal is no clear sentence.
     """
-    with desk() as window:
-        return use(window, path)
+    with desk(own) as window:
+        if not own:
+            return use(window, path)
+        opened = window.open_session(path)
+        _settle(application())
+        return None if opened else _refused(window)
 
 
 @contextmanager
-def desk() -> Iterator[MainWindow]:
-    """Show a window that remembers nothing, and close it again."""
+def desk(own: bool = False) -> Iterator[MainWindow]:
+    """Show a window that remembers nothing, unless it is the user's own, and close it again."""
     qt = application()
     set_theme("dark")
     with tempfile.TemporaryDirectory() as name, slots_watched():
-        window = MainWindow(memory=Memory(Path(name) / "settings.ini"))
+        window = MainWindow(memory=Memory() if own else Memory(Path(name) / "settings.ini"))
         try:
             window.show()
             yield window

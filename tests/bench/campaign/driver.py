@@ -11,7 +11,6 @@ import contextlib
 import faulthandler
 import functools
 import importlib
-import json
 import os
 import re
 import resource
@@ -31,7 +30,7 @@ import psutil
 
 from app.cli.main import verbs
 from profiler.process import children
-from tests.bench.campaign.attack import SPEECH, Attack, no_constant
+from tests.bench.campaign.attack import OUTPUT_BYTES, SPEECH, STDIN, Attack, no_json, nothing
 
 MODELS: Final = ("ptm", "continuous", "dnn")
 """Their kernels are compiled before the first attack."""
@@ -39,8 +38,6 @@ SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
 """Characters of one line of standard error: a sentence, with a path or two in it."""
-OUTPUT_BYTES: Final = 64 << 20
-"""Of each stream that is looked at."""
 
 PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "queue", "random")
 """Modules that lie in every attack's current folder; importing one writes PWNED."""
@@ -50,14 +47,16 @@ FRESH: Final = ("PYTHON", "LANG", "LC_", "NUMBA_", "HOME", "PATH", "LD_", "OMP_"
 
 CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]")
 TRACEBACK: Final = b"Traceback (most recent call last)"
+FAULT: Final = b"fault of the program"
 
 
 class Limits(NamedTuple):
-    """What a command may take, and whether it may end with status 1."""
+    """What a command may take, whether it may end with status 1, and when it is interrupted."""
 
     seconds: float = SECONDS
     bytes: int = MEMORY_BYTES
     may_fail: bool = False
+    stop_s: float | None = None
 
 
 USUAL: Final = Limits()
@@ -113,11 +112,14 @@ class Driver:
         os.environ["ASRSCOPE_SESSIONS"] = str(self._sessions)
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
-    def fill(self) -> None:
+    def fill(self, sound: Iterable[Attack] = ()) -> None:
         """Have the cache hold the graph of the smallest preset and the kernels: compiling them is no attack's doing."""
-        for model in MODELS:
-            words = ("run", "--preset", "gmm-quick", "--set", f"model={model}", "--no-profile", "--audio", SPEECH)
-            ended = forked(functools.partial(_main, words, {}), self._place, Limits(600.0))
+        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
+        shipped = (Attack(model, nothing, ((*words, "--set", f"model={model}"),)) for model in MODELS)
+        for attack in (*shipped, *sound):
+            with tempfile.TemporaryDirectory(dir=self._place) as folder:
+                attack.make(Path(folder))
+                ended = forked(functools.partial(_main, attack.commands[0], {}), Path(folder), Limits(600.0))
             if ended.status:
                 raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
 
@@ -144,16 +146,15 @@ class Driver:
         attack.make(here)
         plant(here)
         before = footprint(outside)
-        limits = Limits(self._seconds * attack.patience, max(MEMORY_BYTES, attack.memory_bytes), attack.may_fail)
+        largest = max(MEMORY_BYTES, attack.memory_bytes)
+        limits = Limits(self._seconds * attack.patience, largest, attack.may_fail, attack.stop_s)
+        environment = {name: value.replace("FOLDER", str(here)) for name, value in attack.environment.items()}
         jobs: list[tuple[str, Callable[[], Ended]]] = [
-            (
-                " ".join(words),
-                functools.partial(self._command, words, attack.environment, here, limits),
-            )
+            (" ".join(words), functools.partial(self._command, words, environment, here, limits))
             for words in attack.commands
         ]
         if attack.window:
-            look = functools.partial(_look, here / attack.window)
+            look = functools.partial(_look, here / attack.window, environment)
             jobs.append((f"window {attack.window}", functools.partial(forked, look, here, limits)))
         outputs = []
         for command, job in jobs:
@@ -172,7 +173,7 @@ class Driver:
             wrong = attack.check(outputs)
             tally.findings += [f"{attack.name} · {wrong}"] if wrong else []
         if (here / "PWNED").exists():
-            tally.findings.append(f"{attack.name} · a module of the current folder ran")
+            tally.findings.append(f"{attack.name} · code of the attack ran")
         if footprint(outside) != before:
             tally.findings.append(f"{attack.name} · files outside its folder changed")
 
@@ -208,26 +209,23 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
     return found
 
 
-def no_json(out: bytes) -> str | None:
-    """The fault in standard output as one JSON value, NaN and infinities included."""
-    try:
-        json.loads(out, parse_constant=no_constant)
-    except ValueError as error:
-        return None if len(out) == OUTPUT_BYTES else f"wrong JSON: {error}"
-    return None
-
-
 def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:
     """The faults of a command's end, in words."""
     found = []
     last = ended.err.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
     if ended.status is None:
         found.append(f"killed after {ended.seconds:.0f} s with {ended.bytes / 1e6:.0f} MB")
-    elif ended.status < 0:
+    elif ended.status < 0 and not (limits.stop_s and ended.status == -signal.SIGINT):
         found.append(f"signal {-ended.status}: {last[0][:300]}")
-    elif ended.status not in ((0, 1, 2) if limits.may_fail else (0, 2)):
+    elif ended.status not in (
+        0,
+        2,
+        -signal.SIGINT,
+        *((1,) if limits.may_fail else ()),
+        *((130,) if limits.stop_s else ()),
+    ):
         found.append(f"status {ended.status}: {last[0][:300]}")
-    if TRACEBACK in ended.err + ended.out:
+    if TRACEBACK in ended.err + ended.out or FAULT in ended.err:
         found.append(f"traceback: {last[0][:300]}")
     if ended.seconds > limits.seconds and ended.status is not None:
         found.append(f"took {ended.seconds:.0f} s")
@@ -249,11 +247,21 @@ def _main(words: tuple[str, ...], environment: Mapping[str, str]) -> int:
     return main(list(words))
 
 
-def _look(session: Path) -> int:
+def _look(session: Path, environment: Mapping[str, str]) -> int:
     from tests.bench.campaign.desk import look_at
 
-    look_at(session)
+    os.environ.update(environment)
+    look_at(session, own="XDG_CONFIG_HOME" in environment)
     return 0
+
+
+def _stdin(here: Path) -> int:
+    """A descriptor of what a command reads: nothing, or the file, and an end only when it had time to answer."""
+    if not (here / STDIN).exists():
+        return os.open(os.devnull, os.O_RDONLY)
+    feeder = subprocess.Popen(("sh", "-c", f"cat {STDIN}; sleep 5"), cwd=here, stdout=subprocess.PIPE)
+    assert feeder.stdout is not None
+    return os.dup(feeder.stdout.fileno())
 
 
 def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended:
@@ -266,8 +274,7 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
         try:
             os.setsid()
             os.chdir(here)
-            null = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(null, 0)
+            os.dup2(_stdin(here), 0)
             for number, stream in enumerate(streams, 1):
                 os.dup2(stream.fileno(), number)
             for number, name in ((1, "stdout"), (2, "stderr")):
@@ -295,26 +302,31 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
 def started(words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits = USUAL) -> Ended:
     """Run the command in a process of its own, whose start the environment changes."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
-    start = time.monotonic()
+    start, stdin = time.monotonic(), _stdin(here)
     child = subprocess.Popen(
         [*children.python("-m", "app.cli.main"), *words],
         cwd=here,
         env=children.environment(environment),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=streams[0],
         stderr=streams[1],
         start_new_session=True,
     )
+    os.close(stdin)
     return _watch(child.pid, streams, start, limits, 0)
 
 
 def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limits, shared: int) -> Ended:
     """Wait for the child, end it and all of its own when it passes a limit."""
     largest, status, usage = 0, None, None
+    stops = [limits.stop_s, limits.stop_s + 3.0] if limits.stop_s else []
     try:
         with open(os.pidfd_open(child), "rb", buffering=0) as ended:
             while not (ready := select.select([ended], [], [], 0.1)[0]):
                 largest = max(largest, resident(child) - shared)
+                if stops and time.monotonic() - start > stops[0]:
+                    stops.pop(0)
+                    os.kill(child, signal.SIGINT)
                 if time.monotonic() - start > limits.seconds or largest > limits.bytes:
                     break
             if ready:

@@ -1,73 +1,398 @@
-"""Session files of strangers: those spoiled on purpose first, then nodes of JSON and random damage.
-
-The test suite takes all of the first and a share of the second.
-"""
+"""Sessions of strangers: those made on purpose, and damage to sound ones that hold all that one may hold."""
 
 from __future__ import annotations
 
 import functools
+import json
+import os
 import random
-from collections.abc import Iterator
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from pipelines import config as settings
+from pipelines.config import presets
+from profiler.machine.describe import describe, versions
 from profiler.session.files import side_files
-from tests.bench.campaign import _spoil
-from tests.bench.campaign._session_base import NAME, bases
-from tests.bench.campaign._session_nodes import OTHERS, Node, nodes, replace_node
-from tests.bench.campaign._session_purposes import purposes, spoiled
-from tests.bench.campaign.attack import Attack
+from profiler.spans import SPAN
+from tests.bench import _sessions
+from tests.bench.campaign.attack import SESSION, Attack, Commands, Kind
+from tests.bench.campaign.mutate import HUGE, MARKUP, ODD, mutated, row, spans_set
 
-READ: Final = (
-    ("show", NAME),
-    ("show", NAME, "--json"),
-    ("export", NAME, "--csv", "a.csv", "--chrome-trace", "b.json", "--speedscope", "c.json"),
-    ("compare", NAME, NAME),
-    ("compare", NAME),
-    ("whatif", NAME, "--scale", "scoring=0.5"),
+FACTS: Final[dict[str, Any]] = {
+    "asrscope_version": "0.1.0", "preset": "dnn", "argv": ["asrscope", "run", "--preset", "dnn"],
+    "audio": ["/speech/one.flac", "/speech/two.flac"], "acoustic_models": ["a net of 5 layers"],
+    "machine": describe(), "versions": versions(),
+    "recorder": {
+        "ns_per_put": 292.6, "ns_per_span": 497.1, "ns_per_lap": 381.4, "ns_per_counter_read": 900.0,
+        "ns_per_counted_span": 2100.5, "counters": ["page_faults", "cycles"],
+        "counters_absent": {"cache_misses": "not on this machine"},
+    },
+    "scoring": {"senones": 5126, "context": [10, 7]},
+    "nets": {"base": {"context": [10, 7]}, "small": {"context": [7, 3]}},
+    "drift": {"gemm": -0.02, "read 134217728": 0.1},
+    "alternatives/1": {
+        "nbest": [{"hypothesis": "word0 word1", "cost": 12.5}, {"hypothesis": "word0", "cost": 13}],
+        "confidences": [0.9, 0.4, 1.0],
+    },
+}  # fmt: skip
+"""What a run says in `meta`, every fact that a reader knows."""
+
+ARMS: Final = {
+    "arms": [{"name": "A", "epoch": 0, "set": {}}, {"name": "B", "epoch": 1, "set": {"block": 1}}],
+    "repeat": 2,
+    "warm_up": 1,
+    "measured_from": 0,
+}
+
+
+Change = Callable[[Path], None]
+
+
+@functools.cache
+def full(interleaved: bool = False) -> bytes:
+    """A sound, closed session in which every fact, setting and column is filled in."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / SESSION
+        pipeline = _sessions.record(path, 24, utterance_frames=96)
+        writer = pipeline.writer
+        writer.calibration(_sessions.ROOF_TABLE.rows())
+        writer.calibration(_sessions.ROOF_TABLE.rows("end"))
+        for number in range(len(_sessions.LEAVES)):
+            cost = next(c for stage, _, c in pipeline.recorder.costs if stage == number + 4)
+            pipeline.recorder.cost(number + 4, 1, cost)
+        marker = writer.marker("option", "Net: small", 170, "dnn.net", "small")
+        writer.marker_applied(marker, 192, 1)
+        writer.marker("user", "noise", 100)
+        facts = {**FACTS, **({"ab": ARMS} if interleaved else {})}
+        for key, value in facts.items():
+            writer.meta(key, value)
+        writer.close()
+        config = presets.load("dnn").config
+        trees = [config, settings.replace(config, "dnn.net", "small")]
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("DELETE FROM config")
+            for epoch, first, tree in ((0, 0, trees[0]), (1, 192, trees[1])):
+                connection.execute(
+                    "INSERT INTO config(epoch, first_frame, applied_ns, tree) VALUES(?,?,1,?)",
+                    (epoch, first, json.dumps(settings.to_dict(tree))),
+                )
+            if interleaved:
+                connection.execute(
+                    "UPDATE utterance SET name='one', path='/speech/one.flac', epochs=printf('[%d]', id % 2)"
+                )
+        return path.read_bytes()
+
+
+SLOW: Final = "instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || '1')"
+"""Half a minute in one step of SQLite's, at the least."""
+
+DEAD: Final = (
+    "UPDATE meta SET value='\"recording\"' WHERE key='state'",
+    "UPDATE meta SET value='{}' WHERE key='writer'",
 )
-PICTURE: Final = ("export", NAME, "--png", "d.png", "--size", "1000x700")
-RUN_AGAIN: Final = ("whatif", NAME, "--set", "block=64")
 
-WINDOWS: Final = 8
-"""Two of this many attacks are also drawn and opened in the real window."""
+SQL: Final[dict[str, tuple[str, ...]]] = {
+    "a view for a table": (
+        "ALTER TABLE lane RENAME TO other",
+        "CREATE VIEW lane AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i AS id, "
+        "'a' AS name, 'cpu' AS kind, 1 AS decode, 0 AS recorded, 0 AS dropped FROM r",
+    ),
+    "a trigger": ("CREATE TRIGGER t AFTER UPDATE ON meta BEGIN DELETE FROM block; END", *DEAD),
+    "an index of many": tuple(f"CREATE INDEX i{i} ON meta(key)" for i in range(2000)),
+    "a stage per span": (
+        "WITH RECURSIVE r(i) AS (SELECT max(id)+1 FROM stage UNION ALL SELECT i+1 FROM r WHERE i<65000) "
+        "INSERT INTO stage SELECT i, 'stage ' || i, 'scoring', '[]' FROM r",
+    ),
+    "many lanes": (
+        "WITH RECURSIVE r(i) AS (SELECT 20 UNION ALL SELECT i+1 FROM r WHERE i<65000) "
+        "INSERT INTO lane SELECT i, 'lane ' || i, 'cpu', 1, 0, 0 FROM r",
+    ),
+    "everything recorded by nobody": DEAD,
+    **{
+        name: (statement,)
+        for name, statement in {
+            "a virtual table": "CREATE VIRTUAL TABLE v USING fts5(x)",
+            "a generated column": "ALTER TABLE meta ADD COLUMN g TEXT AS (hex(zeroblob(1000000000)))",
+            "a partial index": "CREATE INDEX i ON meta(key) WHERE instr(value, 'x')",
+            "no index": "DROP INDEX block_by_record",
+            "statistics": "ANALYZE",
+            "another table": "CREATE TABLE notes(x DEFAULT (randomblob(1000000000)))",
+            "another version": "PRAGMA user_version = 2147483647",
+            "no stages": "DELETE FROM stage",
+            "frames beyond the sound": "UPDATE utterance SET n_frames = 4294967295",
+            "utterances far away": "UPDATE utterance SET first_frame = 4294967295",
+            "no audio": "UPDATE utterance SET audio_s = 0, n_frames = 0",
+            "endless audio": "UPDATE utterance SET audio_s = 9e999",
+            "negative times": "UPDATE utterance SET wall_ns = -1",
+            "great counters": "INSERT INTO counter VALUES(0, 3, 0, 'cycles', 9223372036854775807, 'perf_event', 1)",
+            "no words": "UPDATE utterance SET words='[]', hypothesis=NULL, reference=''",
+            "words far away": """UPDATE utterance SET words='[["word",4294967295,4294967295]]'""",
+            "a reference of 200 000 words": "UPDATE utterance SET reference=replace(hex(zeroblob(100000)), '0', 'a ')",
+            "no wave forms": "DELETE FROM peaks",
+            "far clock": "UPDATE clock SET wall_ns = 9223372036854775807, mono_ns = -9223372036854775807",
+            "markers out of the world": "UPDATE marker SET asked_frame=4294967295, t_ns=-9e18",
+            "no roofs": "DELETE FROM calibration",
+            "roofs of nothing": "UPDATE calibration SET median=0, low=0, high=0",
+            "endless roofs": "UPDATE calibration SET median=9e999, low=9e999, high=9e999",
+            "great laws": "UPDATE cost SET law = replace(law, '4.0', '9e23')",
+            "no laws": "DELETE FROM cost",
+            "no settings": "DELETE FROM config",
+            "a name of 10 MB": "UPDATE stage SET name=hex(zeroblob(5000000))",
+            "a preset of 10 MB": "UPDATE meta SET value='\"'||hex(zeroblob(5000000))||'\"' WHERE key='preset'",
+        }.items()
+    },
+}
+"""What is done to the full session, by name of the attack."""
+
+_INDEX: Final = "sql='CREATE INDEX marker_by_revision ON {}' WHERE name='marker_by_revision'"
+_SLOW: Final = SLOW.replace("'", "''")
+MASTER: Final[dict[str, tuple[str, ...]]] = {
+    name: (f"UPDATE sqlite_schema SET {change}" if "=" in change[:12] else change,)
+    for name, change in {
+        "an index over an expression": f"tbl_name='meta', {_INDEX.format(f'meta(length(value) + {_SLOW})')}",
+        "an index over another table": _INDEX.format("meta(value)"),
+        "a default": "sql=replace(sql, 'value TEXT', 'value TEXT DEFAULT (hex(zeroblob(9)))') WHERE name='meta'",
+        "a check": f"sql=replace(sql, 'value TEXT', 'value TEXT CHECK ({_SLOW} = 0)') WHERE name='meta'",
+        "an index named as SQLite's own": "name='sqlite_autoindex_x_1', sql='CREATE INDEX sqlite_autoindex_x_1 ON "
+        "marker(abs(revision))' WHERE name='marker_by_revision'",
+        "no STRICT": "sql=replace(sql, ' STRICT', '')",
+        "without rowid": "sql=replace(sql, 'STRICT', 'STRICT, WITHOUT ROWID') WHERE name='counter'",
+        "everything twice": "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema",
+        "another case": "sql=lower(sql)",
+        "a comment": "sql=sql || ' -- ' || hex(zeroblob(100000))",
+        "parentheses": _INDEX.format(f"marker({'(' * 800}1{')' * 800})"),
+        "a huge schema": "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<40000) INSERT INTO "
+        "sqlite_schema SELECT 'table', 't'||i, 't'||i, 2, 'CREATE TABLE t'||i||'(a,b,c,d,e,f,g)' FROM r",
+    }.items()
+}
+"""Changes of SQLite's own table of the schema, which no CREATE statement would make."""
 
 
-def attacks(random: random.Random, count: int) -> Iterator[Attack]:
-    """`count` attacks: all that are made on purpose, then nodes of JSON and random damage in turns."""
-    for number in range(count):
-        known = purposes()
-        if number < len(known):
-            name = known[number]
-            commands: tuple[tuple[str, ...], ...] = (*READ, PICTURE)
-            if name == "settings that name pipes":
-                commands = (RUN_AGAIN, ("confirm", NAME, "score.exp"))
-            yield Attack(f"session: {name}", functools.partial(spoiled, name), commands, window=NAME)
-            continue
-        if number % 2:
-            interleaved = random.random() < 0.2
-            node = random.choice(nodes(interleaved))
-            which, other = random.choice(list(OTHERS.items()))
-            name = f"{node[0]}.{node[2]} {'.'.join(map(str, (node[3], *node[4])))} is {which}"
-            make = functools.partial(_make_node, node, other, interleaved)
-        else:
-            seed = random.getrandbits(32)
-            name, make = f"damage of seed {seed}", functools.partial(_make_damage, seed)
-        drawn = number % WINDOWS == 0 or number % WINDOWS == 3
-        yield Attack(
-            f"session: {name:.200}",
-            make,
-            (*READ, PICTURE) if drawn else READ,
-            window=NAME if drawn else "",
+def spoiled(name: str, folder: Path) -> None:
+    """Write the session of `purposes` of that name."""
+    path = folder / SESSION
+    special = SPECIAL.get(name) or SHOWN.get(name)
+    path.write_bytes(full("two arms" in name))
+    if special is not None:
+        special(path)
+        return
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("BEGIN")
+        for statement in SQL.get(name) or (*DEAD, *MASTER[name]):
+            connection.execute(statement)
+        connection.execute("COMMIT")
+        if name in MASTER:
+            _leave_wal(path, connection)
+
+
+def _leave_wal(path: Path, connection: sqlite3.Connection) -> None:
+    """Leave the session as a recording that was killed does: opening it writes into it."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA user_version = 1")
+    files = [path, side_files(path)[0]]
+    kept = [file.read_bytes() for file in files]
+    connection.close()
+    for file, content in zip(files, kept, strict=True):
+        file.write_bytes(content)
+
+
+def _generated_statistics(path: Path) -> None:
+    """SQLite reads its planner's statistics with the schema, before any query: a generated column is computed."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ANALYZE")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_schema SET sql='CREATE TABLE sqlite_stat1(tbl,idx,stat AS ("
+            + SLOW.replace("'", "''")
+            + "))' WHERE name='sqlite_stat1'"
         )
 
 
-def _make_node(node: Node, other: str, interleaved: bool, folder: Path) -> None:
-    replace_node(node, other, folder / NAME, interleaved)
+def _spans(name: str, value: int, path: Path) -> None:
+    """Set a field of every span."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for number, data in db.execute("SELECT id, data FROM block").fetchall():
+            db.execute("UPDATE block SET data=? WHERE id=?", (spans_set(data, name, value), number))
 
 
-def _make_damage(seed: int, folder: Path) -> None:
-    path, _ = _spoil.spoil(seed, bases(), folder)
-    for source, target in zip((path, *side_files(path)), (folder / NAME, *side_files(folder / NAME)), strict=True):
-        if source.exists():
-            source.rename(target)
+def _scattered(path: Path) -> None:
+    """First frames at random."""
+    rng = random.Random(7)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for number, data in db.execute("SELECT id, data FROM block").fetchall():
+            for place in range(len(data) // SPAN.itemsize):
+                data = spans_set(data, "first_frame", rng.randrange(1 << 32), place, 1)
+            db.execute("UPDATE block SET data=? WHERE id=?", (data, number))
+
+
+def _statements(*statements: str, pipe: str = "") -> Change:
+    """SQL, and a pipe next to the session that nobody writes to."""
+
+    def change(path: Path) -> None:
+        if pipe:
+            os.mkfifo(path.with_name(pipe))
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            for statement in statements:
+                db.execute(statement)
+
+    return change
+
+
+def _replaced_by(make: Callable[[Path], None]) -> Change:
+    def replace(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+def _sides(suffix: str, make: Callable[[Path], None]) -> Change:
+    return lambda path: make(path.with_name(path.name + suffix))
+
+
+NAMED: Final = (
+    *("utterance.name", "utterance.path", "utterance.reference", "utterance.hypothesis", "marker.text", "marker.key"),
+    *("lane.name", "lane.kind", "stage.name", "sample_name.name", "calibration.name", "counter.name"),
+)  # fmt: skip
+"""Columns that hold names."""
+
+
+def renamed(text: str, path: Path) -> None:
+    """Put `text` wherever a session has a name."""
+    words = json.dumps([[text, 10 * n, 9] for n in range(20)])
+    facts: dict[str, object] = dict.fromkeys(("preset", "session_id", "asrscope_version"), text)
+    facts |= {"argv": [text], "versions": {text: text}, "machine": {"cpu": text, "cores": text}}
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for table, column in (place.split(".") for place in NAMED):
+            # Some names must differ from each other.
+            for value in ("?", "? || rowid"):
+                db.execute(f"UPDATE OR IGNORE {table} SET {column}={value}", (text,))
+        db.execute("UPDATE utterance SET words=?", (words,))
+        db.executemany(
+            "INSERT OR REPLACE INTO meta VALUES(?,?)", [(key, json.dumps(value)) for key, value in facts.items()]
+        )
+
+
+def _many(table: str, count: int, path: Path) -> None:
+    """Repeat the last row of a table."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        names = [about[1] for about in db.execute(f"PRAGMA table_info({table})") if about[1] != "id"]
+        (last,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()
+        values = ", ".join(f"'{table} ' || n" if name == "name" else name for name in names)
+        db.execute(
+            f"WITH RECURSIVE more(n) AS (SELECT {last + 1} UNION ALL SELECT n + 1 FROM more WHERE n < {last + count}) "
+            f"INSERT INTO {table}(id, {', '.join(names)}) SELECT more.n, {values} FROM more, "
+            f"(SELECT {', '.join(names)} FROM {table} WHERE id = {last})"
+        )
+
+
+SPECIAL: Final[dict[str, Change]] = {
+    "generated statistics": _generated_statistics,
+    "all in frame 0": functools.partial(_spans, "first_frame", 0),
+    "all in the last frame": functools.partial(_spans, "first_frame", HUGE),
+    "first frames at random": _scattered,
+    "spans of no frames": functools.partial(_spans, "frames", 0),
+    "spans of no time": functools.partial(_spans, "duration_ns", 0),
+    "spans of all frames": functools.partial(_spans, "frames", HUGE),
+    "spans of one stage": functools.partial(_spans, "stage", 0),
+    "spans of one moment": functools.partial(_spans, "start_ns", 0),
+    "work without end": functools.partial(_spans, "work0", HUGE),
+    "spans of no epoch": functools.partial(_spans, "epoch", 65535),
+    "a net whose card is a pipe": _statements(
+        "UPDATE config SET tree=replace(tree, '\"small\"', '\"trap.safetensors\"') WHERE epoch=1", pipe="trap.json"
+    ),
+    "settings that name pipes": _statements(
+        "UPDATE config SET tree=json_set(tree, '$.graph.dictionary', 'pipe.dict', '$.dnn.net', '/dev/zero.onnx')",
+        pipe="pipe.dict",
+    ),
+    "a pipe": _replaced_by(os.mkfifo),
+    "a device": _replaced_by(lambda path: path.symlink_to("/dev/zero")),
+    "a folder": _replaced_by(Path.mkdir),
+    "a link to itself": _replaced_by(lambda path: path.symlink_to(path)),
+    "nothing": Path.unlink,
+    "a -wal that is a pipe": _sides("-wal", os.mkfifo),
+    "a -shm that is a link": _sides("-shm", lambda path: path.symlink_to("/etc/passwd")),
+    "a -journal that is a device": _sides("-journal", lambda path: path.symlink_to("/dev/zero")),
+    "a -wal of nonsense": _sides("-wal", lambda path: path.write_bytes(b"\x37\x7f\x06\x82" * 999)),
+    "a terabyte": lambda path: os.truncate(path, 1 << 40),
+    "two arms": lambda path: None,
+    "a sound one": lambda path: None,
+}
+"""Attacks that SQL alone does not make."""
+
+SHOWN: Final[dict[str, Change]] = {
+    "many utterances": functools.partial(_many, "utterance", 10_000),
+    "many markers": functools.partial(_many, "marker", 20_000),
+    "many stages": functools.partial(_many, "stage", 10_000),
+    **{f"every name is {text[:24]!r}": functools.partial(renamed, text) for text in (*MARKUP, *ODD)},
+}
+"""What is hard to show rather than to read."""
+
+
+def purposes() -> list[str]:
+    """The names of all cases made on purpose, but for those of `SHOWN`."""
+    return [*SPECIAL, *SQL, *MASTER]
+
+
+@functools.cache
+def bases() -> dict[str, tuple[bytes, bytes]]:
+    """Sound sessions by name, each with its -wal: small, larger, living, dead, kept, and the full ones."""
+    with tempfile.TemporaryDirectory() as name:
+        wal = {path: side_files(path)[0] for path in _sessions.make_bases(Path(name))}
+        found = {
+            p.stem.removesuffix("-copy"): (p.read_bytes(), w.read_bytes() if w.exists() else b"")
+            for p, w in wal.items()
+        }
+    return found | {f"full-{arms}": (full(arms == "two"), b"") for arms in ("one", "two")}
+
+
+READ: Final = (
+    ("show", SESSION),
+    ("show", SESSION, "--json"),
+    ("export", SESSION, "--csv", "a.csv", "--chrome-trace", "b.json", "--speedscope", "c.json", "--markdown", "d.md"),
+    ("compare", SESSION, SESSION),
+    ("compare", SESSION, "--json"),
+    ("whatif", SESSION, "--scale", "scoring=0.5"),
+)
+PICTURE: Final = ("export", SESSION, "--png", "d.png", "--size", "1000x700")
+RUN_AGAIN: Final = (("whatif", SESSION, "--set", "block=64"), ("confirm", SESSION, "score.exp"))
+
+
+def _on_purpose(rng: random.Random) -> Iterator[Attack]:
+    for name in (*purposes(), *SHOWN):
+        commands = RUN_AGAIN if "settings that" in name else (*READ, PICTURE)
+        yield Attack(f"sessions: {name}", functools.partial(spoiled, name), commands, window=SESSION)
+
+
+def _files() -> list[str]:
+    """The file of each sound session, and the -wal of those that have one."""
+    return [f"{name}.asrs{side}" for name, base in bases().items() for side in ("", "-wal")[: 1 + bool(base[1])]]
+
+
+def write(folder: Path, file: str) -> None:
+    """A sound session and its -wal, where `file` is one of them."""
+    path = folder / file.removesuffix("-wal")
+    main, wal = bases()[path.stem]
+    path.write_bytes(main)
+    if wal:
+        side_files(path)[0].write_bytes(wal)
+
+
+def _named(commands: Commands, file: str) -> Commands:
+    name = file.removesuffix("-wal")
+    return tuple(tuple(name if word == SESSION else word for word in words) for words in commands)
+
+
+SESSIONS: Final = Kind(_on_purpose, _files, write, functools.partial(_named, READ))
+WINDOW: Final = Kind(
+    files=_files,
+    make=write,
+    commands=functools.partial(_named, (PICTURE,)),
+    damages=(mutated, row, row, row),
+    window=lambda file: file.removesuffix("-wal"),
+)

@@ -24,17 +24,19 @@ from pipelines.scoring.device.gmm import mixtures_of
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph import compile as graphs_of
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.frames import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE, scored
-from tests.bench.device_search import alone, together
 from tests.bench.device_steps import rules
 from tests.bench.device_steps.result import Result, Task
 from tests.bench.device_steps.runs import SMALL
 
 BLOCK = 16
+SEARCHED = 64
+"""Frames that a search gets at once."""
 ROUNDS = 15
 AT_ONCE = (1, 4, 16, 64)
 FRAMES, FRAMES_HERE = 300, 60
@@ -270,3 +272,23 @@ def _prepared(task: Task) -> tuple[Config, Any, Any, list[Array]]:
     items = task.speech(AT_ONCE[-1] if task.accelerator else 4)
     features = [front_end.features(audio.load(item.path).samples)[:most] for item in items]
     return config, model, graph, features
+
+
+def alone(decoder: Viterbi, scores: Array) -> list[str]:
+    """The words of one utterance by the compiled decoder."""
+    decoder.start(0)
+    for first in range(0, len(scores), SEARCHED):
+        decoder.advance(scores[first : first + SEARCHED], first)
+    return [word for word, _, _ in decoder.finish()]
+
+
+def together(search: DeviceSearch, graph: Graph, batch: list[Array]) -> list[list[str]]:
+    """The words of each utterance of a batch, searched at once."""
+    search.begin()
+    block = np.zeros((SEARCHED, len(batch), graph.n_senones), np.float32)
+    for first in range(0, max(len(one) for one in batch), SEARCHED):
+        lengths = [min(max(len(one) - first, 0), SEARCHED) for one in batch]
+        for b, (one, n) in enumerate(zip(batch, lengths, strict=True)):
+            block[:n, b] = one[first : first + n]
+        search.advance(block[: max(lengths)], lengths, first, LANE)
+    return [[word for word, _, _ in one.words(True)[0]] for one in search.utterances]

@@ -1,0 +1,290 @@
+"""Command lines: bad words and environments, places of outputs, settings at random, and files of up to three hours."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import soundfile
+
+import assets
+from pipelines import config as tree
+from pipelines.config import presets
+from tests.bench.campaign import mutate
+from tests.bench.campaign.attack import SESSION, SPEECH, Attack, Commands, session
+
+NOWHERE: Final = "nowhere.wav"
+"""Sound that is not there: a command whose other words are taken all the same does not begin to decode."""
+RATE: Final = 16_000
+LARGE_BYTES: Final = 4_000_000_000
+
+# -- flags ---------------------------------------------------------------------------------------
+
+STEERING: Final = "a\x1b]0;title\x07\x1b[2J\x9b2J\u202egnp.exe\u2028b\r\nc\t"
+NUMBERS: Final = (
+    *("", " ", "0", "-0", "-1", "1.5", "1e3", "1e400", "nan", "-inf", "²", "٣", "½", "0x10", "1_000", "+3", "9" * 25),
+    *("9" * 5000, "1/0", "None", "true", "--", "-", "²x³", "1x", "0x0", "-1x-1", "1e3x1e3", "99999999x99999999"),
+    *("9" * 5000 + "x1", "16384x16384", "800×600", "800x600x400", "nanxnan", "1x1"),
+)  # fmt: skip
+TEXTS: Final = (
+    ".", "..", "/", "~", "*", "[", "[]]", "?", "{}", "%s%n", "a=b", "=", "a=b=c", "=1", "$(touch pwned)",
+    "`touch pwned`", "; touch pwned", "|touch pwned", "/dev/stdin", "/dev/full", "/proc/self/environ",
+    "file:///etc/passwd", "\\\\host\\share", STEERING, "caf\udce9\udcff", "x" * 100_000, "🙂" * 500, "**/" * 2000,
+    *mutate.TEXTS,
+)  # fmt: skip
+KEYS: Final = (
+    *("block", "threads", "model", "device", "pace", "search.beam", "search.max_active", "frames.skip", "dnn.net"),
+    *("graph.vocabulary", "graph.dictionary", "graph.language_model", "graph.grammar", "gmm.selection.enabled"),
+    *("gmm.selection.method", "config", "a.b.c", "search", "__class__", "search.__init__"),
+)  # fmt: skip
+ENVIRONMENT: Final = (
+    *(("NUMBA_NUM_THREADS", value) for value in ("0", "many", "-5")),
+    *(("COLUMNS", value) for value in ("0", "-7", "9" * 30)),
+    *(("LC_ALL", "xx_XX.none"), ("LANG", "caf\udce9"), ("TZ", ":/dev/zero"), ("HOME", "/nowhere/at/all"), ("HOME", "")),
+    *(("TMPDIR", "/nowhere/at/all"), ("XDG_CACHE_HOME", "relative"), ("ASRSCOPE_SESSIONS", "/dev/null/x")),
+    *(("ASRSCOPE_SESSIONS", SESSION), ("QT_QPA_PLATFORM", "nonsense"), ("PATH", ""), ("CXX", "/dev/null")),
+    *(("OMP_NUM_THREADS", "-1"), ("PYTHONWARNINGS", "error"), ("NUMBA_DISABLE_JIT", "1"), ("NUMBA_ENABLE_AVX", "0")),
+    *(("NUMBA_CPU_NAME", "generic"), ("NUMBA_CACHE_DIR", "/dev/null")),
+)  # fmt: skip
+COMPILING_PATIENCE: Final = 3.0
+"""For another processor or another cache, numba compiles all kernels anew."""
+FLAGS: Final[dict[str, tuple[str, ...]]] = {
+    "show": (SESSION, "--TEXT"), "compare": (SESSION, "./TEXT"), "report": (SESSION, "--TEXT"),
+    "whatif": (SESSION, "--scale=TEXT=NUMBER"), "confirm": (SESSION, "sTEXT"),
+    "export": (SESSION, "--png=a.png", "--view=TEXT", "--size=NUMBER"),
+    "run": ("--set=KEY=TEXT", "--repeat=NUMBER", "--audio", NOWHERE), "options": ("--TEXT",),
+    "run ": ("--config=TEXT", "--preset=TEXT", "--transcripts=TEXT", "--audio=TEXT"),
+    "ab": ("--a=KEY=TEXT", "--b=KEY=NUMBER", "--repeat=NUMBER", "--audio", NOWHERE),
+    "audit": ("--set=KEY=NUMBER", "--transcripts=TEXT", "--audio", NOWHERE), "presets": ("--json", "--debug=TEXT"),
+    "calibrate": ("--threads=NUMBER", "--theme", "none"), "bench": ("xTEXT", "--repeat=NUMBER"),
+    "sweep": ("--over=KEY=TEXT", "--objectives=TEXT", "--constraint=TEXT", "--out=study", "--audio", NOWHERE),
+    "capacity": ("--streams=NUMBER", "--bound=NUMBER", "--seconds=NUMBER", "--out=cap", "--audio", NOWHERE),
+}  # fmt: skip
+"""Verb and its words, in which KEY, TEXT and NUMBER are odd ones."""
+
+
+def _sound_files(folder: Path) -> None:
+    (folder / SESSION).write_bytes(session())
+    (folder / "t.tsv").write_text("file\ttranscript\nnowhere.wav\tyes\n")
+
+
+def flags(rng: random.Random) -> Iterator[Attack]:
+    """Every verb with odd words, in turns with each environment once."""
+    decoding = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
+    commands = (("show", SESSION), ("options",), ("run", "--help"), ("run", "--audio", NOWHERE), decoding)
+    environments = iter(ENVIRONMENT)
+    while True:
+        for verb, words in FLAGS.items():
+            odd = {"KEY": rng.choice(KEYS), "TEXT": rng.choice(TEXTS), "NUMBER": rng.choice(NUMBERS)}
+            # No argument can hold a NUL.
+            made = [functools.reduce(lambda w, n: w.replace(n, odd[n]), odd, word).replace("\0", "") for word in words]
+            made = [word for word in made if rng.random() < 0.8 or not word.startswith("--")]
+            yield Attack(f"flags: {verb}", _sound_files, ((verb.strip(), *made),))
+        for name, value in itertools.islice(environments, 2):
+            environment = {name: value}
+            yield Attack(
+                f"flags: {name}={value}", _sound_files, commands, environment=environment, patience=COMPILING_PATIENCE
+            )
+
+
+# -- outputs -------------------------------------------------------------------------------------
+
+DATA: Final = ("--csv", "--chrome-trace", "--speedscope", "--markdown")
+PICTURES: Final = {"--png": ".png", "--svg": ".svg", "--pdf": ".pdf"}
+TARGETS: Final = (
+    SESSION, f"./{SESSION}", f"sub/../{SESSION}", "hard", "link", "dangling", "circle", "link-to-pipe", "pipe", "sub",
+    "sub/", "sub/new", "old", "read-only", "closed/new", "taken", "no/such/folder/a", "old/a", "", ".", "..", "/",
+    "/dev/null", "/dev/full", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/version",
+    "-", "x" * 300, "x" * 6000, "a\x1b[2J\x07\r\n", "caf\udce9", "\u202egnp", " ", "~", f"{SESSION}-wal",
+    f"{SESSION}-shm",
+)  # fmt: skip
+
+
+def _targets(folder: Path) -> None:
+    """A sound session among all that can lie at the place of an output, with every picture's suffix as well."""
+    sound = folder / SESSION
+    sound.write_bytes(session())
+    (folder / "sub").mkdir()
+    (folder / "closed").mkdir(mode=0o500)
+    for suffix in ("", *PICTURES.values()):
+        (folder / f"old{suffix}").write_bytes(b"old")
+        (folder / f"read-only{suffix}").write_bytes(b"kept")
+        (folder / f"read-only{suffix}").chmod(0o400)
+        os.mkfifo(folder / f"pipe{suffix}")
+        (folder / f"hard{suffix}").hardlink_to(sound)
+        links = {"link": "old", "dangling": "nowhere", "circle": f"circle{suffix}", "link-to-pipe": f"pipe{suffix}"}
+        # Where drafts lay while their names could be foreseen.
+        drafts = dict.fromkeys((".taken{}", "taken{}.tmp"), "old")
+        for name, target in {**{f"{name}{{}}": target for name, target in links.items()}, **drafts}.items():
+            with contextlib.suppress(OSError):
+                (folder / name.format(suffix)).symlink_to(target)
+
+
+def outputs(rng: random.Random) -> Iterator[Attack]:
+    """Every target by an export of data, by a picture and by a run, then several outputs of a command."""
+    for number, target in enumerate(TARGETS):
+        kind = list(PICTURES)[number % len(PICTURES)]
+        commands: Commands = (
+            ("export", SESSION, f"{DATA[number % len(DATA)]}={target}"),
+            ("export", SESSION, f"{kind}={_named(target, kind)}", "--view", "cost"),
+            ("run", f"--out={target}", "--audio", NOWHERE),
+        )
+        yield from (Attack(f"outputs: {target[:40]!a}", _targets, (command,)) for command in commands)
+    while True:
+        words = [f"{option}={rng.choice(TARGETS)}" for option in rng.sample(DATA, rng.randint(1, len(DATA)))]
+        yield Attack("outputs: several", _targets, (("export", SESSION, *words), ("show", SESSION)))
+
+
+def _named(target: str, kind: str) -> str:
+    return target if target in ("-", "", ".", "..", "/") else target.rstrip("/") + PICTURES[kind]
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+ENDLESS: Final = ("loop", "repeat_on_change")
+SHARES: Final = (0.05, 0.15, 0.4, 1.0)
+"""Of the options that are drawn; the others stay as the preset has them."""
+SOUNDS: Final = ("speech", "noise", "silence", "click")
+
+
+def settings(rng: random.Random) -> Iterator[Attack]:
+    """Valid settings at random over speech, noise and silence of a second or two: they run, or are refused."""
+    yield _settings("gmm-quick", (), "speech", "run")
+    while True:
+        preset = rng.choice(sorted(presets.names()))
+        verb = rng.choice(("run", "run", "run", "record", "audit"))
+        yield _settings(preset, drawn(rng, preset), rng.choice(SOUNDS), verb)
+
+
+def drawn(random: random.Random, preset: str) -> tuple[str, ...]:
+    """Assignments `key=value` of some options, each valid with those before it."""
+    config, made = presets.load(preset).config, []
+    share = random.choice(SHARES)
+    for option in tree.options():
+        if option.key in ENDLESS or random.random() > share:
+            continue
+        value = _value(random, option)
+        if value is None:
+            continue
+        change = tree.replace(config, option.key, value)
+        if tree.unavailable_reason(change, option.key):
+            continue
+        with contextlib.suppress(tree.ConfigError):
+            config = tree.check(change)
+            made.append(f"{option.key}={str(value).lower() if isinstance(value, bool) else value}")
+    return tuple(made)
+
+
+def _value(random: random.Random, option: tree.Option) -> tree.Value | None:
+    """A value of the option: its ends as often as all between; None where a text names nothing that ships."""
+    match option.type:
+        case "bool":
+            return random.random() < 0.5
+        case "choice":
+            return random.choice(option.choices)
+        case "text":
+            return random.choice(option.shipped()) if option.shipped() else None
+    assert option.minimum is not None
+    assert option.maximum is not None
+    least, most = option.minimum, option.maximum
+    if option.key == "pace":  # real time or faster
+        least = 1.0
+    at = random.choice((0.0, 1.0, random.random(), random.random() ** 4))
+    value = least + at * (most - least)
+    return round(value) if option.type == "int" else round(value, 4)
+
+
+def _settings(preset: str, assignments: tuple[str, ...], sound: str, verb: str) -> Attack:
+    words = tuple(word for text in assignments for word in ("--set", text))
+    common = ("--preset", preset, *words, "--audio", "a.flac", "--json")
+    commands: Commands = (("run", "--no-profile", *common),)
+    if verb == "record":
+        commands = (("run", "--out", SESSION, *common), ("show", SESSION, "--json"))
+    elif verb == "audit":
+        commands = (("audit", *common),)
+    name = f"settings: {preset}, {sound}, {verb}"
+    # A graph of another vocabulary is compiled first.
+    return Attack(name, functools.partial(_sound, sound), commands, patience=10.0, memory_bytes=LARGE_BYTES)
+
+
+def _sound(sound: str, folder: Path) -> None:
+    samples = np.zeros(RATE * 2, np.float32)
+    if sound == "speech":
+        samples = soundfile.read(SPEECH, dtype="float32")[0][: 3 * RATE]
+    elif sound == "noise":
+        samples = 0.3 * np.random.default_rng(5).standard_normal(len(samples))
+    elif sound == "click":
+        samples = np.where(np.arange(200) == 100, 1.0, samples[:200])
+    soundfile.write(folder / "a.flac", np.clip(samples, -1.0, 1.0), RATE, "PCM_16")
+
+
+# -- lengths -------------------------------------------------------------------------------------
+
+MINUTE: Final = 60
+LENGTHS: Final = (1, 10, 300, 1_200, 3_600, 7_200, 10_800)
+CHOSEN: Final = (
+    (),
+    ("search.lattice=true",),
+    ("search.lattice=true", "search.nbest=20", "search.lattice_beam=8"),
+    ("block=1",),
+    ("block=256", "search.beam=15"),
+    ("gmm.selection.enabled=true", "gmm.selection.method=top-n", "frames.skip=2"),
+    ("search.adaptive_beam=true",),
+)
+DEARER: Final = 4.0
+"""Times what a second of a minute costs: a busy machine doubles it, what is quadratic passes it within the hour."""
+FROM_S: Final = 300
+"""Shorter files are too quick to say what a second costs."""
+SECONDS_PER_SECOND: Final = 1 / 100
+"""What a second of sound may take of the driver's limit of time."""
+
+
+def lengths(rng: random.Random) -> Iterator[Attack]:
+    """The shipped speech again and again for 1 s to 3 h, in every combination of length and settings, the shortest
+    first, then at random: each second of a file costs what a second of a minute costs."""
+    for length, chosen in itertools.product(LENGTHS, CHOSEN):
+        yield _length(length, chosen, ("--no-profile",))
+    while True:
+        length = round(10 ** rng.uniform(0, np.log10(LENGTHS[-1])))
+        yield _length(length, rng.choice(CHOSEN), rng.choice((("--no-profile",), ("--out", "long.asrs"))))
+
+
+def _length(length: int, chosen: tuple[str, ...], how: tuple[str, ...]) -> Attack:
+    words = tuple(word for text in chosen for word in ("--set", text))
+    common = ("run", "--preset", "gmm-quick", *words, "--json", "--audio")
+    long = (*common, "long.flac", *how)
+    # A file that says nothing of its cost is not compared.
+    commands = ((*common, "short.flac", *how[:1], *(["short.asrs"] * (len(how) - 1))), long)
+    return Attack(
+        f"lengths: {length} s, {' '.join(chosen) or 'as shipped'}, {how[0]}",
+        functools.partial(_speech, length),
+        commands if length >= FROM_S else (long,),
+        patience=1.0 + length * SECONDS_PER_SECOND,
+        memory_bytes=LARGE_BYTES,
+        check=dearer if length >= FROM_S else None,
+    )
+
+
+def dearer(outputs: list[bytes]) -> str | None:
+    """The fault where a second of the second output costs far more than one of the first."""
+    short, long = (json.loads(out)["rtf"] for out in outputs)
+    if long > DEARER * short:
+        return f"a second costs {long / short:.1f} times as much as one of a minute (RTF {long:.4f})"
+    return None
+
+
+def _speech(length: int, folder: Path) -> None:
+    speech = assets.path("speech")
+    once = np.concatenate([soundfile.read(path, dtype="int16")[0] for path in sorted(speech.glob("*.flac"))])
+    for name, seconds in (("short.flac", MINUTE), ("long.flac", length)):
+        with soundfile.SoundFile(folder / name, "w", RATE, 1, "PCM_16") as file:
+            for left in range(seconds * RATE, 0, -len(once)):
+                file.write(once[:left])
