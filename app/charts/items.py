@@ -161,7 +161,8 @@ class RasterItem(QGraphicsItem):
             return
         room = len(self._drawn)
         if key != self._key or columns > room:
-            self._key, self._pixels, room = key, np.empty((0, 0), np.uint32), columns + SPARE
+            self._key, room = key, columns + SPARE
+            self._pixels, self._strip = np.empty((0, 0), np.uint32), QImage()
             self._drawn = np.full((room, size), np.nan)
             self._origin = self._first
         begin = self._first - self._origin

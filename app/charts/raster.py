@@ -166,8 +166,10 @@ def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
     if not len(top):
         return
     # Only the rows that any of them reaches.
-    begin, end = max(0, int(top.min())), int(bottom.max()) + 1
-    rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
+    begin, end = max(0, int(top.min())), min(int(bottom.max()) + 1, len(pixels))
+    if end <= begin:
+        return
+    rows = np.arange(begin, end, dtype=np.int16)[:, None]
     inks = np.asarray(color, np.uint32)
     np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QRegion, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -214,10 +214,13 @@ class TimePlot(pg.GraphicsView):
         """The left axis goes from `low` at the bottom to `high`."""
         if [low, high] != self.box.viewRange()[1]:
             self.box.setYRange(low, high, padding=0)
+            self.viewport().update()
 
     def set_ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
         """Label the left axis: values and their texts."""
-        self.left.labels = ticks
+        if ticks != self.left.labels:
+            self.left.labels = ticks
+            self.viewport().update()
 
     @property
     def columns(self) -> int:
@@ -255,14 +258,17 @@ class TimePlot(pg.GraphicsView):
         self.repaint_area()
 
     def repaint_area(self, *_: object) -> None:
-        """Paint once, however many ask."""
-        self.viewport().update()
+        """Paint all but the labels at the left once, however many ask."""
+        whole = self.viewport().rect()
+        area = whole.adjusted(GUTTER, 0, 0, 0)
+        self.viewport().update(QRegion(area) + whole.adjusted(0, whole.height() - TIME_LABELS, 0, 0))
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         """Fill with the colour of the card."""
         painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
+        self.viewport().update()
         self._size = max(1, round(self.box.width())), max(1, round(self.box.height()))
         self.resized.emit()
         self.show_drawing()

@@ -9,6 +9,7 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -47,6 +48,9 @@ MARKS = 5
 THICK = 3
 """Pixels of the line of a word that went wrong."""
 
+
+LOUD_STEPS = 4
+"""Steps of the wave's scale by which it doubles."""
 
 NO_SOUND = 2.0
 """In place of a sample where there is none: samples are −1…1."""
@@ -142,8 +146,10 @@ class Wave(RasterItem):
         if model is None or not len(there):
             self.show_nothing()
             return
-        # Loudest sample of what is in view fills the row; quiet speech is still speech.
+        # The loudest sample in view nearly fills the row, and quiet speech is still speech. In steps: what is in view
+        # changes all the time, and of another scale every column would be another.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
+        loudest = min(2.0 ** (math.ceil(LOUD_STEPS * math.log2(loudest)) / LOUD_STEPS), 1.0)
         self._low, self._high = model.low / loudest, model.high / loudest
         columns = len(model.high)
         self._inside = np.zeros(columns, bool)

@@ -89,7 +89,7 @@ class TimelineView(ChartView[TimelineModel]):
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
-        return timeline_model(snapshot.session, visible, columns)
+        return timeline_model(snapshot.session, visible, columns, self.plot.visible)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Take over how far the session has come, and draw."""
@@ -186,7 +186,8 @@ class TimelineView(ChartView[TimelineModel]):
 
     def _spans(self, model: TimelineModel) -> str:
         """How many spans there are in view, and in how long."""
-        length = duration(model.last_s - model.first_s)
+        first, last = self.plot.visible
+        length = duration(last - first)
         if model.spans == 1:
             return self.tr("1 span in {0}").format(length)
         return self.tr("{0} spans in {1}").format(count(model.spans), length)
