@@ -26,6 +26,10 @@ SPARE = 512
 """Columns of a strip besides those shown: it is moved in memory when the range has moved on by so many."""
 
 
+APART = 32
+"""Columns that are as they were between two that are not, from which on the two are drawn apart."""
+
+
 def hair(color: str | QColor) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
     pen = QPen(QColor(color), 1)
@@ -171,17 +175,18 @@ class RasterItem(QGraphicsItem):
         kept = self._drawn[begin : begin + columns]
         fresh = np.flatnonzero((kept != self._values).any(axis=1))
         self._changed = False
-        if not len(fresh):
-            return
-        at = slice(int(fresh[0]), int(fresh[-1]) + 1)
-        kept[at] = self._values[at]
-        pixels = self.draw_pixels(height, scale, at)
-        across = pixels.shape[1] // (at.stop - at.start)
-        if not len(self._pixels):
-            wide = room * across
-            self._pixels = np.zeros((height, wide), np.uint32)
-            self._strip = QImage(self._pixels.data, wide, height, 4 * wide, QImage.Format.Format_ARGB32_Premultiplied)
-        self._pixels[:, (begin + at.start) * across : (begin + at.stop) * across] = pixels
+        # What has grown lies apart from what has come into view.
+        for part in np.split(fresh, np.flatnonzero(np.diff(fresh) > APART) + 1) if len(fresh) else ():
+            at = slice(int(part[0]), int(part[-1]) + 1)
+            kept[at] = self._values[at]
+            pixels = self.draw_pixels(height, scale, at)
+            across = pixels.shape[1] // (at.stop - at.start)
+            if not len(self._pixels):
+                wide = room * across
+                self._pixels = np.zeros((height, wide), np.uint32)
+                form = QImage.Format.Format_ARGB32_Premultiplied
+                self._strip = QImage(self._pixels.data, wide, height, 4 * wide, form)
+            self._pixels[:, (begin + at.start) * across : (begin + at.stop) * across] = pixels
 
     def _make_room(self, begin: int, wanted: int) -> int:
         """Move what is in the strip from place `begin` on to another; return that."""

@@ -54,7 +54,9 @@ class Stills:
         """Draw all of them afresh when they are painted next."""
         self._pixels.clear()
 
-    def paint(self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None], scale: float) -> None:
+    def paint(
+        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None], scale: float
+    ) -> None:
         """Paint what `draw` draws into `area`; it is drawn again when key, size or theme is another.
 
         `scale`: as `still_scale` says for the painter; 0 draws without keeping anything.

@@ -222,7 +222,9 @@ class Marks(RasterItem):
         y, across = place.center().y(), place.width() / len(self._values)
         for runs, token, thick in zip(self._runs, ("muted", "danger"), (1, THICK), strict=True):
             painter.setPen(QPen(theme().color(token), thick))
-            painter.drawLines([QLineF(place.left() + a * across, y, place.left() + b * across, y) for a, b in runs.tolist()])
+            painter.drawLines(
+                [QLineF(place.left() + a * across, y, place.left() + b * across, y) for a, b in runs.tolist()]
+            )
 
 
 def covered(ends: F64, width: int) -> I64:

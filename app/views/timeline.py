@@ -276,7 +276,9 @@ class _Busy(RasterItem):
         painter.setPen(QPen(tokens.color("card"), 1))
         for rect, parted in zip(self._rects, self._parted.T, strict=True):
             x = place.left() + np.flatnonzero(parted) * across + 0.5
-            painter.drawLines([QLineF(at, place.top() + rect.top(), at, place.top() + rect.bottom()) for at in x.tolist()])
+            painter.drawLines(
+                [QLineF(at, place.top() + rect.top(), at, place.top() + rect.bottom()) for at in x.tolist()]
+            )
 
 
 class _Names(PixelItem):

@@ -251,8 +251,11 @@ def left_out(part: str) -> Iterator[None]:
         "charts": [(ChartView, "update_snapshot", lambda view, _: view.plot.show_drawing())],
         "breakdown": [(BreakdownView, "update_snapshot", lambda *_: None)],
         "texts": [
-            *((kind, name, lambda *_: None) for kind, names in zip((Transport, TopBar, StatusLine), nothing, strict=True)
-              for name in names),
+            *(
+                (kind, name, lambda *_: None)
+                for kind, names in zip((Transport, TopBar, StatusLine), nothing, strict=True)
+                for name in names
+            ),
             (ScrubBar, "show_position", lambda *_: None),
             (Transport, "_note", lambda *_: ""),
             (View, "_renew_texts", lambda *_: None),
