@@ -22,8 +22,8 @@ FAR_S = 1e6
 """Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
 
-SPARE = 512
-"""Columns of a strip besides those shown: it is moved in memory when the range has moved on by so many."""
+SPARE = 1024
+"""Columns of a strip besides those shown: when the range has moved by half of them, another is begun."""
 
 
 APART = 32
@@ -163,15 +163,12 @@ class RasterItem(QGraphicsItem):
         key = height, scale, size, theme().name, self.look()
         if key == self._key and not self._changed:
             return
-        room = len(self._drawn)
-        if key != self._key or columns > room:
-            self._key, room = key, columns + SPARE
-            self._pixels, self._strip = np.empty((0, 0), np.uint32), QImage()
-            self._drawn = np.full((room, size), np.nan)
-            self._origin = self._first
         begin = self._first - self._origin
-        if not 0 <= begin <= room - columns:
-            begin = self._make_room(begin, 0 if begin > 0 else room - columns)
+        if key != self._key or not 0 <= begin <= len(self._drawn) - columns:
+            self._key, begin = key, SPARE // 2
+            self._origin = self._first - begin
+            self._drawn = np.full((columns + SPARE, size), np.nan)
+            self._pixels, self._strip = np.empty((0, 0), np.uint32), QImage()
         kept = self._drawn[begin : begin + columns]
         fresh = np.flatnonzero((kept != self._values).any(axis=1))
         self._changed = False
@@ -182,25 +179,11 @@ class RasterItem(QGraphicsItem):
             pixels = self.draw_pixels(height, scale, at)
             across = pixels.shape[1] // (at.stop - at.start)
             if not len(self._pixels):
-                wide = room * across
+                wide = len(self._drawn) * across
                 self._pixels = np.zeros((height, wide), np.uint32)
                 form = QImage.Format.Format_ARGB32_Premultiplied
                 self._strip = QImage(self._pixels.data, wide, height, 4 * wide, form)
             self._pixels[:, (begin + at.start) * across : (begin + at.stop) * across] = pixels
-
-    def _make_room(self, begin: int, wanted: int) -> int:
-        """Move what is in the strip from place `begin` on to another; return that."""
-        by, room = begin - wanted, len(self._drawn)
-        self._origin += by
-        across = self._pixels.shape[1] // room
-        kept, moved = slice(max(by, 0), room + min(by, 0)), slice(max(-by, 0), room - max(by, 0))
-        drawn, self._drawn = self._drawn, np.full_like(self._drawn, np.nan)
-        if abs(by) < room:
-            self._drawn[moved] = drawn[kept]
-            self._pixels[:, moved.start * across : moved.stop * across] = self._pixels[
-                :, kept.start * across : kept.stop * across
-            ]
-        return wanted
 
 
 class PixelItem(QGraphicsItem):

@@ -44,7 +44,7 @@ MOST_STILLS = 512
 
 
 class Stills:
-    """Texts and signs that change less often than the chart is painted: laying one out takes ten times as long as a blit."""
+    """Texts and signs that change less often than charts are painted: to lay one out takes ten times as long as a blit."""
 
     def __init__(self) -> None:
         self._pixels: dict[object, QPixmap] = {}
@@ -83,6 +83,6 @@ class Stills:
 
 
 def still_scale(painter: QPainter) -> int:
-    """Device pixels per pixel where kept pixels look as if they were drawn there: on whole pixels of a screen; else 0."""
+    """Device pixels per pixel where kept pixels look as if drawn there: on whole pixels of a screen; else 0."""
     scale = device_scale(painter) if is_pixels(painter) else 0.0
     return int(scale) if scale == int(scale) else 0

@@ -159,7 +159,7 @@ class _Drawn(NamedTuple):
     rect: QRectF
 
     def ends(self) -> F64:
-        """Heights of least, greatest and mean values, and of the means before them [4, columns], pixels from its top."""
+        """Heights of least, greatest and mean values, and of the means before [4, columns], pixels from the top."""
         # Within its lane alone: the others have nothing to do with it.
         lane = QRectF(0, 0, self.rect.width(), self.rect.height())
         low, high, mean = heights_of(self.panel, lane, np.stack([self.curve.low, self.curve.high, self.curve.mean]))

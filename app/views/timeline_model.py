@@ -67,7 +67,7 @@ class TimelineModel:
 def timeline_model(
     session: Session, visible: tuple[float, float], columns: int, counted: tuple[float, float] | None = None
 ) -> TimelineModel:
-    """Reduce the spans of a session to `columns` pixel columns over `visible` seconds; count those of a part of them."""
+    """Reduce the spans of a session to `columns` pixel columns over `visible` seconds; count those in `counted`."""
     timeline = timeline_of(session)
     origin, _ = timeline.extent_ns
     first_s, last_s = visible

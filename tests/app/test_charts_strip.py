@@ -24,7 +24,7 @@ MOVES = {
     "on": ([0, 1, 4, 9], [None, 1, 3, 5]),
     "back": ([900, 899, 880], [None, 1, 19]),
     "far": ([0, 5000, 3], [None, None, None]),
-    "past the room": ([0, SPARE, SPARE + 9, SPARE - 20], [None, None, 9, 29]),
+    "past the room": ([0, SPARE // 2, SPARE // 2 + 9, SPARE // 2], [None, None, None, 9]),
 }
 """Numbers of the first column shown one after the other, and columns drawn for each; None: all."""
 

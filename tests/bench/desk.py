@@ -8,9 +8,9 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
   painting of the cost chart at another cursor; a gap is more than 50 ms without a turn of the event loop, and it is the
   window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
   of the window, all threads, per second.
-- paced: the same at forced intervals of 33, 50, 100 and 200 ms in turns. The line through their shares of a core has the
-  fixed work per second (`fixed_core_share`) and the work per update (`update_ms`). The same with painting of the plots, their
-  reduction, the breakdown, and texts and figures left out, one at a time: `…_of` is what each takes of it.
+- paced: the same at forced intervals of 33, 50, 100 and 200 ms in turns. The line through their shares of a core has
+  the fixed work per second (`fixed_core_share`) and the work per update (`update_ms`). Again with painting of plots,
+  their reduction, the breakdown, and texts and figures left out, one at a time: `…_of` is what each takes of both.
 - start: from the start of the process to the first painting of the window, to its bars, and to the charts.
 - million: a session of a million spans is opened in a running window (until the charts in sight are painted; the
   median of three, each in a process of its own), then panned and zoomed; a step lasts from the gesture until each of

@@ -272,7 +272,7 @@ class Timeline:
 
 
 def _between(x: F64, known: F64, values: F64) -> F64:
-    """`values` [n] at `x` between `known` [n], ascending; 0 without any. `np.interp` reads all of them, however few x."""
+    """`values` [n] at `x` between `known` [n], ascending; 0 without any. `np.interp` reads all n, however few x."""
     if len(known) < 2:
         return np.zeros(x.shape)
     at = np.clip(known.searchsorted(x, side="right") - 1, 0, len(known) - 2)
