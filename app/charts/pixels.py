@@ -44,7 +44,7 @@ MOST_STILLS = 512
 
 
 class Stills:
-    """Texts and signs that change less often than charts are painted: to lay one out takes ten times as long as a blit."""
+    """Texts and signs that change less often than charts are painted: laying one out takes ten times as long."""
 
     def __init__(self) -> None:
         self._pixels: dict[object, QPixmap] = {}
