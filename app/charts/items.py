@@ -115,7 +115,7 @@ class RasterItem(QGraphicsItem):
         """What the pixels of all columns depend on besides the theme (override)."""
         return None
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """Premultiplied ARGB [height, columns] of the columns `at`, `scale` device pixels high per pixel (override).
 
         It may also have as many device pixels per column.

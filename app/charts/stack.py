@@ -37,7 +37,7 @@ class Stack(RasterItem):
         """Whether there are hatches."""
         return self.hatched
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """All layers of each column."""
         tokens = theme()
         ink = tokens.surface if tokens.is_dark else tokens.card

@@ -169,7 +169,7 @@ class TimePlot(pg.GraphicsView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(background=None)
         self.axis = axis
-        self._size = 1, 1
+        self._size, self._moving = (1, 1), QRegion()
         self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
         self.mouse = QPointF()
@@ -259,15 +259,15 @@ class TimePlot(pg.GraphicsView):
 
     def repaint_area(self, *_: object) -> None:
         """Paint all but the labels at the left once, however many ask."""
-        whole = self.viewport().rect()
-        area = whole.adjusted(GUTTER, 0, 0, 0)
-        self.viewport().update(QRegion(area) + whole.adjusted(0, whole.height() - TIME_LABELS, 0, 0))
+        self.viewport().update(self._moving)
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         """Fill with the colour of the card."""
         painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
+        whole = self.viewport().rect()
+        self._moving = QRegion(whole.adjusted(GUTTER, 0, 0, 0)) + whole.adjusted(0, whole.height() - TIME_LABELS, 0, 0)
         self.viewport().update()
         self._size = max(1, round(self.box.width())), max(1, round(self.box.height()))
         self.resized.emit()

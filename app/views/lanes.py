@@ -118,7 +118,7 @@ class PanelsItem(RasterItem):
         """Which curve is drawn where."""
         return tuple((drawn.curve.name, drawn.rect.top()) for drawn in self._curves)
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """All curves, as upright strokes in the columns of pixels."""
         number = self._first + np.arange(at.start, at.stop)
         pixels = np.zeros((height, len(number)), np.uint32)

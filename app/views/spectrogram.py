@@ -49,7 +49,7 @@ class Spectrogram(RasterItem):
         inside = self.area.top() <= y <= self.area.bottom() and not self.area.isEmpty()
         return TOP_HZ * (self.area.bottom() - y) / self.area.height() if inside else None
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """A shade for each column and row."""
         levels = loudest_of(self._levels[at].T, np.arange(height) * BANDS // height)[::-1]
         share = (levels.astype(np.float32) - (self._loudest - RANGE_DB)) / RANGE_DB
@@ -60,7 +60,7 @@ class Spectrogram(RasterItem):
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
         """A picture within the drawing: it has no shapes."""
-        pixels = self.draw_pixels(max(1, round(place.height())), 1, slice(None))
+        pixels = self.draw_pixels(max(1, round(place.height())), 1, slice(0, len(self._levels)))
         rows, across = pixels.shape
         image = QImage(pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied)
         painter.drawImage(place, image.copy())

@@ -167,7 +167,7 @@ class Wave(RasterItem):
         top = middle - np.maximum(self._high, 0.0) * half - 0.5
         return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """A stroke in each column."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
         top, bottom = (ends[at] for ends in self._ends(height / scale))
@@ -209,7 +209,7 @@ class Marks(RasterItem):
                 on[begin:end, kind] = 1.0
         self.show_columns(model.first_s, model.last_s, height - top - THICK, height - top, on)
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """A stroke in each column that a word covers."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         right, wrong = self._values[at].T > 0

@@ -235,7 +235,7 @@ class _Busy(RasterItem):
         values = np.concatenate([self._parted, *(lane.busy for lane in model.lanes)], axis=1)
         self.show_columns(model.first_s, model.last_s, 0.0, height, values)
 
-    def draw_pixels(self, height: int, scale: int, at: slice) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """Each lane as a stack of what ran."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         tokens = theme()

@@ -71,11 +71,11 @@ class SpanRow:
     def __len__(self) -> int:
         return len(self._number)
 
-    def _starts(self, places: slice | Array) -> I64:
+    def _starts(self, places: slice[int, int | None] | Array) -> I64:
         found: I64 = self.spans["start_ns"][self._number.view[places]]
         return found
 
-    def _durations(self, places: slice | Array) -> I64:
+    def _durations(self, places: slice[int, int | None] | Array) -> I64:
         found: I64 = self.spans["duration_ns"][self._number.view[places]].astype(np.int64)
         return found
 
