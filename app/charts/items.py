@@ -1,6 +1,6 @@
 """What lies in a `TimePlot`: curves and rasters in data coordinates, and what is drawn in pixels.
 
-A raster keeps its pixels until it is shown other columns, so a range that only moves draws nothing afresh.
+A raster is a strip of pixels of which only new columns are drawn; while the range moves, it is blitted elsewhere.
 """
 
 from __future__ import annotations
@@ -8,18 +8,26 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from app.charts.pixels import is_vector, raster_scale
+from app.charts.pixels import device_scale, is_vector, raster_scale
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
 from app.style.theme import font, theme
-from profiler.arrays import F64, U32
+from profiler.arrays import F64, U32, Array
 
 FAR_S = 1e6
 """Beyond the ends of every session, in seconds: the plot cuts lines off."""
+
+
+SPARE = 1024
+"""Columns of a strip besides those shown: when the range has moved by half of them, another is begun."""
+
+
+APART = 32
+"""Columns that are as they were between two that are not, from which on the two are drawn apart."""
 
 
 def hair(color: str | QColor) -> QPen:
@@ -69,26 +77,46 @@ class Levels(Curve):
 
 
 class RasterItem(QGraphicsItem):
-    """Columns of pixels over seconds × values, kept until others are shown; a subclass draws them."""
+    """Columns of pixels over seconds × values, kept in a strip: those are drawn that are new or have other values.
+
+    So a strip that was scrolled for a while is the same as one that is drawn at once. A subclass draws the columns.
+    """
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__()
         self._place = QRectF()
-        self._pixels: U32 | None = None
-        self._drawn: tuple[int, int] | None = None
+        self._first = 0
+        self._values: Array = np.empty((0, 0))
+        self._changed = False
+        # The strip: columns by number from `_origin` on, and the values that they were drawn with, NaN without any.
+        self._key: object = None
+        self._origin = 0
+        self._drawn: Array = np.empty((0, 0))
+        self._pixels: U32 = np.empty((0, 0), np.uint32)
+        self._strip = QImage()
         plot.add(self, 0.0)
 
-    def show_columns(self, first_s: float, last_s: float, low: float, high: float) -> None:
-        """Draw other columns over these seconds and values."""
+    def show_columns(self, first_s: float, last_s: float, low: float, high: float, values: Array) -> None:
+        """Show columns on the plot's grid, over these seconds and between two values of the left axis.
+
+        `values` [columns, n]: all that the pixels of a column depend on besides `look`; finite.
+        """
         self.prepareGeometryChange()
-        self._place, self._drawn = QRectF(first_s, low, last_s - first_s, high - low), None
+        self._place = QRectF(first_s, low, last_s - first_s, high - low)
+        self._first = round(first_s / (last_s - first_s) * len(values))
+        self._values, self._changed = values, True
 
     def show_nothing(self) -> None:
         """Draw no columns."""
-        self.show_columns(0.0, 0.0, 0.0, 0.0)
+        self.prepareGeometryChange()
+        self._place = QRectF()
 
-    def draw_pixels(self, height: int, scale: int) -> U32:
-        """Premultiplied ARGB [height, columns], `scale` device pixels high per pixel (override).
+    def look(self) -> object:
+        """What the pixels of all columns depend on besides the theme (override)."""
+        return None
+
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
+        """Premultiplied ARGB [height, columns] of the columns `at`, `scale` device pixels high per pixel (override).
 
         It may also have as many device pixels per column.
         """
@@ -120,11 +148,42 @@ class RasterItem(QGraphicsItem):
 
     def _blit(self, painter: QPainter, place: QRectF, scale: int) -> None:
         height = max(1, round(place.height() * scale))
-        if (height, scale) != self._drawn or self._pixels is None:
-            self._pixels, self._drawn = self.draw_pixels(height, scale), (height, scale)
-        rows, across = self._pixels.shape
-        image = QImage(self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied)
-        painter.drawImage(place, image)
+        self._update(height, scale)
+        across = self._pixels.shape[1] // len(self._drawn)
+        source = QRect((self._first - self._origin) * across, 0, len(self._values) * across, height)
+        if device_scale(painter) == 1:
+            # Of the same size to the last bit: anything else is stretched, which takes three times as long.
+            painter.drawImage(QPoint(round(place.left()), round(place.top())), self._strip, source)
+        else:
+            painter.drawImage(place, self._strip, QRectF(source))
+
+    def _update(self, height: int, scale: int) -> None:
+        """Draw what is not in the strip yet."""
+        columns, size = self._values.shape
+        key = height, scale, size, theme().name, self.look()
+        if key == self._key and not self._changed:
+            return
+        begin = self._first - self._origin
+        if key != self._key or not 0 <= begin <= len(self._drawn) - columns:
+            self._key, begin = key, SPARE // 2
+            self._origin = self._first - begin
+            self._drawn = np.full((columns + SPARE, size), np.nan)
+            self._pixels, self._strip = np.empty((0, 0), np.uint32), QImage()
+        kept = self._drawn[begin : begin + columns]
+        fresh = np.flatnonzero((kept != self._values).any(axis=1))
+        self._changed = False
+        # What has grown lies apart from what has come into view.
+        for part in np.split(fresh, np.flatnonzero(np.diff(fresh) > APART) + 1) if len(fresh) else ():
+            at = slice(int(part[0]), int(part[-1]) + 1)
+            kept[at] = self._values[at]
+            pixels = self.draw_pixels(height, scale, at)
+            across = pixels.shape[1] // (at.stop - at.start)
+            if not len(self._pixels):
+                wide = len(self._drawn) * across
+                self._pixels = np.zeros((height, wide), np.uint32)
+                form = QImage.Format.Format_ARGB32_Premultiplied
+                self._strip = QImage(self._pixels.data, wide, height, 4 * wide, form)
+            self._pixels[:, (begin + at.start) * across : (begin + at.stop) * across] = pixels
 
 
 class PixelItem(QGraphicsItem):

@@ -207,8 +207,8 @@ class Overlay(PixelItem):
         begin, end = bisect_left(self._starts, first), bisect_right(self._starts, last)
         if (end - begin) * BOUNDARY_APART > area.width():
             return  # too many lines would not show where utterances begin
-        x = [round(self.x_of(second)) for second in self._starts[begin:end]]
-        lines = [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x if at >= 1]
+        x = np.round((self._starts[begin:end] - first) / (last - first) * self.plot.columns)
+        lines = [QLineF(at, self.band, at, area.height()) for at in (x[x >= 1] + 0.5).tolist()]
         if lines:
             color = theme().color("text")
             color.setAlpha(38)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPaintEngine, QPainter, QPixmap
 
+from app.style.theme import theme
+
 
 def device_scale(painter: QPainter) -> float:
     """Device pixels per unit of the painter: 2 on a dense screen or in a picture of scale 2.
@@ -37,31 +39,50 @@ def raster_scale(painter: QPainter) -> int:
     return min(max(1, math.ceil(device_scale(painter) - 0.01)), MAX_DEVICE_SCALE)
 
 
-class Still:
-    """A part of a chart that changes less often than the chart is painted: its pixels are kept."""
+MOST_STILLS = 512
+"""Pictures that are kept at once; with one more all are painted again."""
+
+
+class Stills:
+    """Texts and signs that change less often than charts are painted: laying one out takes ten times as long."""
 
     def __init__(self) -> None:
-        self._pixels: QPixmap | None = None
-        self._key: object = None
+        self._pixels: dict[object, QPixmap] = {}
+        self._of: tuple[float, str] | None = None
 
     def drop(self) -> None:
-        """Draw it afresh when it is painted next."""
-        self._pixels = None
+        """Draw all of them afresh when they are painted next."""
+        self._pixels.clear()
 
-    def paint(self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]) -> None:
-        """Paint what `draw` draws into `area`; it is drawn again when `key`, size or scale is another."""
-        if not is_pixels(painter):
+    def paint(
+        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None], scale: float
+    ) -> None:
+        """Paint what `draw` draws into `area`; it is drawn again when key, size or theme is another.
+
+        `scale`: as `still_scale` says for the painter; 0 draws without keeping anything.
+        """
+        if not scale:
             draw(painter)
             return
-        scale = device_scale(painter)
-        key = (key, area.width(), area.height(), scale)
-        if self._pixels is None or key != self._key:
+        if (scale, theme().name) != self._of or len(self._pixels) > MOST_STILLS:
+            self._of = scale, theme().name
+            self._pixels.clear()
+        place = key, area.width(), area.height()
+        pixels = self._pixels.get(place)
+        if pixels is None:
             size = area.size() * scale
-            self._pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
-            self._pixels.setDevicePixelRatio(scale)
-            self._pixels.fill(Qt.GlobalColor.transparent)
-            with QPainter(self._pixels) as within:
+            pixels = self._pixels[place] = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
+            pixels.setDevicePixelRatio(scale)
+            pixels.fill(Qt.GlobalColor.transparent)
+            with QPainter(pixels) as within:
+                within.setPen(painter.pen())
+                within.setFont(painter.font())
                 within.translate(-area.topLeft())
                 draw(within)
-            self._key = key
-        painter.drawPixmap(area.topLeft(), self._pixels)
+        painter.drawPixmap(area.topLeft(), pixels)
+
+
+def still_scale(painter: QPainter) -> int:
+    """Device pixels per pixel where kept pixels look as if drawn there: on whole pixels of a screen; else 0."""
+    scale = device_scale(painter) if is_pixels(painter) else 0.0
+    return int(scale) if scale == int(scale) else 0

@@ -9,6 +9,7 @@ No Qt in here: the result is a `uint32` array in the layout of `QImage.Format_AR
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -51,6 +52,7 @@ def hatch_cell(hatch: str) -> Bool:
     return np.zeros((CELL, CELL), dtype=bool)
 
 
+@cache
 def rgb(color: str) -> tuple[int, int, int]:
     """Red, green, blue 0…255 of ``#rrggbb`` (or ``#aarrggbb``, whose alpha is left out)."""
     digits = color.lstrip("#")[-6:]
@@ -95,12 +97,13 @@ def stacked(
     rows = edge.astype(np.int64)
     pixels = np.zeros((height, columns), dtype=np.uint32)
     first = min(int(rows[layers].min(initial=height)), height - 1)
-    _fill(pixels[first:], rows - first, first, _inks(colors, ink), _planes(hatches, scale))
+    _fill(pixels[first:], rows - first, first, _inks(tuple(colors), ink), _planes(hatches, scale))
     _smooth(pixels, edge, rows, colors)
     return pixels
 
 
-def _inks(colors: Sequence[str], ink: str) -> U32:
+@cache
+def _inks(colors: tuple[str, ...], ink: str) -> U32:
     """ARGB by 2 × layer + 1 where the hatch has ink; the layer after the last one is the empty background."""
     pairs = ((opaque(color), opaque(blended(color, ink, HATCH_STRENGTH))) for color in colors)
     return np.array([*pairs, (0, 0)], dtype=np.uint32).ravel()
@@ -169,8 +172,10 @@ def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
     if not len(top):
         return
     # Only the rows that any of them reaches.
-    begin, end = max(0, int(top.min())), int(bottom.max()) + 1
-    rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
+    begin, end = max(0, int(top.min())), min(int(bottom.max()) + 1, len(pixels))
+    if end <= begin:
+        return
+    rows = np.arange(begin, end, dtype=np.int16)[:, None]
     inks = np.asarray(color, np.uint32)
     np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
 

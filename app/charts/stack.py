@@ -31,14 +31,18 @@ class Stack(RasterItem):
     def show_layers(self, layers: F64, scale: Scale, first_s: float, last_s: float) -> None:
         """Show other values [columns, layers] over these seconds; NaN: nothing is there."""
         self._scale, self._layers = scale, layers
-        self.show_columns(first_s, last_s, 0.0, 1.0)
+        self.show_columns(first_s, last_s, 0.0, 1.0, scale.stacked(layers))
 
-    def draw_pixels(self, height: int, scale: int) -> U32:
+    def look(self) -> object:
+        """Whether there are hatches."""
+        return self.hatched
+
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """All layers of each column."""
         tokens = theme()
         ink = tokens.surface if tokens.is_dark else tokens.card
         colors = [tokens.category[name] for name in self._names]
-        heights = self._scale.stacked(self._layers)
+        heights = self._values[at]
         if not self.hatched:
             return stacked(heights, height, colors, ink)
         hatches = [tokens.hatch[name] for name in self._names]

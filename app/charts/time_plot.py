@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QRegion, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.charts.pixels import Stills, still_scale
 from app.charts.scale import time_ticks
 from app.model.time_axis import NamedRange, TimeAxis
 from app.style.plain_text import fitting, show_tip, write
@@ -59,6 +60,9 @@ BAR = 3
 
 LABEL_FONT = 0.92
 
+CENTRED = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
 
 class _Axis(pg.AxisItem):
     """An axis that is labels alone: pyqtgraph makes the picture of an axis again at every range."""
@@ -69,17 +73,22 @@ class _Axis(pg.AxisItem):
         self.setStyle(tickLength=0, autoExpandTextSpace=False)
         self._face = font(LABEL_FONT)
         self._metrics = QFontMetricsF(self._face)
+        self._stills = Stills()
 
     def setRange(self, mn: float, mx: float) -> None:
         """Take over the range of the view box."""
         self.range = [mn, mx]
 
-    def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str) -> None:
+    def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str, scale: int) -> None:
         """Write a text on whole pixels."""
-        painter.setFont(self._face)
-        painter.setPen(theme().color("muted"))
         whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
-        write(painter, whole, flags, text)
+
+        def draw(into: QPainter) -> None:
+            into.setFont(self._face)
+            into.setPen(theme().color("muted"))
+            write(into, whole, flags, text)
+
+        self._stills.paint(painter, whole, text, draw, scale)
 
 
 class TimeAxisItem(_Axis):
@@ -106,15 +115,12 @@ class TimeAxisItem(_Axis):
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
         """Write the labels that are whole within the plot and its margins; draw the bars above them."""
         first, last = self.range
-        width, flags = (
-            self.size().width(),
-            Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop,
-        )
+        width, scale = self.size().width(), still_scale(p)
         for second, text in time_ticks(first, last, width):
             x = (second - first) / (last - first) * width
             half = self._metrics.horizontalAdvance(text) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
-                self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), flags, text)
+                self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), CENTRED, text, scale)
         for left, right, one in self._named():
             bar = QRectF(round(left), 1, round(right - left), BAR)
             if not one.outlined:
@@ -136,13 +142,12 @@ class ValueAxisItem(_Axis):
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
         """Draw each label next to its value; the first and last stay within the axis."""
-        (low, high), height = self.range, self.size().height()
-        flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        (low, high), height, scale = self.range, self.size().height(), still_scale(p)
         for value, text in self.labels:
             y = height - (value - low) / (high - low) * height
             y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
             place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
-            self._label(p, place, flags, fitting(self._metrics, place.width(), text))
+            self._label(p, place, RIGHT, fitting(self._metrics, place.width(), text), scale)
 
 
 class TimePlot(pg.GraphicsView):
@@ -164,6 +169,8 @@ class TimePlot(pg.GraphicsView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(background=None)
         self.axis = axis
+        self._size, self._moving = (1, 1), QRegion()
+        self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
         self.mouse = QPointF()
         """Where the mouse was seen last, in the area's pixels."""
@@ -207,26 +214,31 @@ class TimePlot(pg.GraphicsView):
         """The left axis goes from `low` at the bottom to `high`."""
         if [low, high] != self.box.viewRange()[1]:
             self.box.setYRange(low, high, padding=0)
+            self.viewport().update()
 
     def set_ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
         """Label the left axis: values and their texts."""
-        self.left.labels = ticks
+        if ticks != self.left.labels:
+            self.left.labels = ticks
+            self.viewport().update()
 
     @property
     def columns(self) -> int:
         """Columns of pixels of the area, at least one."""
-        columns: int = max(1, round(self.box.width()))
-        return columns
+        return self._size[0]
 
     @property
     def visible(self) -> tuple[float, float]:
         """First and last second drawn: the range in view, moved onto whole columns of pixels."""
-        number, width = column_grid(*self.axis.visible, self.columns)
-        return number * width, (number + self.columns) * width
+        if self._visible_of != (self.axis.visible, self.columns):
+            number, width = column_grid(*self.axis.visible, self.columns)
+            self._visible = number * width, (number + self.columns) * width
+            self._visible_of = self.axis.visible, self.columns
+        return self._visible
 
     def plot_size(self) -> tuple[int, int]:
         """Width and height of the area in pixels, at least 1 × 1."""
-        return self.columns, max(1, round(self.box.height()))
+        return self._size
 
     def second_at(self, at: QPointF) -> float:
         """Second of audio under a position in the area's pixels."""
@@ -246,14 +258,18 @@ class TimePlot(pg.GraphicsView):
         self.repaint_area()
 
     def repaint_area(self, *_: object) -> None:
-        """Paint once, however many ask."""
-        self.viewport().update()
+        """Paint all but the labels at the left once, however many ask."""
+        self.viewport().update(self._moving)
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
         """Fill with the colour of the card."""
         painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
+        whole = self.viewport().rect()
+        self._moving = QRegion(whole.adjusted(GUTTER, 0, 0, 0)) + whole.adjusted(0, whole.height() - TIME_LABELS, 0, 0)
+        self.viewport().update()
+        self._size = max(1, round(self.box.width())), max(1, round(self.box.height()))
         self.resized.emit()
         self.show_drawing()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-READ_S = 0.15
+READ_S = 0.25
 """The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 Range = tuple[float, float]  # First and last second
 
+HELD = 0.05
+"""A window that follows the cursor keeps its width while that of its frames differs by less than this share: blocks do
+not all take the same time, and of another width every column of pixels would be another."""
+
 
 class WallAxis(TimeAxis):
     """Seconds since the first span of the session."""
@@ -109,7 +113,11 @@ class WallAxis(TimeAxis):
             self._passing_on = False
 
     def _shared_moved(self, first: float, last: float) -> None:
-        self._pass_on(lambda: self._show(self.seconds_at(first), self.seconds_at(last)))
+        begin, end = self.seconds_at(first), self.seconds_at(last)
+        width = self.visible[1] - self.visible[0]
+        if self._shared.windowed and abs(end - begin - width) < HELD * width:
+            begin = end - width
+        self._pass_on(lambda: self._show(begin, end))
 
     def _moved(self, first: float, last: float) -> None:
         self._pass_on(lambda: self._shared.set_visible(self.audio_at(first), self.audio_at(last)))

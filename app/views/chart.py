@@ -28,10 +28,10 @@ Model = TypeVar("Model")
 TEXTS_MS = 200
 """While the cursor moves by itself, or a hand moves the range, texts are renewed this often."""
 
-AHEAD = 32
-"""Columns right of the range that are drawn along with it while it scrolls: those of the next 0.15 s and more."""
+AHEAD = 0.2
+"""Share of the range that is drawn right of it while it scrolls."""
 
-DRAWN_S = 0.15
+DRAWN_S = 0.25
 """While the cursor moves and nothing new is read, what was drawn is shown at its new place for so long: scales and
 figures are those of what is in view, and a replay reads nothing."""
 
@@ -101,8 +101,8 @@ class ChartView(View, Generic[Model]):
     def draw(self, snapshot: Snapshot) -> None:
         """Reduce to the plot's pixel columns and hand over."""
         self._soon.stop()
-        ahead = AHEAD if snapshot.moving and self.plot.axis.windowed else 0
         columns = self.plot.columns
+        ahead = int(AHEAD * columns) if snapshot.moving and self.axis.windowed else 0
         number, width = column_grid(*self.plot.axis.visible, columns)
         self._drawn = number, width, ahead
         end = number + columns + ahead

@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.charts.items import Curve, Levels, PixelItem, hair
+from app.charts.pixels import Stills, still_scale
 from app.charts.scale import times
 from app.charts.stack import Stack
 from app.charts.swatch import paint_spike
@@ -92,6 +93,8 @@ class CostLabels(PixelItem):
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot, z=110.0)
         self._model: CostModel | None = None
+        self._stills = Stills()
+        self._wide: dict[str, int] = {}
         self.band = 0.0
 
     def set_model(self, model: CostModel | None, band: float) -> None:
@@ -123,15 +126,20 @@ class CostLabels(PixelItem):
         if not text:
             return
         top = data.top() - TAG_HEIGHT
-        left = self._paint_text(painter, text, top, data.width(), "muted")
-        painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), theme().color("card"))
-        paint_spike(painter, left - 7, top + 5, theme().color("danger"))
+        left = self._paint_text(painter, text, top, data.width(), "muted", 14)
+        paint_spike(painter, left + 7, top + 5, theme().color("danger"))
 
-    def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str) -> float:
-        """Write at the right end, on the card's colour; return where the text begins."""
-        width = QFontMetricsF(painter.font()).horizontalAdvance(text)
-        place = QRectF(right - width - 4 - BESIDE, top, width + 4, TAG_HEIGHT - 1)
-        painter.fillRect(place, theme().color("card"))
-        painter.setPen(theme().color(ink))
-        write(painter, place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+    def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str, indent: int = 0) -> float:
+        """Write at the right end, on the card's colour, which begins so far left of it; return where that is."""
+        if text not in self._wide:
+            self._wide = {text: math.ceil(QFontMetricsF(painter.font()).horizontalAdvance(text)) + 4 + indent}
+        wide = self._wide[text]
+        place = QRectF(round(right - BESIDE) - wide, round(top), wide, TAG_HEIGHT - 1)
+
+        def draw(into: QPainter) -> None:
+            into.fillRect(place, theme().color("card"))
+            into.setPen(theme().color(ink))
+            write(into, place.adjusted(indent, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, text)
+
+        self._stills.paint(painter, place, text, draw, still_scale(painter))
         return place.left()

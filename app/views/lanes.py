@@ -26,7 +26,6 @@ from app.style.theme import font, theme
 from app.views.chart import ChartView
 from app.views.lanes_model import Curve, LanesModel, Panel
 from app.views.table_twin import Table
-from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, U32
 from profiler.frames import FRAME_S
 from profiler.plain import clock
@@ -86,8 +85,7 @@ class PanelsItem(RasterItem):
         self._plot, self._quantities = plot, quantities
         self._edges = Levels(plot)
         self._curves: list[_Drawn] = []
-        self._first = 0
-        """Number of the first column on the grid of all columns: dashes move with the data."""
+        self._ends = np.empty((0, 0))
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn, in pixels from the top of the plot."""
@@ -112,23 +110,20 @@ class PanelsItem(RasterItem):
             for panel, rect in zip(panels, rects, strict=True)
             for curve in reversed(panel.curves)
         ]
-        columns = len(self._curves[0].curve.mean)
-        self._first, _ = column_grid(model.first_s, model.last_s, columns)
-        self.show_columns(model.first_s, model.last_s, 0.0, float(height))
+        self._ends = np.concatenate([drawn.ends() for drawn in self._curves])
+        values = np.nan_to_num(self._ends.T, nan=-1.0)
+        self.show_columns(model.first_s, model.last_s, 0.0, float(height), values)
 
-    def draw_pixels(self, height: int, scale: int) -> U32:
+    def look(self) -> object:
+        """Which curve is drawn where."""
+        return tuple((drawn.curve.name, drawn.rect.top()) for drawn in self._curves)
+
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """All curves, as upright strokes in the columns of pixels."""
-        columns = len(self._curves[0].curve.mean)
-        pixels = np.zeros((height, columns), np.uint32)
-        number = self._first + np.arange(columns)
-        for panel, curve, rect in self._curves:
-            # Within its lane alone: the others have nothing to do with it.
-            lane = QRectF(0, 0, rect.width(), rect.height())
-            values = np.stack([curve.low, curve.high, curve.mean])
-            low, high, mean = heights_of(panel, lane, values)
-            # The line joins each mean to the one before.
-            joined = np.append(mean[:1], mean[:-1])
-            joined = np.where(np.isfinite(joined), joined, mean)
+        number = self._first + np.arange(at.start, at.stop)
+        pixels = np.zeros((height, len(number)), np.uint32)
+        for (_, curve, rect), ends in zip(self._curves, self._ends.reshape(len(self._curves), 4, -1), strict=True):
+            low, high, mean, joined = ends[:, at]
             within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
             quantity = self._quantities(curve.name)
             color = theme().color(quantity.color).name()
@@ -162,6 +157,15 @@ class _Drawn(NamedTuple):
     panel: Panel
     curve: Curve
     rect: QRectF
+
+    def ends(self) -> F64:
+        """Heights of least, greatest and mean values, and of the means before [4, columns], pixels from the top."""
+        # Within its lane alone: the others have nothing to do with it.
+        lane = QRectF(0, 0, self.rect.width(), self.rect.height())
+        low, high, mean = heights_of(self.panel, lane, np.stack([self.curve.low, self.curve.high, self.curve.mean]))
+        # The line joins each mean to the one before.
+        joined = np.append(mean[:1], mean[:-1])
+        return np.stack([low, high, mean, np.where(np.isfinite(joined), joined, mean)])
 
 
 def heights_of(panel: Panel, rect: QRectF, values: F64) -> F64:

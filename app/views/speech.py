@@ -9,11 +9,15 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem, bars
+from app.charts.pixels import Stills, still_scale
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.model.alignment import Token
@@ -41,6 +45,16 @@ LEAST_PER_WORD = 7
 MARKS = 5
 """Height of the lines that show how long each word lasts."""
 
+THICK = 3
+"""Pixels of the line of a word that went wrong."""
+
+
+LOUD_STEPS = 4
+"""Steps of the wave's scale by which it doubles."""
+
+NO_SOUND = 2.0
+"""In place of a sample where there is none: samples are −1…1."""
+
 
 class SpokenItem(PixelItem):
     """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
@@ -50,6 +64,7 @@ class SpokenItem(PixelItem):
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
         self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
+        self._stills = Stills()
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -106,29 +121,15 @@ class SpokenItem(PixelItem):
         self.placed = self._places.place(model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw words and lines."""
-        model = self._model
-        if model is not None:
-            wave, words = self.areas()
-            self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
-            self._paint_words(painter, words.top())
-
-    def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
-        """A line as long as each word lasts; a thick one where it went wrong."""
-        columns = self.plot.columns
-        first, width = column_grid(*self.plot.visible, columns)
-        for seconds, token, thick in (
-            (model.right_s, "muted", 1),
-            (model.wrong_s, "danger", 3),
-        ):
-            runs = covered(seconds / width - first, columns)
-            painter.setPen(QPen(theme().color(token), thick))
-            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
-
-    def _paint_words(self, painter: QPainter, top: float) -> None:
+        """Draw the words."""
+        top = self.areas()[1].top()
+        scale = still_scale(painter)
         for place in self.placed:
             area = QRectF(place.left, top + place.row * ROW, place.width + 1, ROW)
-            paint_word(painter, place.text, place.token.kind, area, self._strong)
+            text, kind = place.text, place.token.kind
+            draw = partial(paint_word, text=text, kind=kind, place=area, face=self._strong)
+            # A box reaches further than the text.
+            self._stills.paint(painter, area.adjusted(-3, 0, 3, 0), (text, kind), draw, scale)
 
 
 class Wave(RasterItem):
@@ -145,8 +146,10 @@ class Wave(RasterItem):
         if model is None or not len(there):
             self.show_nothing()
             return
-        # Loudest sample of what is in view fills the row; quiet speech is still speech.
+        # The loudest sample in view nearly fills the row, and quiet speech is still speech. In steps: what is in view
+        # changes all the time, and of another scale every column would be another.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
+        loudest = min(2.0 ** (math.ceil(LOUD_STEPS * math.log2(loudest)) / LOUD_STEPS), 1.0)
         self._low, self._high = model.low / loudest, model.high / loudest
         columns = len(model.high)
         self._inside = np.zeros(columns, bool)
@@ -155,7 +158,8 @@ class Wave(RasterItem):
             step = (model.last_s - model.first_s) / columns
             middles = model.first_s + (np.arange(columns) + 0.5) * step
             self._inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
-        self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top())
+        values = np.nan_to_num(np.stack([self._low, self._high, self._inside], axis=1), nan=NO_SOUND)
+        self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top(), values)
 
     def _ends(self, height: float) -> tuple[F64, F64]:
         """Top and bottom of columns, in pixels of a row of this height."""
@@ -163,12 +167,12 @@ class Wave(RasterItem):
         top = middle - np.maximum(self._high, 0.0) * half - 0.5
         return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
-    def draw_pixels(self, height: int, scale: int) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """A stroke in each column."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
-        pixels = np.zeros((height, len(self._low)), np.uint32)
-        strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self._inside.astype(np.int64)])
+        top, bottom = (ends[at] for ends in self._ends(height / scale))
+        pixels = np.zeros((height, len(top)), np.uint32)
+        uprights(pixels, *between(top, bottom, scale), inks[self._inside[at].astype(np.int64)])
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
@@ -182,6 +186,45 @@ class Wave(RasterItem):
             for run in np.split(np.arange(len(top)), np.flatnonzero(np.diff(there)) + 1):
                 if there[run[0]]:
                     painter.drawPolyline(bars(x[run], top[run], bottom[run]))
+
+
+class Marks(RasterItem):
+    """A line as long as each word lasts; a thick one where it went wrong."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
+        self._runs: tuple[I64, I64] = (np.empty((0, 2), np.int64),) * 2
+
+    def show_model(self, model: WordsModel | None, top: float, height: float) -> None:
+        """Show the words of a model from `top` on in a plot of this height, in pixels; None shows nothing."""
+        if model is None:
+            self.show_nothing()
+            return
+        columns = len(model.high)
+        first, width = column_grid(model.first_s, model.last_s, columns)
+        self._runs = covered(model.right_s / width - first, columns), covered(model.wrong_s / width - first, columns)
+        on = np.zeros((columns, 2))
+        for kind, runs in enumerate(self._runs):
+            for begin, end in runs.tolist():
+                on[begin:end, kind] = 1.0
+        self.show_columns(model.first_s, model.last_s, height - top - THICK, height - top, on)
+
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
+        """A stroke in each column that a word covers."""
+        pixels = np.zeros((height, at.stop - at.start), np.uint32)
+        right, wrong = self._values[at].T > 0
+        pixels[scale : 2 * scale, right] = opaque(theme().muted)
+        pixels[:, wrong] = opaque(theme().danger)
+        return pixels
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """The strokes as lines."""
+        y, across = place.center().y(), place.width() / len(self._values)
+        for runs, token, thick in zip(self._runs, ("muted", "danger"), (1, THICK), strict=True):
+            painter.setPen(QPen(theme().color(token), thick))
+            painter.drawLines(
+                [QLineF(place.left() + a * across, y, place.left() + b * across, y) for a, b in runs.tolist()]
+            )
 
 
 def covered(ends: F64, width: int) -> I64:

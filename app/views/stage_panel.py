@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
@@ -36,8 +37,10 @@ class StagePanel(QWidget):
         """Show another stage: name and verdict, and what is said of it; None shows nothing."""
         text = unbroken(text)
         if (line, head, text) != (self._line, self._head, self._text):
+            height = self.sizeHint().height()
             self._line, self._head, self._text = line, head, text
-            self.updateGeometry()
+            if self.sizeHint().height() != height:
+                self.updateGeometry()
             self.update()
 
     @property
@@ -96,6 +99,7 @@ def _line_height() -> int:
     return math.ceil(QFontMetricsF(font()).lineSpacing())
 
 
+@lru_cache(maxsize=8)
 def wrapped(text: str, width: int) -> tuple[str, ...]:
     """The lines of a text at a width in pixels, broken between words."""
     layout = QTextLayout(text, font())

@@ -21,7 +21,16 @@ from PySide6.QtCore import (
     QSize,
     Qt,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFontMetricsF,
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+    QRegion,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -49,6 +58,9 @@ NAME, BAR, MS, SHARE, VERDICT = range(5)
 
 ROW = 20
 """Height of a row in pixels."""
+
+BAR_STEPS = 500
+"""Lengths of a bar that differ by less than one in so many look alike: no column of bars has more pixels."""
 
 LEAST_BAR = 50
 """Pixels that the column of bars keeps before anything else has room."""
@@ -87,14 +99,18 @@ class _Row(QTreeWidgetItem):
     """A row with its entry; the texts of its cells are what screen readers have."""
 
     entry: Entry
+    _bar: tuple[object, ...] = ()
 
-    def show_entry(self, entry: Entry) -> None:
-        """Show another entry."""
+    def show_entry(self, entry: Entry) -> bool:
+        """Show another entry; Qt paints cells with other texts again. Whether the bar looks different, too."""
         self.entry = entry
+        parts = tuple(round(BAR_STEPS * part.share) for part in entry.parts)
+        before, self._bar = self._bar, (round(BAR_STEPS * entry.share), parts, entry.before, entry.reason)
         texts = (entry.name, "", entry.ms, entry.percent, "".join(entry.verdict[:1]))
         for column, text in enumerate(texts):
             if self.text(column) != text:
                 self.setText(column, text)
+        return self._bar != before
 
 
 class StageTree(QTreeWidget):
@@ -109,6 +125,8 @@ class StageTree(QTreeWidget):
         """Whether bars have hatches, as in a picture."""
         self._keys: list[str] = []
         self._rows: dict[str, _Row] = {}
+        self.exposed = QRegion()
+        """What is being painted: Qt has a delegate paint whole rows."""
         self.setHeaderLabels([self.tr("part"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
         for column in (MS, SHARE):
             self.headerItem().setTextAlignment(column, RIGHT)
@@ -148,8 +166,9 @@ class StageTree(QTreeWidget):
                 self._rebuild(entries)
                 self._keys = keys
             for _, entry in entries:
-                self._rows[entry.key].show_entry(entry)
-        self.viewport().update()
+                row = self._rows[entry.key]
+                if row.show_entry(entry):
+                    self.update(self.indexFromItem(row, BAR))
 
     def _categories(self, model: BreakdownModel) -> Iterator[tuple[str, Entry]]:
         """Rows of the categories, with no row above them."""
@@ -264,6 +283,11 @@ class StageTree(QTreeWidget):
             return True
         return super().event(event)
 
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint cells that are to be seen anew alone."""
+        self.exposed = event.region()
+        super().paintEvent(event)
+
     # -- looks ---------------------------------------------------------------------------------
 
     def set_picture(self, on: bool) -> None:
@@ -324,6 +348,9 @@ class _Delegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         """Draw one cell."""
         entry, tokens = self._entry(index), theme()
+        # A reason is written over the cells right of it.
+        if not (entry.reason or self._tree.exposed.intersects(option.rect)):
+            return
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(option.rect, tokens.color("hover"))

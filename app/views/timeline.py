@@ -7,14 +7,17 @@ as it was busy, in the colours of what ran; spans have their names where there i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem
-from app.charts.raster import stacked
+from app.charts.pixels import Stills, still_scale
+from app.charts.raster import opaque, stacked
 from app.charts.readout import Line
 from app.charts.scale import count
 from app.charts.time_plot import TimePlot
@@ -36,6 +39,8 @@ GAP = 3
 
 TEXT_ROOM = 8
 """Pixels of a span that its name cannot take."""
+
+LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 TABLE_ROWS = 1000
 """Spans of the table twin at most."""
@@ -84,7 +89,7 @@ class TimelineView(ChartView[TimelineModel]):
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
-        return timeline_model(snapshot.session, visible, columns)
+        return timeline_model(snapshot.session, visible, columns, self.plot.visible)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Take over how far the session has come, and draw."""
@@ -109,8 +114,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.plot.set_ticks(
             [(height - rect.center().y(), self.tr(lane.title)) for lane, rect in zip(model.lanes, rects, strict=True)]
         )
-        self.raster.show_lanes(model.lanes, rects)
-        self.raster.show_columns(model.first_s, model.last_s, 0.0, height)
+        self.raster.show_lanes(model, rects, height)
 
     def show_texts(self, model: TimelineModel) -> None:
         """Show the note."""
@@ -182,7 +186,8 @@ class TimelineView(ChartView[TimelineModel]):
 
     def _spans(self, model: TimelineModel) -> str:
         """How many spans there are in view, and in how long."""
-        length = duration(model.last_s - model.first_s)
+        first, last = self.plot.visible
+        length = duration(last - first)
         if model.spans == 1:
             return self.tr("1 span in {0}").format(length)
         return self.tr("{0} spans in {1}").format(count(model.spans), length)
@@ -211,30 +216,39 @@ class TimelineView(ChartView[TimelineModel]):
 
 
 class _Busy(RasterItem):
-    """How busy each lane was, in the colours of what ran."""
+    """How busy each lane was, in the colours of what ran, with lines between spans."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot)
+        self._parted = np.empty((0, 0))
         self._lanes: Sequence[Lane] = ()
         self._rects: Sequence[QRectF] = ()
 
-    def show_lanes(self, lanes: Sequence[Lane], rects: Sequence[QRectF]) -> None:
-        """Take other lanes and their places."""
-        self._lanes, self._rects = lanes, rects
+    def show_lanes(self, model: TimelineModel, rects: Sequence[QRectF], height: float) -> None:
+        """Show the lanes of a model at their places in a plot of this height, in pixels."""
+        self._lanes, self._rects = model.lanes, rects
+        columns = len(model.lanes[0].busy)
+        self._parted = np.zeros((columns, len(model.lanes)))
+        for number, lane in enumerate(model.lanes):
+            x = np.round((lane.parted - model.first_s) / (model.last_s - model.first_s) * columns).astype(np.int64)
+            self._parted[x[(x >= 0) & (x < columns)], number] = 1.0
+        values = np.concatenate([self._parted, *(lane.busy for lane in model.lanes)], axis=1)
+        self.show_columns(model.first_s, model.last_s, 0.0, height, values)
 
-    def draw_pixels(self, height: int, scale: int) -> U32:
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
         """Each lane as a stack of what ran."""
-        columns = len(self._lanes[0].busy)
-        pixels = np.zeros((height, columns), np.uint32)
+        pixels = np.zeros((height, at.stop - at.start), np.uint32)
         tokens = theme()
-        for lane, rect in zip(self._lanes, self._rects, strict=True):
-            shown = np.flatnonzero(lane.busy.any(axis=0))
+        for lane, rect, parted in zip(self._lanes, self._rects, self._parted[at].T > 0, strict=True):
+            busy = lane.busy[at]
+            shown = np.flatnonzero(busy.any(axis=0))
             # A plot that has just become lower is painted before its lanes are laid out again.
             top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
             if not len(shown) or bottom <= top:
                 continue
             colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            pixels[top:bottom] = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
+            pixels[top:bottom] = stacked(busy[:, shown], bottom - top, colors, tokens.card)
+            pixels[top:bottom, parted] = opaque(tokens.card)
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
@@ -259,16 +273,24 @@ class _Busy(RasterItem):
                         )
                     )
                     bottom -= high
+        painter.setPen(QPen(tokens.color("card"), 1))
+        for rect, parted in zip(self._rects, self._parted.T, strict=True):
+            x = place.left() + np.flatnonzero(parted) * across + 0.5
+            painter.drawLines(
+                [QLineF(at, place.top() + rect.top(), at, place.top() + rect.bottom()) for at in x.tolist()]
+            )
 
 
 class _Names(PixelItem):
-    """Lines between spans, and the names of those that have room."""
+    """The names of spans that have room."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot, z=2.0)
         self._model: TimelineModel | None = None
         self._face = font(0.88)
         self._metrics = QFontMetricsF(self._face)
+        self._stills = Stills()
+        self._whole: dict[str, int] = {}
 
     def set_model(self, model: TimelineModel | None) -> None:
         """Show another model; None shows nothing."""
@@ -296,23 +318,27 @@ class _Names(PixelItem):
         first, last = self.plot.visible
         per_s = area.width() / (last - first)
         painter.setFont(self._face)
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        scale = still_scale(painter)
         for lane, rect in zip(self._model.lanes, self.lane_rects(), strict=True):
-            painter.setPen(QPen(theme().color("card"), 1))
-            x = np.round((lane.parted - first) * per_s)
-            lines = [
-                QLineF(at + 0.5, rect.top(), at + 0.5, rect.bottom())
-                for at in x[(x >= 0) & (x < area.width())].tolist()
-            ]
-            painter.drawLines(lines)
             for named in lane.named:
                 left = max((named.first_s - first) * per_s, 0.0)
                 right = min((named.last_s - first) * per_s, area.width())
                 room = right - left - TEXT_ROOM
                 if room < self._metrics.averageCharWidth() * 2 or rect.height() < 10:
                     continue
+                text, wide = self._fitting(named.name, int(room))
                 ink = "text" if named.kind in NEUTRAL else "card"
+                place = QRectF(round(left + TEXT_ROOM / 2), rect.top(), wide, rect.height())
                 painter.setPen(theme().color(ink))
-                text = self._metrics.elidedText(named.name, Qt.TextElideMode.ElideRight, room)
-                place = QRectF(left + TEXT_ROOM / 2, rect.top(), room + 2, rect.height())
-                write(painter, place, flags, text)
+                draw = partial(write, area=place, flags=LEFT, text=text)
+                self._stills.paint(painter, place, (text, ink), draw, scale)
+
+    def _fitting(self, name: str, room: int) -> tuple[str, int]:
+        """A name, cut short where it has no room, and its width."""
+        whole = self._whole.get(name)
+        if whole is None:
+            whole = self._whole[name] = math.ceil(self._metrics.horizontalAdvance(name)) + 1
+        if whole <= room + 1:
+            return name, whole
+        text = self._metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)
+        return text, math.ceil(self._metrics.horizontalAdvance(text)) + 1

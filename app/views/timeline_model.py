@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow, timeline_of
 from profiler.plain import one_line
 
@@ -55,7 +56,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class TimelineModel:
-    """The lanes over [first_s, last_s] seconds since the first span, `spans` of them in view."""
+    """The lanes over [first_s, last_s] seconds since the first span; `spans`: how many were counted."""
 
     first_s: float
     last_s: float
@@ -63,17 +64,20 @@ class TimelineModel:
     spans: int
 
 
-def timeline_model(session: Session, visible: tuple[float, float], columns: int) -> TimelineModel:
-    """Reduce the spans of a session to `columns` pixel columns over `visible` seconds."""
+def timeline_model(
+    session: Session, visible: tuple[float, float], columns: int, counted: tuple[float, float] | None = None
+) -> TimelineModel:
+    """Reduce the spans of a session to `columns` pixel columns over `visible` seconds; count those in `counted`."""
     timeline = timeline_of(session)
     origin, _ = timeline.extent_ns
     first_s, last_s = visible
-    edges = origin + np.linspace(first_s, last_s, columns + 1) * 1e9
+    edges = origin + column_edges(first_s, last_s, columns) * 1e9
     rows = sorted(
         timeline.rows.values(),
         key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind)),
     )
-    counts = [row.count(edges[0], edges[-1]) for row in rows]
+    begin, end = (origin + second * 1e9 for second in counted or visible)
+    counts = [row.count(begin, end) for row in rows]
     whole = sum(counts) <= BORDERS_UP_TO
     lanes = [_utterances(session, timeline, edges, origin)]
     lanes += [_lane(session, row, edges, origin, whole) for row in rows]

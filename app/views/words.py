@@ -22,7 +22,7 @@ from app.views.chart import ChartView
 from app.views.confusions import Confusions
 from app.views.sentence import Sentence, written_columns
 from app.views.spectrogram import Spectrogram
-from app.views.speech import SpokenItem, Wave
+from app.views.speech import MARKS, THICK, Marks, SpokenItem, Wave
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
@@ -58,7 +58,7 @@ class WordsView(ChartView[WordsModel]):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self.spoken = SpokenItem(self.plot)
-        self.wave = Wave(self.plot)
+        self.wave, self.marks = Wave(self.plot), Marks(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
         self._counted_last: tuple[int, ErrorCount | None] | None = None
@@ -162,6 +162,7 @@ class WordsView(ChartView[WordsModel]):
         share = WAVE_SHARE if self._with_spectrogram and model is not None else 1.0
         wave = QRectF(sound.left(), sound.top(), sound.width(), round(share * sound.height()))
         self.wave.show_model(model, wave, height)
+        self.marks.show_model(model, sound.bottom() + MARKS - 1 - THICK // 2, height)
         self._show_spectrogram(model, sound.adjusted(0, wave.height() + 1, 0, 0), height)
         if model is None:
             self.sentence.show_spoken(None)

@@ -101,7 +101,7 @@ def test_it_is_shown_on_request(path: Path, qapp: QApplication, qtbot: QtBot) ->
         view.set_spectrogram(True)
         view.settle()
         area, item = view.spectrogram.area, view.spectrogram
-        rows = item.draw_pixels(BANDS, 1)
+        rows = item.draw_pixels(BANDS, 1, slice(None))
         for half, hertz in TONES.items():
             column = rows[:, round(rows.shape[1] * (0.25 + 0.5 * half))] & 0xFF
             assert BANDS - 1 - int(column.argmax()) == band_of(hertz)
@@ -163,7 +163,7 @@ def test_a_picture_has_all_of_it(path: Path, monkeypatch: pytest.MonkeyPatch, vi
     wanted = PictureRequest(views, (1000, 900), 1.0, spectrogram=True)
     view = in_picture(path, monkeypatch, wanted)
     assert not view.spectrogram.area.isEmpty()
-    columns = view.spectrogram.draw_pixels(BANDS, 1)[::-1] & 0xFF
+    columns = view.spectrogram.draw_pixels(BANDS, 1, slice(None))[::-1] & 0xFF
     halves = np.array_split(columns.argmax(axis=0), 2)
     for half, hertz in zip(halves, TONES.values(), strict=True):
         # The loudest of all is a band at most beside that of the tone; at the end no window is whole.

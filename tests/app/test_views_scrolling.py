@@ -160,7 +160,7 @@ def _later(desk: Desk, clock: Clock) -> None:
 
 
 def _far(desk: Desk, clock: Clock) -> None:
-    seconds = grid(desk)[1] * (AHEAD + 1)
+    seconds = grid(desk)[1] * (AHEAD * desk.cost.plot.columns + 1)
     desk.playhead._position += 100 * seconds
 
 

@@ -13,10 +13,14 @@ import gc  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+from contextlib import ExitStack, contextmanager  # noqa: E402
 from itertools import pairwise  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any, Final  # noqa: E402
+from unittest.mock import patch  # noqa: E402
 
+import numpy as np  # noqa: E402
 import psutil  # noqa: E402
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer  # noqa: E402
 from PySide6.QtWidgets import QApplication, QWidget  # noqa: E402
@@ -150,11 +154,28 @@ def chart_views(window: Any) -> list[Any]:
     return [view for view in window.desk.views.values() if isinstance(view, ChartView) and not view.asleep]
 
 
+class Updates(QObject):
+    """When the cost chart was painted at another cursor, and at which frame."""
+
+    def __init__(self, window: Any) -> None:
+        super().__init__()
+        self._playhead = window.playhead
+        self.cursors: list[tuple[float, int]] = []
+        charts(window)[0].installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Note a painting."""
+        frame = self._playhead.cursor_frame
+        if event.type() == QEvent.Type.Paint and (not self.cursors or self.cursors[-1][1] != frame):
+            self.cursors.append((time.monotonic(), frame))
+        return False
+
+
 # -- the parts ---------------------------------------------------------------------------------------
 
 
-def live(seconds: str) -> dict[str, Any]:
-    """The demo in the default layout."""
+def window_live() -> Any:
+    """The window with the demo under way, in the default layout."""
     from app.gui import freeze_objects
     from pipelines.config import presets
 
@@ -164,17 +185,15 @@ def live(seconds: str) -> dict[str, Any]:
     freeze_objects()  # as the application does at its start
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
     serve(SETTLE_S)
+    return window
+
+
+def live(seconds: str) -> dict[str, Any]:
+    """The demo in the default layout."""
+    window = window_live()
     playhead = window.playhead
-    cursors: list[tuple[float, int]] = []
-
-    class Updates(QObject):
-        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-            if event.type() == QEvent.Type.Paint and (not cursors or cursors[-1][1] != playhead.cursor_frame):
-                cursors.append((time.monotonic(), playhead.cursor_frame))
-            return False
-
-    updates = Updates()
-    charts(window)[0].installEventFilter(updates)
+    updates = Updates(window)
+    cursors = updates.cursors
     loop = Loop()
     frames = playhead.n_frames
     start, process, thread = time.monotonic(), time.process_time(), time.thread_time()
@@ -205,6 +224,92 @@ def live(seconds: str) -> dict[str, Any]:
     }
     window.close()
     return found
+
+
+FORCED_S: Final = (0.033, 0.05, 0.1, 0.2)
+"""Seconds between two updates of a live run that is measured apart."""
+
+TURN_S: Final = 3.0
+REST_S: Final = 0.4
+"""Of a turn that is not counted: what the turn before left over."""
+
+
+@contextmanager
+def left_out(part: str) -> Iterator[None]:
+    """Do without a part of what the window does for each update or reading; empty: with everything."""
+    from app.charts.time_plot import TimePlot
+    from app.views.breakdown import BreakdownView
+    from app.views.chart import ChartView
+    from app.views.view import View
+    from app.window.bars.statusline import StatusLine
+    from app.window.bars.topbar import TopBar
+    from app.window.bars.transport import ScrubBar, Transport
+
+    nothing = ("_fit", "_show_live"), ("show_figures", "show_effects", "show_recording"), ("show_snapshot",)
+    replaced: dict[str, list[tuple[type, str, Any]]] = {
+        "painting": [(TimePlot, "paintEvent", lambda *_: None)],
+        "charts": [(ChartView, "update_snapshot", lambda view, _: view.plot.show_drawing())],
+        "breakdown": [(BreakdownView, "update_snapshot", lambda *_: None)],
+        "texts": [
+            *(
+                (kind, name, lambda *_: None)
+                for kind, names in zip((Transport, TopBar, StatusLine), nothing, strict=True)
+                for name in names
+            ),
+            (ScrubBar, "show_position", lambda *_: None),
+            (Transport, "_note", lambda *_: ""),
+            (View, "_renew_texts", lambda *_: None),
+            *((kind, "show_texts", lambda *_: None) for kind in ChartView.__subclasses__()),
+        ],
+    }
+    with ExitStack() as undone:
+        for kind, name, instead in replaced.get(part, ()):
+            undone.enter_context(patch.object(kind, name, instead))
+        yield
+
+
+PARTS: Final = ("painting", "charts", "breakdown", "texts")
+"""What is left out, one at a time: painting of the plots, reduction and drawing, the breakdown, texts and figures."""
+
+
+def paced(rounds: str) -> dict[str, Any]:
+    """Processor time of a live run by seconds and by updates: turns of forced intervals, and of parts left out."""
+    from app.model import pace
+
+    window = window_live()
+    updates = Updates(window)
+    arms = [("", s) for s in FORCED_S] + [(part, s) for part in PARTS for s in (FORCED_S[0], FORCED_S[-1])]
+    turns: dict[tuple[str, float], list[tuple[float, float]]] = {arm: [] for arm in arms}
+    for _ in range(int(rounds)):
+        for part, interval in arms:
+            forced = patch.object(pace.RedrawClock, "interval_s", interval)
+            with left_out(part), forced:
+                serve(REST_S)
+                updates.cursors.clear()
+                begin, process = time.monotonic(), time.process_time()
+                serve(TURN_S)
+                took = time.monotonic() - begin
+                used = time.process_time() - process
+                turns[part, interval].append((len(updates.cursors) / took, used / took))
+    still_live = window.playhead.live
+    window.close()
+    fits = {part: _line([turn for arm in arms if arm[0] == part for turn in turns[arm]]) for part in ("", *PARTS)}
+    fixed, update = fits.pop("")
+    medians = {arm: np.median(found, axis=0).round(3).tolist() for arm, found in turns.items()}
+    return {
+        "still_live": still_live,
+        "fixed_core_share": round(fixed, 3),
+        "update_ms": round(update, 2),
+        "fixed_core_share_of": {part: round(fixed - one, 3) for part, (one, _) in fits.items()},
+        "update_ms_of": {part: round(update - one, 2) for part, (_, one) in fits.items()},
+        "turns": [{"without": p, "forced_s": s, "updates_per_s": u, "core": c} for (p, s), (u, c) in medians.items()],
+    }
+
+
+def _line(turns: list[tuple[float, float]]) -> tuple[float, float]:
+    """Share of a core without any update, and ms of each, of turns (updates per second, share of a core)."""
+    slope, fixed = np.polyfit(*zip(*turns, strict=True), 1).tolist()
+    return fixed, 1e3 * slope
 
 
 def opens() -> dict[str, Any]:
@@ -449,7 +554,7 @@ def soak() -> dict[str, Any]:
 def main() -> int:
     """Run one part and print its figures."""
     part, *arguments = sys.argv[1:]
-    parts = (live, opens, start, opening, million, hour, cycles, soak)
+    parts = (live, paced, opens, start, opening, million, hour, cycles, soak)
     found = {one.__name__: one for one in parts}
     print(json.dumps(found[part](*arguments)))
     return 0

@@ -8,6 +8,9 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
   painting of the cost chart at another cursor; a gap is more than 50 ms without a turn of the event loop, and it is the
   window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
   of the window, all threads, per second.
+- paced: the same at forced intervals of 33, 50, 100 and 200 ms in turns. The line through their shares of a core has
+  the fixed work per second (`fixed_core_share`) and the work per update (`update_ms`). Again with painting of plots,
+  their reduction, the breakdown, and texts and figures left out, one at a time: `…_of` is what each takes of both.
 - start: from the start of the process to the first painting of the window, to its bars, and to the charts.
 - million: a session of a million spans is opened in a running window (until the charts in sight are painted; the
   median of three, each in a process of its own), then panned and zoomed; a step lasts from the gesture until each of
@@ -36,10 +39,11 @@ from tests.bench import _sessions
 SPANS: Final = 1_000_000
 HOUR_BLOCKS: Final = 360_000
 LIVE_S: Final = 60
+ROUNDS: Final = 3
 STARTS: Final = 7
 OPENINGS: Final = 2
 """Besides the one that is panned and zoomed: the first touch of memory can take ten times as long in a VM."""
-LIMIT_S: Final = 200
+LIMIT_S: Final = 400
 SCREEN: Final = "1920x1200x24"
 
 LARGER_IS_BETTER: Final = {"updates_per_s"}
@@ -59,6 +63,8 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
                     continue
                 progress(f"{platform}: a minute of a live run", None)
                 rows.append(_part("live", platform, environment, str(LIVE_S)))
+                progress(f"{platform}: live runs at forced intervals, and with parts left out", None)
+                rows.append(_part("paced", platform, environment, str(ROUNDS)))
                 progress(f"{platform}: starts", None)
                 starts = [_part("start", platform, environment) for _ in range(STARTS)]
                 rows.append(_starts(starts[1:]))  # the first one warms the cache of files
@@ -92,17 +98,19 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Ca
 FIGURES: Final = (
     *("updates_per_s", "gui_core_share", "gaps_over_50ms", "own_gaps_over_50ms", "first_paint_s", "open_1e6_s"),
     *("open_1e6_s_most", "pan_zoom_ms_p50", "pan_zoom_ms_p99", "memory_mb", "leaked"),
+    *("fixed_core_share", "update_ms"),
 )  # fmt: skip
 
 
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The worse of every figure over the platforms."""
+    """The worse of every figure over the platforms, and the parts of the work where it is most."""
     figures = {}
     for key in FIGURES:
         values = [row[key] for row in rows if key in row]
         worse = min if key in LARGER_IS_BETTER else max
         figures[key] = worse(values) if values else None
-    return figures
+    paced = max((row for row in rows if row["part"] == "paced"), key=lambda row: row["update_ms"])
+    return figures | {key: paced[key] for key in ("fixed_core_share_of", "update_ms_of")}
 
 
 def _starts(starts: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ def row_of(gaps: list[int], durations: list[int], kinds: list[int], pieces: int)
     """Spans one after the other, appended in this number of pieces."""
     row = SpanRow(RowKey("stages", 0))
     starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
-    spans = spans_of(starts.tolist(), durations, [0] * len(gaps))
+    row.spans = spans_of(starts.tolist(), durations, [0] * len(gaps))
     for part in np.array_split(np.arange(len(gaps)), pieces):
-        row.add(spans[part], part, np.array(kinds, np.uint8)[part])
+        row.add(part, np.array(kinds, np.uint8)[part])
     return row
 
 
@@ -48,18 +48,19 @@ def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
 
 def test_spans_that_arrive_late_find_their_place() -> None:
     row = SpanRow(RowKey("setup", 0))
-    for starts in ([100, 200], [50, 150], [300]):
-        kinds = np.full(len(starts), 6, np.uint8)
-        row.add(spans_of(starts, [10] * len(starts), [1] * len(starts)), np.array(starts), kinds)
+    row.spans = spans_of([100, 200, 50, 150, 300], [10] * 5, [1] * 5)
+    for numbers in ([0, 1], [2, 3], [4]):
+        row.add(np.array(numbers), np.full(len(numbers), 6, np.uint8))
     assert [span.start_ns for span in row.within(0, 1000)] == [50, 100, 150, 200, 300]
-    assert [span.number for span in row.within(0, 1000)] == [50, 100, 150, 200, 300]
+    assert [span.number for span in row.within(0, 1000)] == [2, 0, 3, 1, 4]
     assert row.busy(np.array([0.0, 60.0, 1000.0])).sum(axis=1).tolist() == [10.0, 40.0]
 
 
 @pytest.mark.parametrize(("t_ns", "number"), [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
 def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
     row = SpanRow(RowKey("stages", 0))
-    row.add(spans_of([10, 30], [10, 10], [0, 0]), np.arange(2), np.zeros(2, np.uint8))
+    row.spans = spans_of([10, 30], [10, 10], [0, 0])
+    row.add(np.arange(2), np.zeros(2, np.uint8))
     found = row.span_at(t_ns)
     assert (None if found is None else found.number) == number
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QPoint, QPointF, QRectF, QSize, QSi
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.charts.pixels import Still
+from app.charts.pixels import Stills, device_scale, is_pixels
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, describe, unbroken, write
 from app.style.theme import font, theme
@@ -43,7 +43,7 @@ class LabTile(Button):
         self.past: Past | None = None
         self._share: float | None = None
         self._running = False
-        self._drawn = Still()
+        self._drawn = Stills()
         self.setProperty("choice", True)
         self.setObjectName(f"lab-{name}")
         self.setMinimumWidth(SMALLEST)
@@ -131,8 +131,9 @@ class LabTile(Button):
             QWidget.render(panel, within, QPoint())
             panel.deleteLater()
 
+        kept = device_scale(painter) if is_pixels(painter) else 0.0
         painter.save()
-        self._drawn.paint(painter, area, (self.past and self.past.path, tokens.name), draw)
+        self._drawn.paint(painter, area, (self.past and self.past.path, tokens.name), draw, kept)
         painter.restore()
 
     def _paint_state(self, painter: QPainter, area: QRectF) -> None:

@@ -13,12 +13,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import Growing, zeros
+from profiler.session.format.grow import Growing
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
-CHUNK: Final = 16
+CHUNK: Final = 32
 """Spans whose sums are kept together."""
+
+AT_ONCE: Final = 1 << 16
+"""Spans taken in at once: bounds the temporary arrays to some megabytes."""
 
 KINDS: Final = (*GROUPS, "odd")
 """What a span is shown as: its group; blocks (`decode`) are `odd` in turns, so that neighbours are seen as two."""
@@ -49,77 +52,91 @@ class Shown:
 
 
 class SpanRow:
-    """The spans of one row in order of time."""
+    """The spans of one row in order of time: their numbers among those of the session, which has all else of them."""
 
     def __init__(self, key: RowKey) -> None:
         self.key = key
+        self.spans: Array = np.empty(0)
+        """Those of the session, as they are now."""
         self._clear()
 
     def _clear(self) -> None:
-        self._start, self._duration = Growing(np.dtype(np.int64)), Growing(np.dtype(np.int64))
-        self._number = Growing(np.dtype(np.uint32))
-        self._stage, self._kind = Growing(np.dtype(np.uint16)), Growing(np.dtype(np.uint8))
-        # Busy time before each chunk, [chunks + 1 and room, kinds]; the last one is of whole chunks only.
-        self._chunks = 0
-        self._sums: F64 = zeros((1, len(KINDS)))
+        self._number, self._kind = Growing(np.dtype(np.uint32)), Growing(np.dtype(np.uint8))
+        # When the first span of each chunk begins.
+        self._first = Growing(np.dtype(np.int64))
+        # Busy time before each chunk, [chunks + 1, kinds]; the last one is of whole chunks only.
+        self._sums = Growing(np.dtype(np.float64))
+        self._sums.extend(np.zeros(len(KINDS)))
 
     def __len__(self) -> int:
-        return len(self._start)
+        return len(self._number)
+
+    def _starts(self, places: slice[int, int | None] | Array) -> I64:
+        found: I64 = self.spans["start_ns"][self._number.view[places]]
+        return found
+
+    def _durations(self, places: slice[int, int | None] | Array) -> I64:
+        found: I64 = self.spans["duration_ns"][self._number.view[places]].astype(np.int64)
+        return found
+
+    @property
+    def begin_ns(self) -> int:
+        """When its first span begins."""
+        return int(self._first.view[0])
 
     @property
     def end_ns(self) -> int:
         """When its last span ends; 0 without any."""
-        return int(self._start.view[-1] + self._duration.view[-1]) if len(self) else 0
+        return self._span(len(self) - 1).end_ns if len(self) else 0
 
-    def add(self, spans: Array, numbers: I64, kinds: Array) -> None:
-        """Append spans (records of a session), their numbers and kinds, in any order among themselves."""
-        start = spans["start_ns"]
-        late = len(self) and len(start) and start.min() < self._start.view[-1]
-        if late or (np.diff(start) < 0).any():
-            before = self._start, self._duration, self._number, self._stage, self._kind
-            columns = start, spans["duration_ns"], numbers, spans["stage"], kinds
-            whole = [np.concatenate([b.view, c]) for b, c in zip(before, columns, strict=True)]
-            order = np.argsort(whole[0], kind="stable")
-            self._clear()
-            self._extend(*(column[order] for column in whole))
+    def add(self, numbers: I64, kinds: Array) -> None:
+        """Append spans by number, and their kinds, in any order among themselves."""
+        start = self.spans["start_ns"][numbers]
+        if not (np.diff(start) < 0).any() and not (len(self) and start[0] < self._starts(slice(-1, None))[0]):
+            self._extend(numbers, kinds)
             return
-        self._extend(start, spans["duration_ns"], numbers, spans["stage"], kinds)
+        # What begins before the first of them stays where it is.
+        same = self._begun(int(start.min()))
+        numbers = np.concatenate([self._number.view[same:], numbers])
+        kinds = np.concatenate([self._kind.view[same:], kinds])
+        order = np.argsort(self.spans["start_ns"][numbers], kind="stable")
+        before = self._number.view[:same], self._kind.view[:same]
+        self._clear()
+        self._extend(*before)
+        self._extend(numbers[order], kinds[order])
 
-    def _extend(self, start: I64, duration: Array, number: I64, stage: Array, kind: Array) -> None:
-        self._start.extend(start)
-        self._duration.extend(duration.astype(np.int64))
-        self._number.extend(number)
-        self._stage.extend(stage)
-        self._kind.extend(kind)
-        done, chunks = self._chunks, len(self) // CHUNK
+    def _extend(self, numbers: Array, kinds: Array) -> None:
+        self._number.extend(numbers)
+        self._kind.extend(kinds)
+        self._first.extend(self._starts(np.arange(len(self._first) * CHUNK, len(self), CHUNK)))
+        done, chunks = len(self._sums) // len(KINDS) - 1, len(self) // CHUNK
         if chunks > done:
             part = slice(done * CHUNK, chunks * CHUNK)
             code = np.repeat(np.arange(chunks - done), CHUNK) * len(KINDS) + self._kind.view[part]
-            busy = np.bincount(code, self._duration.view[part], (chunks - done) * len(KINDS))
-            sums = np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums[done]
-            if chunks >= len(self._sums):
-                before, self._sums = self._sums, zeros((2 * chunks, len(KINDS)))
-                self._sums[: done + 1] = before[: done + 1]
-            self._sums[done + 1 : chunks + 1] = sums
-            self._chunks = chunks
+            busy = np.bincount(code, self._durations(part), (chunks - done) * len(KINDS))
+            sums = np.cumsum(busy.reshape(-1, len(KINDS)), axis=0) + self._sums.view[-len(KINDS) :]
+            self._sums.extend(sums.ravel())
+
+    def _begun(self, t_ns: int) -> int:
+        """How many spans begin before a time."""
+        first = max(int(self._first.view.searchsorted(t_ns)) - 1, 0) * CHUNK
+        return first + int((self._starts(slice(first, first + CHUNK)) < t_ns).sum())
 
     def busy(self, edges_ns: F64) -> F64:
         """Busy time of each kind between neighbours of `edges_ns` [columns + 1], ns [columns, kinds]."""
         if not len(self):
             return np.zeros((len(edges_ns) - 1, len(KINDS)))
-        start, duration, kind = self._start.view, self._duration.view, self._kind.view
-        # Spans begun before each edge, of which the last chunk is looked at one by one.
-        # In integers, or numpy makes another array of all the starts.
-        begun = np.searchsorted(start, np.ceil(edges_ns).astype(np.int64), side="left")
-        chunk = begun // CHUNK
-        until = self._sums[chunk]
+        # The last chunk with spans begun before each edge, which are looked at one by one.
+        chunk = np.maximum(self._first.view.searchsorted(np.ceil(edges_ns).astype(np.int64)) - 1, 0)
+        until = self._sums.view.reshape(-1, len(KINDS))[chunk]
         places = chunk[:, None] * CHUNK + np.arange(CHUNK)
-        last = np.minimum(places, len(start) - 1)
-        ran = np.minimum(duration[last], edges_ns[:, None] - start[last])
-        ran[places >= begun[:, None]] = 0
+        last = np.minimum(places, len(self) - 1)
+        ran = np.minimum(self._durations(last), edges_ns[:, None] - self._starts(last))
+        ran[(places > last) | (ran < 0)] = 0
         # Spans of earlier chunks that go on after the edge: the one before the chunk at most.
         before = np.maximum(chunk * CHUNK - 1, 0)
-        over = np.maximum(start[before] + duration[before] - edges_ns, 0) * (chunk > 0)
+        over = np.maximum(self._starts(before) + self._durations(before) - edges_ns, 0) * (chunk > 0)
+        kind = self._kind.view
         code = np.arange(len(edges_ns))[:, None] * len(KINDS) + kind[last]
         inside = np.bincount(code.ravel(), ran.ravel(), len(edges_ns) * len(KINDS))
         until = until + inside.reshape(-1, len(KINDS))
@@ -129,10 +146,9 @@ class SpanRow:
 
     def span_at(self, t_ns: float) -> Shown | None:
         """Return the span at a time, the last to begin; None without one."""
-        place = int(np.searchsorted(self._start.view, math.floor(t_ns), side="right")) - 1
-        if place < 0 or self._start.view[place] + self._duration.view[place] < t_ns:
-            return None
-        return self._span(place)
+        place = self._begun(math.floor(t_ns) + 1) - 1
+        found = None if place < 0 else self._span(place)
+        return None if found is None or found.end_ns < t_ns else found
 
     def within(self, begin_ns: float, end_ns: float, least_ns: float = 0.0, most: int | None = None) -> list[Shown]:
         """The spans that reach into [begin, end) and last `least_ns`, in order of time; `most`: the first ones."""
@@ -146,32 +162,26 @@ class SpanRow:
 
     def starts(self, begin_ns: float, end_ns: float) -> I64:
         """When the spans that reach into [begin, end) begin, int64 [n]."""
-        first, last = self._range(begin_ns, end_ns)
-        found: I64 = self._start.view[first:last]
-        return found
+        return self._starts(slice(*self._range(begin_ns, end_ns)))
 
     def _range(self, begin_ns: float, end_ns: float) -> tuple[int, int]:
-        start = self._start.view
-        first = max(int(np.searchsorted(start, math.floor(begin_ns), side="right")) - 1, 0)
-        if first < len(start) and start[first] + self._duration.view[first] <= begin_ns:
+        first = max(self._begun(math.floor(begin_ns) + 1) - 1, 0)
+        if first < len(self) and self._span(first).end_ns <= begin_ns:
             first += 1
-        return first, max(first, int(np.searchsorted(start, math.ceil(end_ns), side="left")))
+        return first, max(first, self._begun(math.ceil(end_ns)))
 
     def _places(self, begin_ns: float, end_ns: float, least_ns: float) -> I64:
         first, last = self._range(begin_ns, end_ns)
         places = np.arange(first, last)
         if least_ns > 0:
-            places = places[self._duration.view[first:last] >= least_ns]
+            places = places[self._durations(places) >= least_ns]
         return places
 
     def _span(self, place: int) -> Shown:
-        start = int(self._start.view[place])
-        return Shown(
-            int(self._number.view[place]),
-            int(self._stage.view[place]),
-            start,
-            start + int(self._duration.view[place]),
-        )
+        number = int(self._number.view[place])
+        span = self.spans[number]
+        start = int(span["start_ns"])
+        return Shown(number, int(span["stage"]), start, start + int(span["duration_ns"]))
 
 
 class Timeline:
@@ -192,11 +202,16 @@ class Timeline:
         if session.generation != self._generation:
             self._clear()
             self._generation = session.generation
-        fresh = session.spans[self._taken :]
-        if not len(fresh):
-            return
-        numbers = np.arange(self._taken, self._taken + len(fresh))
-        self._taken += len(fresh)
+        spans = session.spans
+        for row in self.rows.values():
+            row.spans = spans
+        while self._taken < len(spans):
+            self._take(session, np.arange(self._taken, min(self._taken + AT_ONCE, len(spans))))
+
+    def _take(self, session: Session, numbers: I64) -> None:
+        """Take in spans by number."""
+        self._taken += len(numbers)
+        fresh = session.spans[numbers[0] : numbers[-1] + 1]
         decode = {lane.id for lane in session.lanes.values() if lane.decode}
         of = np.zeros(max(session.stages) + 1, np.uint8)
         kinds = np.zeros(len(of), np.uint8)
@@ -213,14 +228,14 @@ class Timeline:
                     continue
                 key = RowKey(kind, lane)
                 target = self.rows.setdefault(key, SpanRow(key))
-                spans = fresh[some]
-                shown = kinds[spans["stage"]]
+                target.spans = session.spans
+                shown = kinds[fresh["stage"][some]]
                 if kind == "blocks":
                     turn = (len(target) + np.arange(len(some))) % 2
                     shown = np.where(shown == DECODE, shown + turn, shown).astype(np.uint8)
                     if lane in decode:
-                        self._decoded(spans[kinds[spans["stage"]] == DECODE])
-                target.add(spans, numbers[some], shown)
+                        self._decoded(fresh[some[kinds[fresh["stage"][some]] == DECODE]])
+                target.add(numbers[some], shown)
 
     def _decoded(self, blocks: Array) -> None:
         first, start = blocks["first_frame"].astype(np.float64), blocks["start_ns"]
@@ -236,15 +251,11 @@ class Timeline:
 
     def ns_at(self, frames: Array | float) -> F64:
         """When frames were decoded (fractions: within their block), ns of the session's clock."""
-        if not len(self._frames):
-            return np.zeros(np.shape(frames))
-        return np.asarray(np.interp(frames, self._frames.view, self._times.view))
+        return _between(np.asarray(frames, np.float64), self._frames.view, self._times.view)
 
     def frames_at(self, ns: Array | float) -> F64:
         """Which frame was decoded at times of the session's clock, with fractions."""
-        if not len(self._times):
-            return np.zeros(np.shape(ns))
-        return np.asarray(np.interp(ns, self._times.view, self._frames.view))
+        return _between(np.asarray(ns, np.float64), self._times.view, self._frames.view)
 
     @property
     def reached(self) -> float:
@@ -257,7 +268,18 @@ class Timeline:
         rows = [row for row in self.rows.values() if len(row)]
         if not rows:
             return 0, 0
-        return min(int(row._start.view[0]) for row in rows), max(row.end_ns for row in rows)
+        return min(row.begin_ns for row in rows), max(row.end_ns for row in rows)
+
+
+def _between(x: F64, known: F64, values: F64) -> F64:
+    """`values` [n] at `x` between `known` [n], ascending; 0 without any. `np.interp` reads all n, however few x."""
+    if len(known) < 2:
+        return np.zeros(x.shape)
+    at = np.clip(known.searchsorted(x, side="right") - 1, 0, len(known) - 2)
+    begin, width = known[at], known[at + 1] - known[at]
+    share = np.divide(x - begin, width, out=np.ones(x.shape), where=width > 0)
+    found: F64 = values[at] + np.clip(share, 0.0, 1.0) * (values[at + 1] - values[at])
+    return found
 
 
 def _row_of(name: str, group: str) -> int:
