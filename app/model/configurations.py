@@ -86,6 +86,16 @@ class Configurations:
                 first = int(row.first_frame)
         return first
 
+    def within(self, session: Session, first: int, last: int) -> int:
+        """How many different settings were in force in frames [first, last): at least one."""
+        rows = list(zip(session.configs, self.up_to(session, NEVER), strict=True))
+        begun = [number for number, (row, _) in enumerate(rows) if row.first_frame <= first]
+        found: list[Settings] = []
+        for row, (_, settings) in rows[begun[-1] if begun else 0 :]:
+            if row.first_frame < max(last, first + 1) and settings not in found:
+                found.append(settings)
+        return max(1, len(found))
+
     def alike(self, session: Session, end: int) -> frozenset[int]:
         """Epochs before `end` with the settings in force there."""
         rows = self.up_to(session, end)
@@ -138,6 +148,19 @@ def going_on(session: Session, end: int) -> GoingOn | None:
     if epochs is None or start is None or end <= start or (over is not None and end > over):
         return None
     return GoingOn(start, epochs)
+
+
+def arm_of(session: Session, end: int) -> str:
+    """The arm of an A/B, A or B, that frame `end` − 1 is of; empty outside one."""
+    going, row = going_on(session, end), settings_before(session, end)
+    if going is None or row is None or row.epoch not in going.epochs:
+        return ""
+    return "AB"[going.epochs.index(row.epoch)]
+
+
+def is_ab(session: Session) -> bool:
+    """Whether the whole session is an A/B, not only some turns of a run."""
+    return _epochs_of_arms(session) is not None and not turns_within(session)
 
 
 def turns_within(session: Session) -> frozenset[int]:

@@ -11,7 +11,6 @@ from app.model.configurations import Configurations, differing
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
 from app.model.time_axis import TimeAxis
-from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from pipelines.config import value_text
@@ -37,7 +36,7 @@ class PivotView(TableView):
         """Sum up the spans again, and renew the rows."""
         self._counted = self._count(snapshot)
         super().draw(snapshot)
-        self.set_note(self.tr("ms per 10 ms frame · start to cursor"), self.tr("ms per frame"))
+        self.set_note(self.tr("ms per 10 ms frame"), self.tr("ms per frame"))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -82,7 +81,7 @@ class PivotView(TableView):
         utterances = () if self.snapshot is None else self.snapshot.session.utterances
         for one in utterances:
             if row[:2] == [one.name, clock(one.first_frame * FRAME_S, 1)]:
-                Scope(self.axis).go_to(one.first_frame * FRAME_S, one.end_frame * FRAME_S, AROUND)
+                self.axis.go_to_range(one.first_frame * FRAME_S, one.end_frame * FRAME_S, AROUND)
                 return
 
     def summary(self) -> str:

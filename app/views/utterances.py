@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
-from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
-from pipelines.audio.word_errors import errors_of, transcribed, word_errors
+from pipelines.audio.word_errors import errors_of
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted
 
@@ -80,20 +79,18 @@ class UtterancesView(TableView):
             return
         one = self.snapshot.session.utterances[int(str(row[0])) - 1]
         first, last = one.first_frame * FRAME_S, (one.first_frame + one.n_frames) * FRAME_S
-        Scope(self.axis).go_to(first, last, AROUND)
+        self.axis.go_to_range(first, last, AROUND)
 
     def summary(self) -> str:
         """Return one sentence: how many, their word errors."""
         if self.snapshot is None:
             return self.tr("No utterance yet.")
-        utterances = self.snapshot.session.utterances
-        number = counted(len(utterances), "utterance", "utterances")
-        found = word_errors(utterances)
+        number = counted(len(self.snapshot.session.utterances), "utterance", "utterances")
+        found, of = self.snapshot.desk.errors, self.snapshot.desk.transcribed
         if found.rate is None:
-            return self.tr("{0}; none has a reference.").format(number)
+            return self.tr("{0}; none in the scope has a reference.").format(number)
         wrong = counted(found.errors, "error", "errors")
         said = self.tr("{0}; {1} in {2}").format(number, wrong, counted(found.words, "word", "words"))
-        of = transcribed(utterances)
         if of.utterances < of.of:
             said += self.tr("; {0} of {1} utterances have a transcript").format(*of)
         return f"{said}."

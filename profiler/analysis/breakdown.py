@@ -74,6 +74,11 @@ class StageRow:
     replays: int = 0
 
     @property
+    def own_ns(self) -> float:
+        """Its time without what other programs took."""
+        return self.time_ns - (self.other_ns or 0.0)
+
+    @property
     def intensity(self) -> float | None:
         """Operations per byte of compulsory traffic, or None."""
         return self.flops / self.bytes_min if self.flops and self.bytes_min else None
@@ -293,7 +298,7 @@ def _row(
         compute_ns=compute,
         memory_ns=memory,
         unexplained_ns=rest,
-        other_ns=if_available(total.other, timed),
+        other_ns=total.other,
         law=model.law if timed else {},
         parts=found,
         replays=model.replays,

@@ -1,4 +1,4 @@
-"""Long work in slices, which let the window be served, and slow updates apart from the drawing."""
+"""Long work in slices, which let the window be served."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QObject, QTimer
 from sample_session import Sample, write_sample
 
-from app.model.pace import Pace, Slices
+from app.model.pace import Slices
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
@@ -53,16 +53,6 @@ def test_a_job_longer_than_a_slice_rests_after_each_and_goes_on_where_it_was(
     others.stop()
     assert {1, 2, 3} <= set(served), "the window is served between two slices"
     assert done == [0, 1, 2, 3]
-
-
-def test_what_is_dear_is_not_added_to_the_drawing_of_a_moving_cursor(qtbot) -> None:
-    parent, reported = QObject(), []
-    pace = Pace(parent, 1, lambda: reported.append(None), apart=True)
-    pace.ask(moving=True)
-    assert not reported
-    qtbot.waitUntil(lambda: len(reported) == 1)
-    pace.ask(moving=False)
-    assert len(reported) == 2
 
 
 def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:

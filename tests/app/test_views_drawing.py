@@ -32,12 +32,12 @@ from views_desk import (
 
 from app.charts.readout import Line, Readout
 from app.charts.scale import percent
+from app.model.desk_snapshot import StageLine
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
-from app.views.breakdown_model import StageLine
 from app.views.cost import CostView
 from app.views.lanes import HEADING
 from app.views.stage_texts import before_text, explanation, sum_text, tip

@@ -15,11 +15,11 @@ from views_desk import settle, view_on
 
 from app.charts import still
 from app.charts.still import distance
+from app.model.desk_snapshot import StageLine, stage_line
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.theme import theme
 from app.views.breakdown import BreakdownView
-from app.views.breakdown_model import stage_lines
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, crosses, radius_of
@@ -43,6 +43,10 @@ def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
         "sentence": "It runs.", "arithmetic_ns": flops / 100, "traffic_min_ns": size / 50,
     }  # fmt: skip
     return StageRow(**(values | more))
+
+
+def stage_lines(rows: list[StageRow], frames: int) -> tuple[StageLine, ...]:
+    return tuple(stage_line(one, rows, one.own_ns, 1e-6 / frames, 4e6) for one in rows)
 
 
 FRAME = [row("scoring.layer 1", 1.0, 2e6, 4e6), row("scoring.output", 3.0, 6e6, 12e6)]
