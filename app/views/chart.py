@@ -99,6 +99,8 @@ class ChartView(View, Generic[Model]):
         self.show_model(self._model)
         self._state = self._state_of(snapshot)
         self._scrolled = False
+        if not snapshot.moving:
+            self.show_texts(self._model)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 

@@ -336,7 +336,7 @@ class _Delegate(QStyledItemDelegate):
             painter.fillRect(stroke, theme().color(entry.color))
         text = place.adjusted(16 if entry.key.startswith("category") else 9, 0, 0, 0)
         # The colour shows the group; where there is little room the text is the stage's own name.
-        short = entry.name.partition(".")[2] or entry.name
+        short = entry.name.partition(".")[2] or entry.name.partition(" the ")[0]
         self._paint_text(painter, text, "text", entry.name, short)
 
     @staticmethod
@@ -355,8 +355,7 @@ class _Delegate(QStyledItemDelegate):
             self._paint_text(painter, wide, "muted", *entry.reason)
             return
         if entry.apart:
-            wide = place.adjusted(0, 0, self._tree.columnWidth(MS) // 2, 0)
-            self._paint_text(painter, wide, "muted", self._tree.tr("besides, in no figure"), self._tree.tr("besides"))
+            self._paint_text(painter, place, "muted", self._tree.tr("besides, in no figure"), self._tree.tr("besides"))
             return
         whole = QRectF(place).adjusted(0, 6, -6, -6)
         bar = QRectF(whole)

@@ -60,6 +60,7 @@ class WordsView(ChartView[WordsModel]):
         self.wave = Wave(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
+        self._said: tuple[int, ErrorCount | None] | None = None
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
         self.spectrogram, self.remark = Spectrogram(self.plot), Remark(self.plot)
         self.spectra = Spectra()
@@ -110,6 +111,13 @@ class WordsView(ChartView[WordsModel]):
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
         super().draw(snapshot)
+        model = self._model
+        spoken = None if model is None or model.current is None else model.spoken[model.current]
+        said = None if spoken is None else (spoken.number, spoken.count)
+        if model is not None and said != self._said:
+            # Words come seldom, and what is said of them is read beside them.
+            self._said = said
+            self.show_texts(model)
         left = () if self._model is None else self._model.left
         if left:
             some = left[-SHOWN_EVERY:]

@@ -17,7 +17,7 @@ import numpy as np
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
 from app.model.events import boundaries, marks
 from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
-from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.categories import OTHER_PROGRAMS, SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
-"""ns per frame: what was computed, waited for memory, taken by other programs, and none of these."""
+"""ns per frame: what was computed, waited for memory, and neither."""
 
 BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
@@ -51,8 +51,8 @@ Quantities of one lane have the same unit and share a scale."""
 
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
-SCORING: Final = len(SCORING_CATEGORIES)
-"""Number of scoring-time categories; they come first."""
+SCORING: Final = sum(name != OTHER_PROGRAMS for name in SCORING_CATEGORIES)
+"""Number of categories of the run's own scoring time; they come first."""
 
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian

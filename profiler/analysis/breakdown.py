@@ -181,7 +181,7 @@ def breakdown_in_steps(
     yield
     rows = []
     for lane, stage in _in_order(session, found):
-        rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution))
+        rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution, last - first))
         yield
     return Breakdown(
         first,
@@ -210,7 +210,7 @@ def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) ->
     on_wall = (part.time for (lane, _), ((_, part),) in found.items() if session.lanes[lane].decode)
     wall = sum(on_wall)
     return [
-        _row(session, lane, stage, found[lane, stage], wall, track.attribution)
+        _row(session, lane, stage, found[lane, stage], wall, track.attribution, track.n_frames - first)
         for lane, stage in _in_order(session, found)
     ]
 
@@ -247,8 +247,9 @@ def _row(
     parts: list[tuple[int, Sums]],
     wall_ns: float,
     attribution: Attribution,
+    frames: int,
 ) -> StageRow:
-    """Put the sums of a stage's epochs together, each by the shares of its own law."""
+    """Put the sums of a stage's epochs together, each by the shares of its own law; `frames`: of the stretch."""
     stage, roof_table = session.stages[number], session.calibration
     total = reduce(Sums.plus, (part for _, part in parts))
     on_wall = session.lanes[lane].decode
@@ -261,7 +262,7 @@ def _row(
         model.add(cost, part, roof_table, shares or by_law(cost, part, roof_table))
     known, timed = model.known, model.known and bool(roof_table)
     found = model.parts(total) if timed else None
-    verdict = judge(model.evidence(stage, total, found, bool(roof_table), of_steps=counts_steps(session)))
+    verdict = judge(model.evidence(stage, total, found, bool(roof_table), counts_steps(session), frames))
 
     def if_available(value: float, available: bool) -> float | None:
         return value if available else None
@@ -407,16 +408,22 @@ class _Model:
             ends[OTHER_PROGRAMS] = total.other
         return Parts(*({name: ends[name] for name in PARTS} for ends in found))
 
-    def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool) -> Evidence:
-        """Return the evidence for the verdict on a stage. `parts`: None without a law or roofs."""
+    def evidence(
+        self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool, frames: int
+    ) -> Evidence:
+        """Return the evidence for the verdict on a stage in a stretch of so many frames.
+
+        It is on the stage's own time, without other programs. `parts`: None without a law or roofs.
+        """
         counts = _counts(stage, total) if self.scattered else {}
         # The count that says most about how often the stage touched its data.
         unit = max(counts, key=lambda each: counts[each], default="")
         return Evidence(
-            time_ns=total.time,
+            time_ns=total.own,
             calls=total.calls,
             frames=total.frames,
-            parts=parts,
+            all_frames=frames,
+            parts=None if parts is None else parts.own,
             least_ns=None if parts is None else self.least,
             bytes_min=self.bytes_min if self.known else None,
             missing=tuple(dict.fromkeys(self.missing)),

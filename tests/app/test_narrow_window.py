@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.model.effects import Effect
@@ -14,7 +13,7 @@ from app.model.recent import Memory
 from app.pictures.layout import settle
 from app.views.view import View
 from app.window.first_window import MINIMUM
-from app.window.main_window import FIGURES_MS, MainWindow
+from app.window.main_window import MainWindow
 from pipelines.audio.word_errors import ErrorCount
 from tests.app.sample_session import write_sample
 from tests.app.text_geometry import cut_short, faults
@@ -35,7 +34,7 @@ def opened(qtbot: QtBot, tmp_path: Path) -> MainWindow:
 
 def settled(window: MainWindow, width: int, height: int) -> MainWindow:
     window.resize(width, height)
-    QTest.qWait(2 * FIGURES_MS)
+    settle()
     for view in window.findChildren(View):
         view.settle()
     return window
@@ -122,7 +121,7 @@ def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWind
         transport = window.desk.transport
         assert all(w.isVisible() for w in (transport.live, transport.toggle, transport.export))
         window.playhead.toggle()
-        QTest.qWait(2 * FIGURES_MS)
+        settle()
     settled(window, 1600, 900)
     assert all(w.isVisible() for w in (transport.mark, transport.speed, transport.follow))
     window.playhead.close()

@@ -61,9 +61,10 @@ def test_the_longest_word_is_first_and_a_click_goes_to_it(view: tuple[WordCostsV
     at = words.rows.visualRect(words.rows.model().index(0, 1)).center()
     qtbot.mouseClick(words.rows.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
     settle()
-    selected = playhead.axis.selected_frames
-    assert selected is not None
-    assert selected[0] == rows[0][-1]
+    marked = playhead.axis.pointed_frames
+    assert marked is not None
+    assert marked[0] == rows[0][-1]
+    assert playhead.axis.selected is None, "the scope stays"
     # The other words are still there.
     assert words.table()[1] == rows
     playhead.axis.select(0.0, 1.0)

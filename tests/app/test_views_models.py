@@ -15,8 +15,8 @@ from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
 from views_desk import figures_of
 
-from app.model.configurations import Configurations, Sides
 from app.model import desk_snapshot
+from app.model.configurations import Configurations, Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.time_axis import CHANGE, RANGE, WHOLE
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model, highest_spikes
@@ -60,6 +60,8 @@ def assert_same(a: object, b: object, where: str = "") -> None:
             assert_same(getattr(a, field.name), getattr(b, field.name), f"{where}.{field.name}")
     elif isinstance(a, np.ndarray):
         assert np.array_equal(a, b, equal_nan=True), where  # type: ignore[arg-type]
+    elif isinstance(a, dict):
+        assert_same(tuple(a.items()), tuple(b.items()), where)  # type: ignore[attr-defined]
     elif isinstance(a, tuple):
         assert len(a) == len(b), where  # type: ignore[arg-type]
         for i, (x, y) in enumerate(zip(a, b, strict=True)):  # type: ignore[call-overload]
@@ -247,14 +249,14 @@ def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
 def test_other_programs_that_nobody_counted_are_not_none() -> None:
     ms = {name: 1.0 if name == "compute" else 0.0 for name in CATEGORIES}
     reported = Stage(0, "decode.block", "decode", ("other_programs_ns",))
-    for stages, reason in (({}, desk_snapshot.NOT_RECORDED), ({0: reported}, bm.NOTHING)):
+    for stages, reason in (({}, desk_snapshot.NOT_RECORDED), ({0: reported}, desk_snapshot.NOTHING)):
         session = SimpleNamespace(stages=stages, configs=[], calibration=())
         assert desk_snapshot._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
 
 
 def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     curves = {curve.name: curve for curve in model.curves}
     assert list(curves) == [
         "search tokens",
@@ -296,7 +298,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     replay: tuple[Session, CostTrack],
 ) -> None:
     session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
     assert lanes == [
         ["search tokens"],
@@ -331,7 +333,7 @@ def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
     values = np.where(np.arange(half) < half // 2, 13.0, 9.0)
     monkeypatch.setattr(session, "samples", lambda name: (times[:half], values))
     monkeypatch.setattr(type(session), "sample_names", ["search.beam"])
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES, counted=(0, FRAMES))
     (beam,) = (c for c in model.curves if c.name == "search.beam")
     reached = (tiles["first_frame"] + tiles["frames"]).astype(int)
     first, changed, last = reached[0], reached[half // 2], reached[half - 1] + 300

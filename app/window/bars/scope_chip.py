@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QFontMetricsF, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QWidget
 
@@ -56,8 +56,11 @@ class ScopeChip(QWidget):
         grid.addWidget(self.away, 1, 1)
         grid.setColumnStretch(0, 1)
         self.setMaximumWidth(WIDTH)
-        self.setMinimumWidth(96)
         self.show_scope(None, False)
+
+    def sizeHint(self) -> QSize:
+        """As wide as it may be: it must not move because its text changed."""
+        return QSize(WIDTH, super().sizeHint().height())
 
     @property
     def text(self) -> str:

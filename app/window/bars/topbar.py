@@ -37,7 +37,8 @@ TIGHT = 960
 """Below this width, a 4K screen's at double scale, what the figures are of makes room for the toggles' names."""
 
 BUTTON = QSize(34, 34)
-PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 210, 150, 120
+CHIP_WIDTH, NARROW_CHIP_WIDTH = 196, 104
+PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 160, 130, 110
 
 
 class Recording(Label):
@@ -234,6 +235,7 @@ class TopBar(QFrame):
         tight = self.width() < TIGHT
         narrow = TIGHT_PRESET_WIDTH if tight else NARROW_PRESET_WIDTH
         self.preset.setFixedWidth(PRESET_WIDTH if wide else narrow)
+        self.scope.setMinimumWidth(CHIP_WIDTH if wide else NARROW_CHIP_WIDTH)
         for figure in (self.rtf, self.wer):
             figure.show_note(not tight)
         self.show_recording(self._recorded)
