@@ -215,7 +215,8 @@ class StageTree(QTreeWidget):
             above = self._rows[parent] if parent else self.invisibleRootItem()
             above.addChild(row)
         for key, row in self._rows.items():
-            row.setExpanded(key not in closed)
+            if row.childCount():
+                row.setExpanded(key not in closed)
         self.verticalScrollBar().setValue(place)
         self._point_at_choice()
 

@@ -22,6 +22,8 @@ from profiler.session.reader import Session
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[StatisticsView, Playhead]]:
     with view_on(StatisticsView, sample, qtbot, (500, 360)) as made:
+        made[1].axis.choose_scope("whole")
+        settle()
         yield made
 
 

@@ -48,6 +48,7 @@ def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]
         assert playhead.session is not None
         ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
         playhead.session.configs[:] = [ConfigEpoch(0, 0, settings.to_dict(ran_with), 0)]
+        playhead._desk = None
         playhead.changed.emit(playhead.snapshot())
         settle()
         made.settle()
