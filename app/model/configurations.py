@@ -158,6 +158,37 @@ def arm_of(session: Session, end: int) -> str:
     return "AB"[going.epochs.index(row.epoch)]
 
 
+class Turn(NamedTuple):
+    """Frames [first, last) that an arm of an A/B decoded; `number`: which turn of it. `text`: arm, and what it has."""
+
+    first: int
+    last: int
+    arm: str
+    number: int
+    text: str
+
+
+def turns_of(session: Session, end: int, names: tuple[str, str]) -> list[Turn]:
+    """The turns of an A/B before frame `end`, in order; `names`: what the arms A and B have. Empty without one."""
+    about, epochs = session.meta.get("ab") or {}, _epochs_of_arms(session)
+    start = about.get("measured_from")
+    if epochs is None or not isinstance(start, int):
+        return []
+    over = about.get("ended")
+    end = end if over is None else min(end, over)
+    rows = [row for row in session.configs if row.first_frame < end]
+    ends = [*(row.first_frame for row in rows[1:]), end]
+    found: list[Turn] = []
+    for row, last in zip(rows, ends, strict=True):
+        if row.epoch not in epochs or last <= max(row.first_frame, start):
+            continue
+        arm = epochs.index(row.epoch)
+        number = 1 + sum(turn.arm == "AB"[arm] for turn in found)
+        text = f"{'AB'[arm]} {names[arm]}".strip() + (f" · {number}" if number > 1 else "")
+        found.append(Turn(max(row.first_frame, start), last, "AB"[arm], number, text))
+    return found
+
+
 def is_ab(session: Session) -> bool:
     """Whether the whole session is an A/B, not only some turns of a run."""
     return _epochs_of_arms(session) is not None and not turns_within(session)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.configurations import settings_before
+from app.model.configurations import arm_of, settings_before
 from app.model.effects import Effect, effects_of
 from app.model.figures import counts_steps
 from app.model.scope import Scope
@@ -132,6 +132,7 @@ class DeskSnapshot:
         pairs: the same by the settings that a toggle changes.
         baseline: the range that was pinned, or None.
         costs: the breakdown that all of this is from; None without a frame.
+        arm: settings of the arm of an A/B that runs at the cursor; empty outside one.
         threads: of scoring.
         of_steps: whether a frame is a step of a lab, which stands for no audio.
     """
@@ -153,6 +154,7 @@ class DeskSnapshot:
     pairs: Mapping[frozenset[str], Effect] = field(default_factory=dict)
     baseline: Baseline | None = None
     costs: Breakdown | None = None
+    arm: Mapping[str, object] = field(default_factory=dict)
     threads: int = 1
     of_steps: bool = False
 
@@ -216,6 +218,7 @@ def desk_snapshot(
         pairs=pairs,
         baseline=baseline,
         costs=costs,
+        arm=dict(effects.configurations.up_to(session, scope.end)[-1][1]) if arm_of(session, scope.end) else {},
         threads=threads_at(session, scope.first),
         of_steps=of_steps,
     )

@@ -292,6 +292,17 @@ def arm_name(a: Settings, b: Settings) -> str:
     return tr(names[value]) if isinstance(value, int) and value in names else value_text(value)
 
 
+def arm_names(session: Session, end: int) -> tuple[str, str]:
+    """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
+    found = effects_of(session).configurations
+    epochs = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
+    known = dict(found.up_to(session, end))
+    if len(epochs) != 2 or not set(epochs) <= known.keys():
+        return "", ""
+    a, b = (known[epoch] for epoch in epochs)
+    return (arm_name(b, a), arm_name(a, b)) if len(differing(a, b)) == 1 else ("", "")
+
+
 _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()
 
 

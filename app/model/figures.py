@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from profiler.analysis.own_cost import RecorderCost
+    from profiler.analysis.track import CostTrack
+    from profiler.arrays import F64
     from profiler.session.reader import Session
 
 LEAST_RTF = 0.0005  # Smaller ones would be shown as 0.000
@@ -33,6 +35,14 @@ def counts_steps(session: Session) -> bool:
     from profiler.analysis import utterances
 
     return utterances.counts_steps(session)
+
+
+def own_ns(track: CostTrack, first: int, last: int) -> F64:
+    """Time of each of frames [first, last) without what other programs took, float64 [frames] in ns."""
+    from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+
+    own: F64 = track.wall_row[first:last] - track.category_rows[CATEGORIES.index(OTHER_PROGRAMS)][first:last]
+    return own
 
 
 def recorder_cost(snapshot: Snapshot) -> RecorderCost:

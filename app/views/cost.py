@@ -16,10 +16,13 @@ from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
 from app.charts.scale import Holding, milliseconds, percent
+from app.model.configurations import turns_of
+from app.model.effects import arm_names
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES
+from app.views.arm_brackets import ArmBrackets
 from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import LAYERS, OWN, CostModel, cost_model, highest_frame, rtf_at
@@ -44,7 +47,9 @@ class CostView(ChartView[CostModel]):
         super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.items = CostItems(self.plot)
         self.holding = Holding()
+        self.arms = ArmBrackets(self.plot)
         self.legend = Legend()
+        self.column.addWidget(self.arms)
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
@@ -92,8 +97,10 @@ class CostView(ChartView[CostModel]):
         """Set scale and labels, and pass the model to the stack."""
         if model is None:
             self.items.set_model(None, 0.0)
+            self.arms.show_turns((), "")
             self.legend.set_remark("")
             return
+        self._show_arms()
         height = self.plot.plot_size()[1]
         self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
@@ -103,6 +110,20 @@ class CostView(ChartView[CostModel]):
         self.plot.set_ticks(list(zip(places, scale.labels(), strict=True)))
         self.items.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
+
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
+        """Move the brackets on as well."""
+        self.arms.update()
+        return super().scroll_drawing(snapshot)
+
+    def _show_arms(self) -> None:
+        shown = self.snapshot
+        if shown is None or not shown.session.meta.get("ab"):
+            self.arms.show_turns((), "")
+            return
+        pair = shown.desk.pair
+        names = arm_names(shown.session, shown.end_frame)
+        self.arms.show_turns(turns_of(shown.session, shown.end_frame, names), "" if pair is None else pair.needs)
 
     def show_texts(self, model: CostModel) -> None:
         """Show note and remark."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from app.model.events import boundaries, marks
+from app.model.figures import own_ns
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
@@ -149,9 +150,10 @@ def cost_model(
 
 
 def highest_frame(track: CostTrack, first: int, last: int) -> tuple[int, float]:
-    """The frame with the highest wall among frames [first, last), at least one, and its wall in ms."""
-    frame, wall_ns = track.wall_row.highest(first, last)
-    return frame, wall_ns * 1e-6
+    """The frame that took most of the run's own time among frames [first, last), at least one, and its ms."""
+    own = own_ns(track, first, last)
+    at = int(own.argmax())
+    return first + at, float(own[at]) * 1e-6
 
 
 def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.charts.scale import milliseconds
 from app.model.configurations import Configurations, differing
+from app.model.figures import own_ns
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
 from app.model.time_axis import TimeAxis
@@ -57,8 +58,12 @@ class PivotView(TableView):
         sums = stage_sums(session, names, begins, end)
         dearest_first = np.argsort(-sums.sum(axis=1), kind="stable")
         names = [names[at] for at in dearest_first]
-        until = np.concatenate([[0.0], np.cumsum(snapshot.track.wall_row[:end])])
-        ns = np.concatenate([(until[ends] - until[begins])[None], sums[dearest_first]])
+        frames = own_ns(snapshot.track, 0, end), snapshot.track.wall_row[:end]
+        own, wall = (np.concatenate([[0.0], np.cumsum(each)]) for each in frames)
+        own, wall = own[ends] - own[begins], wall[ends] - wall[begins]
+        # Other programs took as large a part of each stage of an utterance as of all of it.
+        share = np.divide(own, wall, out=np.ones(len(own)), where=wall > 0)
+        ns = np.concatenate([own[None], share * sums[dearest_first]])
         rows: list[list[object]] = []
         configurations = Configurations().all(session)
         first = configurations[0][1] if configurations else {}

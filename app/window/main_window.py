@@ -187,6 +187,7 @@ class MainWindow(FirstWindow):
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
+        self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.study_opened.connect(partial(dialogs.study, self))
@@ -410,6 +411,12 @@ class MainWindow(FirstWindow):
             self.pipeline.adopt(session.configs[-1].tree, preset, session.path)
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
+
+    def _on_live_change(self, key: str, _value: object) -> None:
+        """Say what a change waits for that is asked for during an A/B."""
+        if self.side_by_side.active:
+            text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
+            self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
 
     def _on_closed(self) -> None:
         self._snapshot = None

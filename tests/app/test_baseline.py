@@ -13,6 +13,7 @@ from views_desk import amount, figures_of, pixels, settle, view_on
 
 from app.charts.raster import blended
 from app.charts.scale import milliseconds
+from app.model.figures import own_ns
 from app.model.time_axis import RANGE
 from app.style.theme import theme
 from app.views.breakdown import BreakdownView
@@ -75,7 +76,7 @@ def test_statistics_show_the_ratios_of_mean_and_percentile(sample: Path, qtbot: 
         assert view.table()[1][0][-2:] == [None, None]
         playhead.axis.pin((1.0, 4.0))
         settle()
-        one, other = track.wall_ns[1500:2000], track.wall_ns[100:400]
+        one, other = own_ns(track, 1500, 2000), own_ns(track, 100, 400)
         mean = f"{one.mean() / other.mean():.3g}×"
         high = f"{np.quantile(one, 0.99) / np.quantile(other, 0.99):.3g}×"
         assert view.note.endswith(f"mean {mean}, p99 {high} of the baseline")

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
+from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.views.word_costs import WordCostsView
 from app.views.word_costs_model import word_costs
@@ -32,7 +33,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(
     assert track is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
-    wall, tokens = track.wall_ns, track.work["search tokens"]
+    wall, tokens = own_ns(track, 0, track.n_frames), track.work["search tokens"]
     spoken = [(word, first, n) for one in session.utterances for word, first, n in one.words]
     assert [(word.word, word.first_frame, word.frames) for word in words] == spoken
     for word in words:

@@ -198,7 +198,10 @@ class TopBar(QFrame):
         self.scope.show_scope(None if desk is None else desk.scope, desk is not None and chosen)
         for widget in self.toggles:
             toggle = widget.toggle
-            widget.show_effect(None if toggle is None or desk is None else desk.pairs.get(toggle.keys))
+            if toggle is None or desk is None:
+                widget.show_effect(None)
+            else:
+                widget.show_effect(desk.pairs.get(toggle.keys), desk.arm)
         if desk is None:
             self.rtf.show_value("–", "", self.tr("Processing time / audio time"))
             self.wer.show_value("–", "", self.tr("Word error rate"))
