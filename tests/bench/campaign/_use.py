@@ -102,11 +102,7 @@ def look(session: Session, folder: Path) -> None:
 def _window(session: Session, track: CostTrack) -> None:
     """Figures, latency and provenance around the views."""
     for end in (track.n_frames, track.n_frames // 2):
-        axis = SimpleNamespace(selected_frames=None)
-        snapshot: Any = SimpleNamespace(
-            session=session, track=track, cursor_frame=end, live=False, following=False, axis=axis
-        )
-        figures.figures(snapshot)
+        snapshot: Any = SimpleNamespace(session=session, track=track, cursor_frame=end)
         figures.recorder_cost(snapshot)
         waits = latency.of_session(session, track, end)
         if waits is not None:
