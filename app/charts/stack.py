@@ -13,7 +13,12 @@ from app.charts.raster import stacked
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
 from app.style.theme import theme
+from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.arrays import F64, U32
+
+
+ALWAYS = (OTHER_PROGRAMS,)
+"""Layers that have their hatch on the screen as well: they are no part of the sum."""
 
 
 class Stack(RasterItem):
@@ -39,10 +44,14 @@ class Stack(RasterItem):
         ink = tokens.surface if tokens.is_dark else tokens.card
         colors = [tokens.category[name] for name in self._names]
         heights = self._scale.stacked(self._layers)
-        if not self.hatched:
+        if not (self.hatched or self._hatches_needed()):
             return stacked(heights, height, colors, ink)
-        hatches = [tokens.hatch[name] for name in self._names]
+        hatches = [tokens.hatch[name] if self.hatched or name in ALWAYS else "solid" for name in self._names]
         return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
+
+    def _hatches_needed(self) -> bool:
+        """Whether there is anything of a layer that has its hatch on the screen, too."""
+        return any(bool((self._layers[:, at] > 0).any()) for at, name in enumerate(self._names) if name in ALWAYS)
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
         """A polygon per layer."""

@@ -115,7 +115,7 @@ class Effect:
     @property
     def brief(self) -> str:
         """The headline without the times, for where there is no room for them."""
-        return self.times if self.figures and self.kind != "preparing" else self.headline
+        return self.times.replace(tr(" to "), "–") if self.figures and self.kind != "preparing" else self.headline
 
     @property
     def words(self) -> str:

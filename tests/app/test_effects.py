@@ -200,7 +200,7 @@ def test_no_factor_is_shown_without_its_interval() -> None:
     assert "2.5" not in known.text + known.details
     decided = replace(known, kind="faster", low=2.2, high=2.9)
     assert decided.headline == "5.00 → 2.00 ms · 2.5× faster (2.2 to 2.9)"
-    assert decided.brief == "2.5× faster (2.2 to 2.9)"
+    assert decided.brief == "2.5× faster (2.2–2.9)"
     slower = Effect("slower", 1 / 1.52, 1 / 1.6, 1 / 1.4, before_ms=2.0, after_ms=3.04)
     assert slower.times == "1.5× slower (1.4 to 1.6)"
 

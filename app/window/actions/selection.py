@@ -37,7 +37,7 @@ def selection_actions(w: MainWindow) -> list[Action]:
         (CHANGE, tr("Scope: since the last change"), tr("All figures are of the settings in force")),
         (
             RANGE,
-            tr("Scope: what is in view"),
+            tr("Scope: a range, what is in view"),
             tr("Selects the range in view; a drag across a chart selects another"),
         ),
         (WHOLE, tr("Scope: the whole run"), tr("All figures are of everything up to the cursor")),

@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 RECORDING_WIDTHS = {True: 84, False: 64}
 """Of the recorded duration, with the word REC where there is room for it."""
 
+WIDE = 1480
+"""From this width on the title of the preset is whole; below it, it makes room for what the toggles did."""
+
 NARROW = 1240
-"""Below this width the long title of the preset and the device make room for the figures."""
+"""Below this width the device makes room for the figures."""
 
 TIGHT = 960
 """Below this width, a 4K screen's at double scale, what the figures are of makes room for the toggles' names."""
 
 BUTTON = QSize(34, 34)
-CHIP_WIDTH, NARROW_CHIP_WIDTH = 196, 104
-PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 160, 130, 110
+CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 104
+PRESET_WIDTHS = {WIDE: 210, NARROW: 132, TIGHT: 124, 0: 110}
+"""Of the preset, from these widths of the bar on."""
 
 
 class Recording(Label):
@@ -175,7 +179,7 @@ class TopBar(QFrame):
 
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is; NaN: that a run is recorded which is not shown."""
-        wide = self.width() >= NARROW
+        wide = self.width() >= WIDE
         self._recorded = seconds
         self.recording.setVisible(seconds is not None or wide)
         self.recording.setFixedWidth(RECORDING_WIDTHS[wide])
@@ -236,8 +240,7 @@ class TopBar(QFrame):
         wide = self.width() >= NARROW
         self.device.setVisible(wide)
         tight = self.width() < TIGHT
-        narrow = TIGHT_PRESET_WIDTH if tight else NARROW_PRESET_WIDTH
-        self.preset.setFixedWidth(PRESET_WIDTH if wide else narrow)
+        self.preset.setFixedWidth(next(px for least, px in PRESET_WIDTHS.items() if self.width() >= least))
         self.scope.setMinimumWidth(CHIP_WIDTH if wide else NARROW_CHIP_WIDTH)
         for figure in (self.rtf, self.wer):
             figure.show_note(not tight)
