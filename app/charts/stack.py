@@ -16,7 +16,6 @@ from app.style.theme import theme
 from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.arrays import F64, U32
 
-
 ALWAYS = (OTHER_PROGRAMS,)
 """Layers that have their hatch on the screen as well: they are no part of the sum."""
 

@@ -123,8 +123,8 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     found = effect(w)
     assert found.kind == "faster"
     toggle = w.top.toggles[TOGGLE]
-    until(lambda: toggle.effect.property("kind") == "faster" and "words)" in toggle.subtitle.full)
-    assert toggle.effect.text().endswith("× faster")
+    until(lambda: toggle.effect.property("kind") == "faster" and "errors of" in toggle.subtitle.full)
+    assert "× faster (" in toggle.effect.text()
     assert seen(w, toggle.effect)
 
     # One key: the same utterance in turn with both settings, until it is decided; the shorter takes less time.

@@ -18,7 +18,7 @@ from pipelines.audio.word_errors import ErrorCount
 from tests.app.sample_session import write_sample
 from tests.app.text_geometry import cut_short, faults
 
-FASTER = Effect("faster", 3.5, before=ErrorCount(1, 30), after=ErrorCount(2, 30))
+FASTER = Effect("faster", 3.5, 3.1, 3.9, ErrorCount(1, 30), ErrorCount(2, 30), "undecided", 41.5, 11.9)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> Non
     show_figures(window)
     settle()
     assert (faults(window), cut_short(window)) == ([], [])
-    assert [t.subtitle.text() for t in window.top.toggles] == ["· +3.3 points"] * 2
+    assert [t.subtitle.text() for t in window.top.toggles] == [""] * 2
 
 
 def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow) -> None:
@@ -84,14 +84,14 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
     assert (faults(opened), cut_short(opened)) == ([], [])
 
 
-def test_on_a_small_laptop_an_effect_says_of_how_many_words_it_is(opened: MainWindow) -> None:
+def test_on_a_small_laptop_an_effect_has_its_interval(opened: MainWindow) -> None:
     """A rate of errors above 100 % is wider than any other, and took its room."""
     top = settled(opened, 1280, 768).top
     top.show_recording(66.0)
     show_figures(opened)
     top.wer.show_value("114.0 %", "186 words", "")
     settle()
-    assert [t.subtitle.text() for t in top.toggles] == ["· +3.3 points (n = 30)"] * 2
+    assert [t.effect.text() for t in top.toggles] == [FASTER.brief] * 2
     assert (faults(opened), cut_short(opened)) == ([], [])
 
 

@@ -44,7 +44,7 @@ class LiveToggle(QWidget):
         self.subtitle.setFont(font(0.9))
         self.effect = EffectLabel()
         self.effect.hide()
-        self.setMinimumWidth(118)
+        self.setMinimumWidth(158)
         self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         grid = QGridLayout(self)

@@ -34,14 +34,14 @@ WIDE = 1480
 """From this width on the title of the preset is whole; below it, it makes room for what the toggles did."""
 
 NARROW = 1240
-"""Below this width the device makes room for the figures."""
+"""Below this width the device, and what stands beside the figures, make room for the toggles' names."""
 
 TIGHT = 960
-"""Below this width, a 4K screen's at double scale, what the figures are of makes room for the toggles' names."""
+"""Below this width, a 4K screen's at double scale, the preset makes room for the toggles' names."""
 
 BUTTON = QSize(34, 34)
-CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 104
-PRESET_WIDTHS = {WIDE: 210, NARROW: 132, TIGHT: 124, 0: 110}
+CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 96
+PRESET_WIDTHS = {WIDE: 210, NARROW: 132, 0: 110}
 """Of the preset, from these widths of the bar on."""
 
 
@@ -239,9 +239,9 @@ class TopBar(QFrame):
         super().resizeEvent(event)
         wide = self.width() >= NARROW
         self.device.setVisible(wide)
-        tight = self.width() < TIGHT
+        self.preset.setVisible(self.width() >= TIGHT)
         self.preset.setFixedWidth(next(px for least, px in PRESET_WIDTHS.items() if self.width() >= least))
         self.scope.setMinimumWidth(CHIP_WIDTH if wide else NARROW_CHIP_WIDTH)
         for figure in (self.rtf, self.wer):
-            figure.show_note(not tight)
+            figure.show_note(wide)
         self.show_recording(self._recorded)
