@@ -5,7 +5,7 @@ Categories are those of the live chart, and stage rows come from `StageSums`, bo
 lies in it.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
@@ -143,25 +143,6 @@ def breakdown(
     if track is None:
         track = CostTrack()
         track.update(session)
-    steps = breakdown_in_steps(session, track, first_frame, last_frame)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as over:
-            found: Breakdown = over.value
-            return found
-
-
-def breakdown_in_steps(
-    session: Recorded,
-    track: CostTrack,
-    first_frame: int | None = None,
-    last_frame: int | None = None,
-) -> Generator[None, None, Breakdown]:
-    """`breakdown` for a caller with something else to do meanwhile: rests after the sums, and after every row.
-
-    `track`: up to date at the first step; it may grow with the session from then on.
-    """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
     last = max(last, first)
@@ -171,18 +152,16 @@ def breakdown_in_steps(
     audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    # All at once: between two steps the session may have grown, and the sums with it.
     for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
         else:
             found.setdefault((lane, stage), []).append((epoch, part))
-    yield
-    rows = []
-    for lane, stage in _in_order(session, found):
-        rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution, last - first))
-        yield
+    rows = [
+        _row(session, lane, stage, found[lane, stage], wall, track.attribution, last - first)
+        for lane, stage in _in_order(session, found)
+    ]
     return Breakdown(
         first,
         last,

@@ -181,7 +181,6 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     series = series_of(session, track)
     slower = type(series)(track.generation)
     slower.costs.follow(rows_of(*track.categories_ns.T * 5))
-    slower.wall.follow(rows_of(track.wall_ns * 5))
     slower.walls.follow(track.wall_ns * 5)
     slower.quantiles.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
