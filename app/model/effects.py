@@ -20,7 +20,7 @@ from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
 from profiler.errors import BadInput
 from profiler.frames import FRAME_S
-from profiler.plain import counted
+from profiler.plain import counted, milliseconds
 from profiler.session.facts import setting
 
 if TYPE_CHECKING:
@@ -83,8 +83,6 @@ class Effect:
     @property
     def figures(self) -> str:
         """Time before and after: 41.5 → 12.2 ms; empty where no speech is shared."""
-        from app.charts.scale import milliseconds
-
         if self.before_ms is None or self.after_ms is None:
             return ""
         return f"{milliseconds(self.before_ms)} → {milliseconds(self.after_ms)} ms"

@@ -11,7 +11,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
@@ -26,6 +26,7 @@ from app.views.stage_tree import ROW, StageTree
 from app.views.table_twin import Table
 from app.views.view import View
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, PART_NAMES, PARTS
+from profiler.plain import milliseconds
 
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""

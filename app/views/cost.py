@@ -15,7 +15,7 @@ import numpy as np
 from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
-from app.charts.scale import Holding, milliseconds, percent
+from app.charts.scale import Holding, percent
 from app.model.configurations import turns_of
 from app.model.effects import arm_names
 from app.model.figures import rtf_text
@@ -28,7 +28,7 @@ from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import LAYERS, OWN, CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.layout import NONE, lay_out
 from app.model.faster import Candidate, Change, candidates, unchanged
 from app.model.figures import rtf_text
@@ -32,6 +32,7 @@ from app.views.view import View
 from app.widgets import Elided
 from profiler.analysis import whatif
 from profiler.analysis.categories import PART_NAMES
+from profiler.plain import milliseconds
 
 WHAT, GIVES, RTF = range(3)
 """Columns."""

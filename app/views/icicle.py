@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -19,6 +19,7 @@ from app.views.part_bars import group_color
 from app.views.table_twin import Table
 from app.views.view import View
 from profiler.analysis.categories import OVERHEAD
+from profiler.plain import milliseconds
 
 HIGHEST = 160.0
 """Pixels of a level at most."""

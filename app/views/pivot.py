@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.charts.scale import milliseconds
 from app.model.configurations import Configurations, differing
 from app.model.figures import own_ns
 from app.model.playhead import Snapshot
@@ -17,7 +16,7 @@ from app.views.table_view import TableView
 from pipelines.config import value_text
 from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, milliseconds
 
 AROUND = 0.1
 """Share of an utterance's length that is shown before and after it."""

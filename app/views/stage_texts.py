@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.model.desk_snapshot import REASONS
 from app.model.figures import rtf_text
 from app.model.report_lines import PREEMPTED_FROM
 from app.views.part_bars import part_text, rows_of
 from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.charts.swatch import paint_swatch
 from app.model.desk_snapshot import DeskSnapshot, PartLine, StageLine
 from app.model.time_axis import TimeAxis
@@ -42,6 +42,7 @@ from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.part_bars import group_color, paint_strip
 from app.views.stage_texts import name_of, ratio_text, reasons, tip, verdicts
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+from profiler.plain import milliseconds
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.charts.scale import count, milliseconds
+from app.charts.scale import count
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
@@ -17,7 +17,7 @@ from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox, Elided
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 AROUND = 40.0
 """Frames shown on both sides of one that is gone to."""

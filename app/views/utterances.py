@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.charts.scale import milliseconds
 from app.model.figures import own_ns, rtf_text
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from pipelines.audio.word_errors import errors_of
 from profiler.analysis.utterances import real_time_factor
 from profiler.frames import FRAME_S
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, milliseconds
 
 AROUND = 0.1
 """Share of an utterance's length that is shown before and after it."""

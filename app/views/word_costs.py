@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
@@ -15,7 +14,7 @@ from app.views.word_costs_model import WordCost, word_costs
 from app.views.words_model import Left, align
 from pipelines.audio.word_errors import SAME
 from profiler.frames import FRAME_S
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, milliseconds
 
 AT_ONCE = 16
 """Utterances that a drawing waits for; more are aligned meanwhile."""

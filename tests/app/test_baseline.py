@@ -12,7 +12,6 @@ from pytestqt.qtbot import QtBot
 from views_desk import amount, figures_of, pixels, settle, view_on
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds
 from app.model.figures import own_ns
 from app.model.time_axis import RANGE
 from app.style.theme import theme
@@ -20,6 +19,7 @@ from app.views.breakdown import BreakdownView
 from app.views.statistics import StatisticsView
 from app.window.main_window import MainWindow
 from profiler.analysis.lod.series import CATEGORIES
+from profiler.plain import milliseconds
 
 
 def test_the_breakdown_shows_the_pinned_range_and_the_ratio(sample: Path, qtbot: QtBot) -> None:

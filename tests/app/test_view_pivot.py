@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.charts.scale import milliseconds
 from app.model.configurations import Configurations
 from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
 from app.views.pivot import PivotView
+from profiler.plain import milliseconds
 
 
 @pytest.fixture
