@@ -14,7 +14,6 @@ from sample_session import write_sample
 from views_desk import Desk, settle
 
 from app.charts.time_plot import GUTTER, TimePlot
-from app.model.playhead import DUTY, READ_S
 from profiler.frames import FRAME_S
 from tests.app.paintings import Paintings
 
@@ -52,11 +51,14 @@ def move(desk: Desk, columns: int) -> None:
 # -- when ------------------------------------------------------------------------------------------
 
 
-def test_figures_are_made_once_for_all_views_and_drawn_when_they_are_new(moving: Desk) -> None:
+def test_figures_are_made_once_for_all_views_and_drawn_when_they_are_new(
+    moving: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the cursor moves by itself, charts follow it, and what is read stays for a quarter of a second."""
     view, playhead, shown = moving.breakdown, moving.playhead, []
     show = view.tree.show_model
-    view.tree.show_model = lambda desk: (shown.append(desk), show(desk))  # type: ignore[method-assign]
+    monkeypatch.setattr(view.tree, "show_model", lambda desk: (shown.append(desk), show(desk)))
+    monkeypatch.setattr("app.model.playhead.READ_S", 1e9)
     playhead.playing = True
     first = playhead.snapshot()
     assert first is not None
@@ -68,7 +70,8 @@ def test_figures_are_made_once_for_all_views_and_drawn_when_they_are_new(moving:
         for each in moving.views:
             each.update_snapshot(snapshot)
     assert not shown
-    playhead._desk_made -= READ_S + playhead._desk_took / DUTY
+    monkeypatch.setattr("app.model.playhead.READ_S", 0.0)
+    playhead._desk_took = 0.0
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.desk.scope.last == 1002
