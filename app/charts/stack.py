@@ -13,10 +13,10 @@ from app.charts.raster import stacked
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
 from app.style.theme import theme
-from profiler.analysis.categories import OTHER_PROGRAMS
+from profiler.analysis.categories import NOT_OWN
 from profiler.arrays import F64, U32
 
-ALWAYS = (OTHER_PROGRAMS,)
+ALWAYS = NOT_OWN
 """Layers that have their hatch on the screen as well: they are no part of the sum."""
 
 

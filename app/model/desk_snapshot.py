@@ -16,7 +16,14 @@ from app.model.effects import Effect, effects_of
 from app.model.figures import counts_steps
 from app.model.scope import Scope
 from app.model.toggles import toggle_keys
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, PARTS, SCORING_CATEGORIES
+from profiler.analysis.categories import (
+    CATEGORIES,
+    NOT_OWN,
+    OTHER_PROGRAMS,
+    OVERHEAD,
+    PARTS,
+    SCORING_CATEGORIES,
+)
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.utterances import real_time_factor
 from profiler.plain import one_line
@@ -184,7 +191,7 @@ def desk_snapshot(
     costs = breakdown(session, scope.first, scope.last, track) if known else None
     categories, stages, groups = _sums(costs)
     own_ms = sum(line.ms for line in groups) if known else float("nan")
-    wall_ms = own_ms + categories[OTHER_PROGRAMS]
+    wall_ms = own_ms + sum(categories[name] for name in NOT_OWN)
     of_steps = counts_steps(session)
     audio_s = 0.0 if costs is None or of_steps else costs.audio_s
     errors, transcribed = errors_in(session, scope.first, scope.last, scope.end)
@@ -196,7 +203,7 @@ def desk_snapshot(
     pair = effects.in_force(session, track, scope.last) if scope.configurations == 1 and baseline is None else None
     before, after = {}, {}
     if baseline is not None:
-        before, after = ({**of, OTHER_PROGRAMS: 0.0} for of in (baseline.categories, categories))
+        before, after = (of | dict.fromkeys(NOT_OWN, 0.0) for of in (dict(baseline.categories), categories))
     elif pair is not None and pair.before_ms is not None and pair.after_ms is not None:
         before = _divided(pair.before_ms, track, pair.baseline)
         after = _divided(pair.after_ms, track, pair.changed)
@@ -228,7 +235,7 @@ def _divided(ms: float, track: CostTrack, stretches: Sequence[tuple[int, int]]) 
     """A time per frame by category, as the own time of these frames is divided."""
     totals = [track.total_ns(*stretch).tolist() for stretch in stretches]
     sums = {name: sum(part) for name, part in zip(CATEGORIES, zip(*totals, strict=True), strict=False)}
-    sums[OTHER_PROGRAMS] = 0.0
+    sums |= dict.fromkeys(NOT_OWN, 0.0)
     whole = sum(sums.values())
     return {name: ms * sums.get(name, 0.0) / whole if whole > 0 else 0.0 for name in CATEGORIES}
 
@@ -276,9 +283,11 @@ def _sums(costs: Breakdown | None) -> tuple[dict[str, float], tuple[StageLine, .
         for group in GROUPS
         if by_group.get(group, 0.0) > 0
     )
-    other = costs.wall_ns - whole
     ns_of = costs.categories | {name: by_group.get(name, 0.0) for name in GROUPS}
-    ns_of[OTHER_PROGRAMS] = other if other > ROUNDING * costs.wall_ns else 0.0
+    # Exactly what the groups leave of the wall time.
+    lost, known = costs.wall_ns - whole, sum(ns_of[name] for name in NOT_OWN)
+    scale = lost / known if known > 0 and lost > ROUNDING * costs.wall_ns else 0.0
+    ns_of |= {name: ns_of[name] * scale for name in NOT_OWN}
     categories = {name: ns_of[name] * per_frame for name in CATEGORIES}
     return categories, tuple(sorted(stages, key=lambda line: (-line.ms, line.name))), groups
 
@@ -311,25 +320,25 @@ def _roof(row: StageRow) -> float | None:
 
 def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
     """The parts of the own time."""
-    own = 0.0 if parts is None else parts.time_ns - parts.likely[OTHER_PROGRAMS]
+    own = 0.0 if parts is None else parts.own.time_ns
     if parts is None or own <= 0:
         return ()
     return tuple(
         PartLine(name, *(ends[name] / own for ends in (parts.likely, parts.low, parts.high)))
         for name in PARTS
-        if name != OTHER_PROGRAMS
+        if name not in NOT_OWN
     )
 
 
 def _reasons(session: Session, ms: Mapping[str, float], first_frame: int) -> dict[str, str]:
     """Say why a category is exactly zero."""
-    scoring = sum(ms[name] for name in SCORING_CATEGORIES if name != OTHER_PROGRAMS)
+    scoring = sum(ms[name] for name in SCORING_CATEGORIES if name not in NOT_OWN)
     reasons = {}
     for name in (name for name in CATEGORIES if ms[name] == 0):
         reasons[name] = NOTHING
         if name == "transfer" and _on_cpu(session, first_frame):
             reasons[name] = NO_DEVICE
-        elif name in SCORING_CATEGORIES and name != OTHER_PROGRAMS and scoring == 0:
+        elif name in SCORING_CATEGORIES and name not in NOT_OWN and scoring == 0:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS

@@ -39,9 +39,11 @@ def counts_steps(session: Session) -> bool:
 
 def own_ns(track: CostTrack, first: int, last: int) -> F64:
     """Time of each of frames [first, last) without what other programs took, float64 [frames] in ns."""
-    from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+    from profiler.analysis.categories import CATEGORIES, NOT_OWN
 
-    own: F64 = track.wall_row[first:last] - track.category_rows[CATEGORIES.index(OTHER_PROGRAMS)][first:last]
+    rows, own = track.category_rows, track.wall_row[first:last]
+    for name in NOT_OWN:
+        own = own - rows[CATEGORIES.index(name)][first:last]
     return own
 
 

@@ -25,7 +25,7 @@ from app.views.stage_texts import before_text, explanation, ratio_text, reasons,
 from app.views.stage_tree import ROW, StageTree
 from app.views.table_twin import Table
 from app.views.view import View
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, PART_NAMES, PARTS
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, PART_NAMES, PARTS
 from profiler.plain import milliseconds
 
 EXPLAINED = ("scoring", "search")
@@ -164,7 +164,7 @@ class BreakdownView(View):
         model = self._model
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
-        largest = max((name for name in CATEGORIES if name != OTHER_PROGRAMS), key=model.categories.__getitem__)
+        largest = max((name for name in CATEGORIES if name not in NOT_OWN), key=model.categories.__getitem__)
         text = self.by_unit(
             self.tr("A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."),
             self.tr("A step of the lab takes {0} ms; {2} is the largest part ({3})."),
@@ -205,7 +205,7 @@ class BreakdownView(View):
             if model.before:
                 before = f"{model.before[name]:.4f}"
                 ratio = ratio_text(model.after[name], model.before[name])
-            share = "" if name == OTHER_PROGRAMS else percent(model.share(model.categories[name]))
+            share = "" if name in NOT_OWN else percent(model.share(model.categories[name]))
             reason = reasons(model.reasons[name])[0] if name in model.reasons else ""
             figure = f"{model.categories[name]:.4f}"
             blank = [None] * (3 + len(PARTS))

@@ -11,7 +11,7 @@ import numpy as np
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from app.model.events import boundaries, marks
 from app.model.figures import own_ns
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from profiler.session.model import Marker
     from profiler.session.reader import Session
 
-LAYERS = *(name for name in CATEGORIES if name != OTHER_PROGRAMS), OTHER_PROGRAMS
+LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN
 """The categories from the bottom up: other programs' time is a cap on the rest."""
 
-OWN = len(LAYERS) - 1
+OWN = len(LAYERS) - len(NOT_OWN)
 """Layers that are the run's own."""
 
 REALTIME_MS = 1e3 * FRAME_S

@@ -41,7 +41,7 @@ from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.part_bars import group_color, paint_strip
 from app.views.stage_texts import name_of, ratio_text, reasons, tip, verdicts
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
+from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.plain import milliseconds
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
@@ -150,11 +150,11 @@ class StageTree(QTreeWidget):
         after = sum(model.after.values())
         scale = 1.0 if model.baseline is not None or not after else model.own_ms / after
         before_ms = {name: ms * scale for name, ms in model.before.items()}
-        own = [name for name in CATEGORIES if name != OTHER_PROGRAMS]
+        own = [name for name in CATEGORIES if name not in NOT_OWN]
         most = max((*(model.categories[name] for name in own), *before_ms.values(), 1e-12))
-        for name in (*own, OTHER_PROGRAMS):
+        for name in (*own, *NOT_OWN):
             value, before = model.categories[name], before_ms.get(name)
-            zero, apart = name in model.reasons and not before, name == OTHER_PROGRAMS
+            zero, apart = name in model.reasons and not before, name in NOT_OWN
             share = "" if zero or apart else percent(model.share(value))
             yield (
                 "",

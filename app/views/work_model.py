@@ -17,7 +17,7 @@ import numpy as np
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
 from app.model.events import boundaries, marks
 from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
-from profiler.analysis.categories import OTHER_PROGRAMS, SCORING_CATEGORIES
+from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
@@ -51,7 +51,7 @@ Quantities of one lane have the same unit and share a scale."""
 
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
-SCORING: Final = sum(name != OTHER_PROGRAMS for name in SCORING_CATEGORIES)
+SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)
 """Number of categories of the run's own scoring time; they come first."""
 
 LOG_RATIO = 8.0

@@ -6,6 +6,8 @@ LAW_PARTS: Final = ("arithmetic", "instructions", "bandwidth", "latency", "calls
 """The parts that a cost law gives, in the order of `Law.times`."""
 
 OTHER_PROGRAMS: Final = "other_programs"
+NOT_OWN: Final = (OTHER_PROGRAMS,)
+"""Time in which a thread could have run and did not."""
 NOT_ATTRIBUTED: Final = "not_attributed"
 MEASURED_PARTS: Final = (*LAW_PARTS, OTHER_PROGRAMS)
 """The rows of `parts.split`."""

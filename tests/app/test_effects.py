@@ -11,8 +11,8 @@ import pytest
 from frame_rows import rows_of
 
 from app.model.alignment import errors_in
-from app.model.configurations import Configurations
-from app.model.effects import Effect, arm_name, effects_of
+from app.model.configurations import Configurations, arm_of, turns_of
+from app.model.effects import Effect, arm_name, arm_names, effects_of
 from app.views.stage_texts import before_text
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
@@ -319,6 +319,18 @@ def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped:
     assert effect.factor == pytest.approx(1 / compared.overall.ratio.ratio, rel=1e-12)
     assert (effect.low, effect.high) == pytest.approx(tuple(1 / end for end in reversed(compared.overall.ratio.ci95)))
     assert effect.words == "1 → 3 errors of 10 (undecided)"
+
+
+def test_the_turns_of_an_ab_are_named_by_what_their_arm_has(flipped: Run) -> None:
+    begin, session = flipped.end, cast("Any", flipped)
+    assert turns_of(session, begin, ("", "")) == []
+    ab(flipped, 2)
+    names = arm_names(session, flipped.end)
+    assert names == ("off", "on")
+    turns = turns_of(session, flipped.end - 100, names)
+    assert [turn.text for turn in turns] == ["A off", "B on", "B on · 2", "A off · 2"]
+    assert [turn[:2] for turn in turns][::3] == [(begin, begin + 500), (begin + 1500, begin + 1900)]
+    assert (arm_of(session, begin + 1), arm_of(session, begin + 501), arm_of(session, begin)) == ("A", "B", "")
 
 
 def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None:
