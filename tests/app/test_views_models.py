@@ -26,7 +26,7 @@ from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import Attribution
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import OTHER_PROGRAMS, SCORING_CATEGORIES
+from profiler.analysis.categories import NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
 from profiler.analysis.lod.series import CATEGORIES, series_of
 from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
@@ -308,7 +308,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     ]
     gaussians, _, scoring = model.panels[-3:]
     assert gaussians.scale.log, "selection leaves a tenth"
-    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
+    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES if n not in NOT_OWN]].sum(axis=1)
     (curve,) = scoring.curves
     means = values.reshape(-1, 16).mean(axis=1)
     assert np.allclose(curve.mean, np.repeat(means, 4), rtol=1e-9)
