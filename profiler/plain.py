@@ -46,6 +46,20 @@ def clock(second: float, digits: int = 0) -> str:
     return f"{sign}{front}:{rest:0{width}.{digits}f}"
 
 
+LEAST_MS = 0.0005
+"""What three decimals would round to nothing."""
+
+
+def milliseconds(value: float | None) -> str:
+    """Milliseconds with two to three significant figures: 0.61, 3.40, 21.7, 128; "<0.001" is not none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if 0 < value < LEAST_MS:
+        return "<0.001"
+    digits = 3 if value < 0.0995 else 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
 def duration_text(seconds: float) -> str:
     """Return a duration as "40 s", or "3 min" from 90 s on, rounded up."""
     return f"{math.ceil(seconds / 60)} min" if seconds >= 90 else f"{math.ceil(seconds)} s"

@@ -72,6 +72,7 @@ def stacked(
     ink: str,
     hatches: Sequence[str] = (),
     scale: int = 1,
+    number: int = 0,
 ) -> U32:
     """Draw stacked layers, one column per row of `heights`.
 
@@ -83,6 +84,7 @@ def stacked(
         ink: ``#rrggbb`` towards which hatched pixels are moved.
         hatches: one hatch name per layer; without any, all are solid.
         scale: device pixels per pattern pixel (high-density screens, enlarged pictures).
+        number: that of the first column, in pattern pixels: hatches of columns drawn apart fit each other.
 
     Returns:
         Pixels [height, columns], premultiplied ARGB.
@@ -97,7 +99,13 @@ def stacked(
     rows = edge.astype(np.int64)
     pixels = np.zeros((height, columns), dtype=np.uint32)
     first = min(int(rows[layers].min(initial=height)), height - 1)
-    _fill(pixels[first:], rows - first, first, _inks(tuple(colors), ink), _planes(hatches, scale))
+    _fill(
+        pixels[first:],
+        rows - first,
+        first,
+        _inks(tuple(colors), ink),
+        np.roll(_planes(hatches, scale), -number * scale, 1),
+    )
     _smooth(pixels, edge, rows, colors)
     return pixels
 

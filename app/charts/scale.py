@@ -166,20 +166,6 @@ def times(ratio: float) -> str:
     return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×"
 
 
-LEAST_MS = 0.0005
-"""What three decimals would round to nothing."""
-
-
-def milliseconds(value: float | None) -> str:
-    """Milliseconds with two to three significant figures: 0.61, 3.40, 21.7, 128; "<0.001" is not none."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    if 0 < value < LEAST_MS:
-        return "<0.001"
-    digits = 3 if value < 0.0995 else 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{digits}f}"
-
-
 def count(value: float | None) -> str:
     """A count with thin spaces between thousands: 135 634; below 10 with one decimal."""
     if value is None or not math.isfinite(value):

@@ -13,7 +13,11 @@ from app.charts.raster import stacked
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
 from app.style.theme import theme
+from profiler.analysis.categories import NOT_OWN
 from profiler.arrays import F64, U32
+
+ALWAYS = NOT_OWN
+"""Layers that have their hatch on the screen as well: they are no part of the sum."""
 
 
 class Stack(RasterItem):
@@ -43,10 +47,11 @@ class Stack(RasterItem):
         ink = tokens.surface if tokens.is_dark else tokens.card
         colors = [tokens.category[name] for name in self._names]
         heights = self._values[at]
-        if not self.hatched:
+        if not (self.hatched or any(name in ALWAYS for name in self._names)):
             return stacked(heights, height, colors, ink)
-        hatches = [tokens.hatch[name] for name in self._names]
-        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
+        hatches = [tokens.hatch[name] if self.hatched or name in ALWAYS else "solid" for name in self._names]
+        wide = np.repeat(heights, scale, axis=0)
+        return stacked(wide, height, colors, ink, hatches, scale, self._first + at.start)
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
         """A polygon per layer."""

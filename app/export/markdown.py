@@ -176,8 +176,9 @@ def _stages(tree: Tree) -> list[str]:
 
 def _distribution(known: Tree, unit: str) -> list[str]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
-    from app.charts.scale import count, milliseconds
+    from app.charts.scale import count
     from pipelines.audio.word_errors import SAME
+    from profiler.plain import milliseconds
 
     found: list[str] = []
     if rows := known["percentiles"]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pipelines.audio import word_errors as wer
-from pipelines.audio.word_errors import SAME, ErrorCount, errors_of, total_of
+from pipelines.audio.word_errors import SAME, ErrorCount, Transcribed, errors_of, total_of, transcribed
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
+    from profiler.session.reader import Session
 
 Word = tuple[str, int, int]
 Place = tuple[float, float]
@@ -42,30 +42,49 @@ class Token:
 Columns = tuple[tuple[Token | None, Token | None], ...]
 
 
-def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> ErrorCount:
-    """Errors and reference words in frames [first, last) of finished, scored utterances.
+def errors_in(session: Session, first: int, last: int, end: int) -> tuple[ErrorCount, Transcribed]:
+    """Word errors in frames [first, last) of the utterances over before frame `end`, and how many have a transcript.
 
-    An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range.
+    An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range. One
+    that was decoded again with the same settings counts once, as it was decoded last. The turns of an A/B within a run,
+    which decode one utterance again and again, count only where the range lies within it.
     """
-    found: list[ErrorCount] = []
-    for utterance in utterances:
-        start, end = utterance.first_frame, utterance.end_frame
-        scored = errors_of(utterance) if start < last and end > first else None
-        if scored is None:
+    from app.model.configurations import going_on, turns_within
+    from app.model.effects import effects_of
+
+    going = going_on(session, last)
+    turns = frozenset() if going is not None and first >= going.start else turns_within(session)
+    settings = effects_of(session).configurations.all(session)
+    alike: dict[tuple[int, ...], int] = {}
+    for number, (epochs, _) in enumerate(settings):
+        alike |= dict.fromkeys(((epoch,) for epoch in epochs), number)
+    found: dict[tuple[str, str, int | None], ErrorCount] = {}
+    within = []
+    for utterance in session.utterances:
+        start, over = utterance.first_frame, utterance.end_frame
+        if not (start < last and over > first and over <= end):
             continue
-        if first <= start and end <= last:
-            found.append(scored)
+        within.append(utterance)
+        scored = errors_of(utterance)
+        if scored is None or not turns.isdisjoint(utterance.epochs):
             continue
-        errors = words = 0
-        words_given = tuple((utterance.reference or "").split())
-        _, _, columns, _ = aligned(words_given, tuple(utterance.words), False, start)
-        for reference, hypothesis in columns or ():
-            token = hypothesis or reference
-            if token is not None and first <= token.middle_s / FRAME_S < last:
-                errors += token.kind != SAME
-                words += reference is not None
-        found.append(ErrorCount.of(errors, words, words_given))
-    return total_of(found)
+        if not (first <= start and over <= last):
+            scored = _partly(utterance, first, last)
+        if scored.words or scored.errors:
+            found[utterance.name, utterance.path, alike.get(utterance.epochs[-1:])] = scored
+    return total_of(found.values()), transcribed(within)
+
+
+def _partly(utterance: Utterance, first: int, last: int) -> ErrorCount:
+    """Errors among the words of an utterance whose middle lies in frames [first, last)."""
+    errors = words = 0
+    given = tuple((utterance.reference or "").split())
+    for reference, hypothesis in aligned(given, tuple(utterance.words), False, utterance.first_frame)[2] or ():
+        token = hypothesis or reference
+        if token is not None and first <= token.middle_s / FRAME_S < last:
+            errors += token.kind != SAME
+            words += reference is not None
+    return ErrorCount.of(errors, words, given)
 
 
 @lru_cache(maxsize=64)

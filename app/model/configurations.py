@@ -86,6 +86,16 @@ class Configurations:
                 first = int(row.first_frame)
         return first
 
+    def within(self, session: Session, first: int, last: int) -> int:
+        """How many different settings were in force in frames [first, last): at least one."""
+        rows = list(zip(session.configs, self.up_to(session, NEVER), strict=True))
+        begun = [number for number, (row, _) in enumerate(rows) if row.first_frame <= first]
+        found: list[Settings] = []
+        for row, (_, settings) in rows[begun[-1] if begun else 0 :]:
+            if row.first_frame < max(last, first + 1) and settings not in found:
+                found.append(settings)
+        return max(1, len(found))
+
     def alike(self, session: Session, end: int) -> frozenset[int]:
         """Epochs before `end` with the settings in force there."""
         rows = self.up_to(session, end)
@@ -138,6 +148,50 @@ def going_on(session: Session, end: int) -> GoingOn | None:
     if epochs is None or start is None or end <= start or (over is not None and end > over):
         return None
     return GoingOn(start, epochs)
+
+
+def arm_of(session: Session, end: int) -> str:
+    """The arm of an A/B, A or B, that frame `end` − 1 is of; empty outside one."""
+    going, row = going_on(session, end), settings_before(session, end)
+    if going is None or row is None or row.epoch not in going.epochs:
+        return ""
+    return "AB"[going.epochs.index(row.epoch)]
+
+
+class Turn(NamedTuple):
+    """Frames [first, last) that an arm of an A/B decoded; `number`: which turn of it. `text`: arm, and what it has."""
+
+    first: int
+    last: int
+    arm: str
+    number: int
+    text: str
+
+
+def turns_of(session: Session, end: int, names: tuple[str, str]) -> list[Turn]:
+    """The turns of an A/B before frame `end`, in order; `names`: what the arms A and B have. Empty without one."""
+    about, epochs = session.meta.get("ab") or {}, _epochs_of_arms(session)
+    start = about.get("measured_from")
+    if epochs is None or not isinstance(start, int):
+        return []
+    over = about.get("ended")
+    end = end if over is None else min(end, over)
+    rows = [row for row in session.configs if row.first_frame < end]
+    ends = [*(row.first_frame for row in rows[1:]), end]
+    found: list[Turn] = []
+    for row, last in zip(rows, ends, strict=True):
+        if row.epoch not in epochs or last <= max(row.first_frame, start):
+            continue
+        arm = epochs.index(row.epoch)
+        number = 1 + sum(turn.arm == "AB"[arm] for turn in found)
+        text = f"{'AB'[arm]} {names[arm]}".strip() + (f" · {number}" if number > 1 else "")
+        found.append(Turn(max(row.first_frame, start), last, "AB"[arm], number, text))
+    return found
+
+
+def is_ab(session: Session) -> bool:
+    """Whether the whole session is an A/B, not only some turns of a run."""
+    return _epochs_of_arms(session) is not None and not turns_within(session)
 
 
 def turns_within(session: Session) -> frozenset[int]:

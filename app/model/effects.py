@@ -6,7 +6,7 @@ that both decoded (`profiler.analysis.comparison.same_speech`); during an A/B, i
 
 from __future__ import annotations
 
-from contextlib import suppress
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
@@ -16,10 +16,11 @@ from PySide6.QtCore import QCoreApplication
 
 from app.model.configurations import Configurations, Settings, differing, going_on
 from pipelines import config as known_settings
-from pipelines.audio.word_errors import ErrorCount, word_errors
+from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
 from profiler.errors import BadInput
-from profiler.plain import counted
+from profiler.frames import FRAME_S
+from profiler.plain import counted, milliseconds
 from profiler.session.facts import setting
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ tr = partial(QCoreApplication.translate, "effects")
 
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
 
-POINT: Final = 0.01  # A point of word error rate
-
 UNSCORED: Final = ErrorCount()
 
 TENFOLD: Final = 9.95
@@ -42,15 +41,20 @@ TENFOLD: Final = 9.95
 
 NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
 
+MOST_TURNS: Final = 99
+"""More turns than these are not predicted."""
+
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of changing to the settings in force.
+    """The effect of changing to the settings in force: one fair pair, of the same speech before and after.
 
-    `factor`: time before / time after with its interval `low`, `high`; None where no speech is shared. `before`,
-    `after`: word errors over the same utterances. `seconds`: of speech timed. `turns`: of the A/B, 0 without one.
-    `baseline`: ranges of frames that the time before is of. `follows`: the speech being decoded brings what is missing;
-    `lacking`: only an A/B brings word errors. `arm`: of an A/B, what B has that A has not.
+    `before_ms`, `after_ms`: of a frame of that speech; `factor`: their ratio with its interval `low`, `high`. All None
+    where no speech is shared, and the interval where there is too little. `before`, `after`: word errors over the same
+    utterances; `words_kind`: whether they are decidedly "more" or "fewer", the "same", or "undecided". `seconds`: of
+    speech timed. `turns`: of the A/B, 0 without one; `missing`: about how many more would decide it, and their seconds.
+    `baseline`, `changed`: ranges of frames that the times are of. `follows`: the speech being decoded brings what is
+    missing; `lacking`: only an A/B brings word errors. `arm`: of an A/B, what B has that A has not.
     """
 
     kind: Kind
@@ -59,9 +63,14 @@ class Effect:
     high: float | None = None
     before: ErrorCount = UNSCORED
     after: ErrorCount = UNSCORED
+    words_kind: str = ""
+    before_ms: float | None = None
+    after_ms: float | None = None
     seconds: float = 0.0
     turns: int = 0
+    missing: tuple[int, float] | None = None
     baseline: tuple[tuple[int, int], ...] = ()
+    changed: tuple[tuple[int, int], ...] = ()
     follows: bool = False
     lacking: bool = False
     arm: str = ""
@@ -72,67 +81,66 @@ class Effect:
         return self.kind in ("faster", "slower", "no difference")
 
     @property
-    def points(self) -> float | None:
-        """Change of the word error rate in points; None where no scored utterance is shared."""
-        if self.before.rate is None or self.after.rate is None:
-            return None
-        return (self.after.rate - self.before.rate) / POINT
+    def figures(self) -> str:
+        """Time before and after: 41.5 → 12.2 ms; empty where no speech is shared."""
+        if self.before_ms is None or self.after_ms is None:
+            return ""
+        return f"{milliseconds(self.before_ms)} → {milliseconds(self.after_ms)} ms"
+
+    @property
+    def times(self) -> str:
+        """The factor with its interval: 3.4× faster (2.9 to 3.9); never one without the other."""
+        if self.factor is None or self.low is None or self.high is None:
+            return tr("undecided")
+        size = self.factor if self.factor >= 1 else 1 / self.factor
+        ends = (self.low, self.high) if self.factor >= 1 else (1 / self.high, 1 / self.low)
+        decimals = 0 if size >= TENFOLD else 2 if size < NEAR else 1
+        number, low, high = (f"{value:.{decimals}f}" for value in (size, *ends))
+        said = {
+            "faster": tr("{0}× faster ({1} to {2})"),
+            "slower": tr("{0}× slower ({1} to {2})"),
+            "no difference": tr("no difference ({1} to {2})"),
+        }
+        return said.get(self.kind, tr("undecided ({1} to {2})")).format(number, low, high)
 
     @property
     def headline(self) -> str:
         """What became of the time, in a few words; for other speech, only that."""
         if self.kind == "preparing":
             return tr("preparing …")
-        if self.factor is None:
-            return tr("no comparison yet")
-        if self.kind == "no difference":
-            return tr("no difference")
-        if not self.arm:
-            return self._times(self.factor)
-        spread = ""
-        if self.low and self.high:
-            ends = (self.low, self.high) if self.factor >= 1 else (1 / self.high, 1 / self.low)
-            spread = " ({:.2f}–{:.2f})".format(*ends)
-        return tr("{0} is {1}{2}").format(self.arm, self._times(self.factor, exact=True), spread)
+        return " · ".join((self.figures, self.times)) if self.figures else tr("no comparison yet")
 
     @property
     def brief(self) -> str:
-        """The headline without the interval of an A/B, for where there is no room for it."""
-        if not self.arm or self.factor is None or self.kind == "no difference":
-            return self.headline
-        return f"{self.arm}: {self._times(self.factor)}"
-
-    def _times(self, factor: float, exact: bool = False) -> str:
-        """A factor in words: 1.5× slower."""
-        size = factor if factor >= 1 else 1 / factor
-        decimals = 0 if size >= TENFOLD else 2 if size < NEAR or exact else 1
-        times = f"{size:.{decimals}f}"
-        return (tr("{0}× faster") if factor >= 1 else tr("{0}× slower")).format(times)
-
-    @property
-    def change(self) -> str:
-        """What became of the words, without how many they are: +1.0 point."""
-        return self.words.partition(" (")[0]
+        """The headline without the times, for where there is no room for them."""
+        return self.times.replace(tr(" to "), "–") if self.figures and self.kind != "preparing" else self.headline
 
     @property
     def words(self) -> str:
-        """What became of the words: +1.0 point (n = 81 words); empty before an utterance is shared."""
-        if self.points is None:
+        """What became of the words: 3 → 6 errors of 30 (undecided); empty before an utterance is shared."""
+        if not (self.before.words and self.after.words):
             return ""
-        size = f"{abs(self.points):.1f}"
-        sign = "±" if size == "0.0" else "+" if self.points > 0 else "\N{MINUS SIGN}"
-        unit = tr("point") if size == "1.0" else tr("points")
-        words = counted(self.after.words, tr("word"), tr("words"))
-        return tr("{0} {1} (n = {2})").format(sign + size, unit, words)
+        text = tr("{0} → {1} errors of {2}").format(self.before.errors, self.after.errors, self.after.words)
+        said = {"undecided": tr("undecided"), "same": tr("the same")}.get(self.words_kind)
+        return f"{text} ({said})" if said else text
+
+    @property
+    def needs(self) -> str:
+        """What is still missing for a decision: about 3 turns more, 40 s; empty where nothing is, or nobody knows."""
+        if self.missing is None:
+            return ""
+        turns, seconds = self.missing
+        more = counted(turns, tr("turn"), tr("turns"))
+        return tr("about {0} more, {1} s").format(more, f"{seconds:.0f}")
 
     @property
     def remark(self) -> str:
-        """Text after the headline: turns of an undecided A/B, the word error rates, or what is still awaited."""
+        """Text after the headline: what an A/B still needs, the word errors, or what is still awaited."""
         if self.turns and not self.decided:
-            return self._turns_each
-        if self.kind == "preparing" or self.points is not None:
+            return self.needs or self._turns_each
+        if self.kind == "preparing" or self.words:
             return self.words
-        if self.factor is None:
+        if self.before_ms is None:
             return tr("same speech comes next") if self.follows else ""
         if self.lacking:
             return tr("words: by A/B")
@@ -140,10 +148,10 @@ class Effect:
 
     @property
     def shorter(self) -> tuple[str, ...]:
-        """What stands for `remark` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
+        """What stands for `remark` where it has no room: 3 → 6 of 30, or nothing."""
         if not self.words or self.remark != self.words:
             return ("",)
-        return f"{self.change} (n = {self.after.words})", self.change, ""
+        return f"{self.before.errors} → {self.after.errors} / {self.after.words}", ""
 
     @property
     def _turns_each(self) -> str:
@@ -166,18 +174,15 @@ class Effect:
             "undecided": tr("Too little has been decoded both ways to tell."),
         }
         parts = [said[self.kind]] if self.kind in said else []
-        if self.factor is not None:
-            same = tr("Time before / time after, over {0} s of speech decoded both ways: {1}")
-            span = f"{self.factor:.2f}"
-            if self.low is not None and self.high is not None:
-                span = tr("{0}, 95 % interval {1} to {2}").format(span, f"{self.low:.2f}", f"{self.high:.2f}")
-            parts.append(same.format(f"{self.seconds:.1f}", span))
+        if self.figures:
+            same = tr("A frame before and after, over {0} s of speech decoded both ways: {1}")
+            parts.append(same.format(f"{self.seconds:.1f}", self.headline))
+        if self.arm:
+            parts.append(tr("A: before; B: {0}").format(self.arm))
         if self.turns:
-            parts.append(self._turns_each)
-        if self.points is not None:
-            errors = tr("Word errors over the same utterances: {0} before, {1} after, of {2}")
-            words = counted(self.after.words, tr("word"), tr("words"))
-            parts.append(errors.format(self.before.errors, self.after.errors, words))
+            parts.append(" · ".join(filter(None, (self._turns_each, self.needs))))
+        if self.words:
+            parts.append(tr("Over the same utterances: {0}").format(self.words))
         elif self.lacking:
             parts.append(
                 tr(
@@ -196,6 +201,7 @@ class Effects:
     def __init__(self) -> None:
         self._state: tuple[object, ...] = ()
         self._found: dict[frozenset[str] | None, Effect | None] = {}
+        self._turns: tuple[tuple[int, int], SameSpeech | None] = (-1, -1), None
         self.configurations = Configurations()
 
     def last_change(
@@ -223,7 +229,6 @@ class Effects:
     def _effect(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None) -> Effect | None:
         from profiler.analysis.categories import CATEGORIES, NOT_OWN
         from profiler.analysis.comparison import same_speech as same
-        from profiler.analysis.comparison.arms import arms_of
         from profiler.analysis.comparison.statistics import MIN_REPEATS
 
         if _waits(session, end, keys):
@@ -235,16 +240,17 @@ class Effects:
         own = track.wall_ns - track.categories_ns[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
         found = same.same_speech(session, own, end, sides.before, sides.after)
         if sides.in_turn:
-            with suppress(BadInput):  # until both arms have had a turn
-                turns = same.in_turn(session, track.wall_ns, end, arms_of(session))
-                enough = turns is not None and turns.repeats >= MIN_REPEATS
-                if turns is not None and (enough or going_on(session, end) is not None):
-                    found = replace(turns, decoded=found.decoded)
+            turns = self._in_turn(session, end)
+            enough = turns is not None and turns.repeats >= MIN_REPEATS
+            if turns is not None and (enough or going_on(session, end) is not None):
+                found = replace(turns, decoded=found.decoded or turns.decoded)
         effect = _effect_of(found)
         if found.repeats:
             of = dict(self.configurations.up_to(session, end))
             effect = replace(effect, arm=arm_name(of[min(sides.before)], of[min(sides.after)]))
-        if session.state != "recording" or effect.points is not None:
+        if session.state != "recording":
+            return replace(effect, missing=None)
+        if effect.words:
             return effect
         again = bool(setting(session.configs[-1].tree, "repeat_on_change"))
         whole = any(
@@ -253,6 +259,20 @@ class Effects:
             if u.end_frame <= end
         )
         return replace(effect, follows=again, lacking=not whole)
+
+    def _in_turn(self, session: Session, end: int) -> SameSpeech | None:
+        """The arms of the A/B compared; None until both have had a turn. Each turn is looked at once."""
+        from profiler.analysis.comparison import same_speech as same
+        from profiler.analysis.comparison.arms import arms_of
+
+        try:
+            arms = arms_of(session)
+        except BadInput:
+            return None
+        turns = sum(u.first_frame + u.n_frames <= end for arm in arms for u in arm.utterances)
+        if (session.generation, turns) != self._turns[0]:
+            self._turns = (session.generation, turns), same.in_turn(arms, end)
+        return self._turns[1]
 
 
 def arm_name(a: Settings, b: Settings) -> str:
@@ -270,6 +290,17 @@ def arm_name(a: Settings, b: Settings) -> str:
     return tr(names[value]) if isinstance(value, int) and value in names else value_text(value)
 
 
+def arm_names(session: Session, end: int) -> tuple[str, str]:
+    """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
+    found = effects_of(session).configurations
+    epochs = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
+    known = dict(found.up_to(session, end))
+    if len(epochs) != 2 or not set(epochs) <= known.keys():
+        return "", ""
+    a, b = (known[epoch] for epoch in epochs)
+    return (arm_name(b, a), arm_name(a, b)) if len(differing(a, b)) == 1 else ("", "")
+
+
 _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()
 
 
@@ -283,14 +314,10 @@ def effects_of(session: Session) -> Effects:
 def _effect_of(comparison: SameSpeech) -> Effect:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
 
-    before, after = (
-        (word_errors(side) for side in zip(*comparison.decoded, strict=True))
-        if comparison.decoded
-        else (UNSCORED, UNSCORED)
-    )
+    before, after, of_words = _words(comparison)
     ratio = comparison.ratio
-    if ratio is None:
-        return Effect("other speech", before=before, after=after)
+    if ratio is None or comparison.a_ns is None or comparison.b_ns is None:
+        return Effect("other speech", before=before, after=after, words_kind=of_words)
     kinds: dict[str, Kind] = {
         A_FASTER: "slower",
         B_FASTER: "faster",
@@ -298,7 +325,62 @@ def _effect_of(comparison: SameSpeech) -> Effect:
     }
     kind = kinds.get(comparison.verdict, "undecided")
     factor, low, high = (None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low))
-    return Effect(kind, factor, low, high, before, after, comparison.seconds, comparison.repeats, comparison.baseline)
+    return Effect(
+        kind,
+        factor,
+        low,
+        high,
+        before,
+        after,
+        of_words,
+        comparison.a_ns * 1e-6,
+        comparison.b_ns * 1e-6,
+        comparison.seconds,
+        comparison.repeats,
+        _missing(comparison) if kind == "undecided" else None,
+        comparison.of_a,
+        comparison.of_b,
+    )
+
+
+def _words(comparison: SameSpeech) -> tuple[ErrorCount, ErrorCount, str]:
+    """Word errors of both sides, and whether those of B are more or fewer: by a bootstrap over utterances."""
+    import numpy as np
+
+    from profiler.analysis.comparison.same_speech import MIN_UNITS
+    from profiler.analysis.comparison.statistics import DRAWS, bootstrap_interval
+
+    counted_both = ((errors_of(a), errors_of(b)) for a, b in comparison.decoded)
+    scored = [(a, b) for a, b in counted_both if a is not None and b is not None]
+    before, after = total_of(a for a, _ in scored), total_of(b for _, b in scored)
+    more = np.array([b.errors - a.errors for a, b in scored], np.float64)
+    if scored and not more.any():
+        return before, after, "same"
+    if len(more) < MIN_UNITS:
+        return before, after, "undecided"
+    low, high = bootstrap_interval(more, lambda some: float(some.sum()), method="percentile", resamples=DRAWS)
+    return before, after, "more" if low > 0 else "fewer" if high < 0 else "undecided"
+
+
+def _missing(comparison: SameSpeech) -> tuple[int, float] | None:
+    """About how many turns more would decide an A/B, and the seconds that they take; None where nothing tells.
+
+    The interval narrows with the root of the turns, until it leaves 1 out or lies within what makes no difference.
+    """
+    from profiler.analysis.comparison.compare import EQUAL
+    from profiler.analysis.comparison.statistics import MIN_REPEATS
+
+    ratio, turns = comparison.ratio, comparison.repeats
+    if not turns or ratio is None or comparison.a_ns is None or comparison.b_ns is None:
+        return None
+    more = MIN_REPEATS - turns
+    if ratio.low is not None and ratio.high is not None:
+        half, away, bound = math.log(ratio.high / ratio.low) / 2, abs(math.log(ratio.ratio)), math.log(EQUAL[1])
+        room = max(away, bound - away)
+        more = math.ceil(turns * ((half / room) ** 2 - 1))
+    more = min(max(more, 1), MOST_TURNS)
+    each_s = comparison.seconds / FRAME_S * (comparison.a_ns + comparison.b_ns) * 1e-9
+    return more, more * each_s
 
 
 def _waits(session: Session, end: int, keys: frozenset[str] | None) -> bool:

@@ -1,7 +1,7 @@
 """What would make a run faster: its stages by what they could give, each with the settings that attack it. No Qt.
 
-A stage could give all of its time but its arithmetic at the peak rate of this machine: what waits for memory, calls,
-instructions beyond the arithmetic, other programs. It is a bound, not a promise; a change is predicted and tried.
+A stage could give all of its time but what it would take at the roof that binds it, of arithmetic or of memory. It is a
+bound, not a promise; a change is predicted and tried. Neither other programs nor the run's own bookkeeping are ranked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Value
-from profiler.analysis.categories import PARTS
+from profiler.analysis.categories import OVERHEAD
+from profiler.analysis.whatif import Line, Prediction
 
 if TYPE_CHECKING:
-    from profiler.analysis.breakdown import Breakdown, StageRow
+    from app.model.desk_snapshot import DeskSnapshot, StageLine
 
 ARITHMETIC: Final = "arithmetic"
 
@@ -46,8 +47,8 @@ class Candidate:
         group: scoring, search …
         ms: ms per frame.
         share: of the run, 0…1.
-        headroom: share of the stage's time that is not arithmetic at peak rate; None where its parts are not known.
-        largest: its largest part (a key of PARTS) apart from arithmetic; None where they are not known.
+        headroom: share of the stage's time above the roof that binds it; None where that is not known.
+        largest: its largest part (a key of `categories.PARTS`) apart from arithmetic; None where they are not known.
         changes: what would help its group, where it is the stage of the group that could give most.
     """
 
@@ -65,11 +66,10 @@ class Candidate:
         return self.share * (1.0 if self.headroom is None else self.headroom)
 
 
-def candidates(breakdown: Breakdown, config: Config | None) -> tuple[Candidate, ...]:
-    """The stages of a breakdown by what they could give, the most first; `config`: the settings they ran with."""
-    frames = max(1, breakdown.last_frame - breakdown.first_frame)
-    rows = [row for row in breakdown.stages if row.share is not None and row.share >= LEAST]
-    ranked = sorted((_candidate(row, frames) for row in rows), key=lambda one: -one.could_give)
+def candidates(desk: DeskSnapshot, config: Config | None) -> tuple[Candidate, ...]:
+    """The stages of a scope by what they could give, the most first; `config`: the settings they ran with."""
+    worth = (one for one in desk.stages if one.group != OVERHEAD and one.share is not None and one.share >= LEAST)
+    ranked = sorted(map(_candidate, worth), key=lambda one: -one.could_give)
     first = {one.group: one for one in reversed(ranked)}
     # What attacks a group stands under the stage of it that could give most.
     return tuple(
@@ -80,14 +80,26 @@ def candidates(breakdown: Breakdown, config: Config | None) -> tuple[Candidate, 
     )
 
 
-def _candidate(row: StageRow, frames: int) -> Candidate:
-    parts = row.parts
-    headroom = largest = None
-    if parts is not None:
-        headroom = 1.0 - min(1.0, parts.share(ARITHMETIC))
-        largest = max((name for name in PARTS if name != ARITHMETIC), key=parts.share)
-    share = 0.0 if row.share is None else row.share
-    return Candidate(row.name, row.group, row.time_ns / frames * 1e-6, share, headroom, largest)
+def _candidate(line: StageLine) -> Candidate:
+    waits = (part for part in line.parts if part.name != ARITHMETIC)
+    largest = max(waits, key=lambda part: part.share, default=None)
+    headroom = None if line.roof is None else 1.0 - line.roof
+    return Candidate(
+        line.name, line.group, line.ms, line.share or 0.0, headroom, None if largest is None else largest.name
+    )
+
+
+def unchanged(desk: DeskSnapshot) -> Prediction:
+    """The scope as it was, without other programs, for `whatif.scaled` to start from."""
+    frames = desk.frames
+    lines = []
+    for one in desk.stages:
+        if one.group != OVERHEAD and one.share is not None:
+            ns = one.ms * frames * 1e6
+            lines.append(Line(one.name, one.group, ns, ns, {}))
+    rest = sum(one.ms for one in desk.groups if one.name == OVERHEAD) * frames * 1e6
+    audio_s = 0.0 if desk.costs is None or desk.of_steps else desk.costs.audio_s
+    return Prediction(audio_s, (*lines, Line(OVERHEAD, OVERHEAD, rest, rest, {})))
 
 
 @dataclass(frozen=True)

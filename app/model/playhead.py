@@ -1,7 +1,8 @@
 """Live tail or replay cursor over one session file; the views cannot tell the two apart.
 
 A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the views a frozen
-``Snapshot``. Its cursor is the newest frame of a live session, or where a person put it. Slow drawing slows the timer.
+``Snapshot``. Its cursor is the newest frame of a live session, or where a person put it. Figures are worked out once
+for all views, after each reading, and whenever somebody wants them of another scope. Slow drawing slows the timer.
 """
 
 from __future__ import annotations
@@ -16,22 +17,28 @@ from PySide6.QtCore import QObject, Qt, Signal
 
 from app.model.events import snap_points
 from app.model.pace import RedrawClock, SmoothCursor, single_shot
+from app.model.scope import scope_of
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
+    from app.model.desk_snapshot import DeskSnapshot
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
 READ_S = 0.25
-"""The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
+"""The file is read, and the figures of a moving cursor are renewed, this often: nobody reads faster. In between, the
+cursor runs through what was read."""
+
+DUTY = 0.1
+"""Share of the time that figures of a moving cursor may take."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a view may draw: figures of frames [0, cursor_frame); charts over time show what follows, dimmed."""
+    """What a view may draw: the figures of `desk`; charts over time up to the cursor, and what follows, dimmed."""
 
     session: Session
     track: CostTrack
@@ -39,6 +46,7 @@ class Snapshot:
     live: bool
     following: bool
     axis: TimeAxis
+    desk: DeskSnapshot
     moving: bool = False  # Whether the cursor moves by itself
     reading: int | None = None
     """Number of the reading of the file: with the same one the data are the same. None: who knows."""
@@ -72,7 +80,13 @@ class Playhead(QObject):
         self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
+        self._desk: DeskSnapshot | None = None
+        self._desk_key: tuple[tuple[object, ...], tuple[int, int]] = ((), (0, 0))
+        self._desk_made = self._desk_took = 0.0
         self._smooth, self._redraws = SmoothCursor(), RedrawClock()
+        self._again = single_shot(self, 0, self._emit)
+        for signal in (axis.selection_changed, axis.scope_changed, axis.baseline_changed):
+            signal.connect(self._again.start)
         self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         axis.snap_points = lambda first, last: [] if self.session is None else snap_points(self.session, first, last)
@@ -105,9 +119,30 @@ class Playhead(QObject):
             live=self.live,
             following=self.following,
             axis=self.axis,
+            desk=self._figures(self.session, self.track),
             moving=self.following or self.playing,
             reading=self._reading,
         )
+
+    def _figures(self, session: Session, track: CostTrack) -> DeskSnapshot:
+        """The figures of the scope; while the cursor moves by itself, those worked out last may do."""
+        from app.model.desk_snapshot import desk_snapshot
+
+        axis = self.axis
+        wanted = axis.scope, axis.selected_frames, axis.baseline_frames
+        state = self.cursor_frame, self._reading
+        now = time.monotonic()
+        if self._desk is not None and wanted == self._desk_key[0]:
+            moving = self.following or self.playing
+            due = self._reading != self._desk_key[1][1] if self.live else now - self._desk_made >= READ_S
+            due &= now - self._desk_made >= self._desk_took / DUTY
+            if state == self._desk_key[1] or (moving and not due):
+                return self._desk
+        scope = scope_of(session, self.cursor_frame, axis.scope, axis.selected_frames)
+        self._desk = desk_snapshot(session, track, scope, axis.baseline_frames)
+        self._desk_key = wanted, state
+        self._desk_made, self._desk_took = now, time.monotonic() - now
+        return self._desk
 
     # -- opening and closing ---------------------------------------------------------------
 
@@ -131,7 +166,7 @@ class Playhead(QObject):
             session.close()
             raise
         self.close()
-        self.session, self.track = session, track
+        self.session, self.track, self._desk = session, track, None
         self.live = self.following = session.state == "recording"
         self.playing = False
         self._position = float(track.n_frames)
@@ -149,9 +184,10 @@ class Playhead(QObject):
     def close(self) -> None:
         """Let go of the session; anything still under way for it is dropped."""
         self._timer.stop()
+        self._again.stop()
         if self.session is None:
             return
-        session, self.session, self.track = self.session, None, None
+        session, self.session, self.track, self._desk = self.session, None, None, None
         self.live = self.following = self.playing = False
         self._position = 0.0
         session.close()
@@ -163,7 +199,7 @@ class Playhead(QObject):
         if path is None:
             return
         visible, selected, baseline = self.axis.visible, self.axis.selected, self.axis.baseline
-        stage = self.axis.stage
+        stage, scope = self.axis.stage, self.axis.scope
         was_following = self.following
         position, axis_following = self._position, self.axis.following
         self.open(path)
@@ -171,6 +207,7 @@ class Playhead(QObject):
             self._position = min(position, float(self.n_frames))
         if not axis_following:
             self.axis.set_visible(*visible)
+        self.axis.choose_scope(scope)
         if selected is not None:
             self.axis.select(*selected)
         self.axis.choose_stage(stage)
@@ -361,6 +398,7 @@ class Playhead(QObject):
         self._emit()
 
     def _emit(self) -> None:
+        self._again.stop()
         snapshot = self.snapshot()
         if snapshot is None:
             return

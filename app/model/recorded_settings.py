@@ -1,4 +1,4 @@
-"""The settings at the cursor of a recording: what form and toggles show while one is looked at, unchangeable.
+"""The settings of the scope of a recording: what form and toggles show while one is looked at, unchangeable.
 
 A run under way is changed in the form, so there is nothing to look up; a person may also ask for the settings of
 the next run instead, and goes back to the recording by moving its cursor.
@@ -85,7 +85,7 @@ class RecordedSettings(QObject):
             self._editing = False  # looking back ends what was being edited
         self._at_end = at_end
         wanted = not (snapshot.live or self._editing)
-        config = settings_at(snapshot.session, snapshot.cursor_frame) if wanted else None
+        config = settings_at(snapshot.session, snapshot.desk.scope.last) if wanted else None
         self._show(config, str(snapshot.session.meta.get("preset", "")))
 
     def _show(self, config: Config | None, preset: str) -> None:

@@ -43,7 +43,8 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
 
     Of selected frames, what is known of the whole run alone is None or empty.
     """
-    from pipelines.audio.word_errors import total_of, transcribed
+    from app.model.alignment import errors_in
+    from pipelines.audio.word_errors import transcribed
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
@@ -63,11 +64,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
     within = [u for u in session.utterances if frames is None or (u.first_frame < last and u.end_frame > first)]
     of_words = word_latency.by_utterance(session)
     utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) | of_words.get(u.id, {}) for u in within]
-    errors = total_of(errors for _, _, errors in _by_settings(session, session.utterances))
-    if frames is not None:
-        from app.model.alignment import errors_within
-
-        errors = errors_within((u for u in within if u.done), *frames)
+    errors, _ = errors_in(session, first, last, int(track.n_frames))
     return {
         "schema": 1,
         "session": str(session.path),

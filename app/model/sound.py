@@ -211,14 +211,15 @@ class Sound(QObject):
         return self._playing is not None
 
     def toggle(self) -> None:
-        """Play the selection, or else the utterance at the cursor; stop what is played."""
+        """Play the place marked, the selection, or else the utterance at the cursor; stop what is played."""
         if self.playing:
             self.stop()
             return
         session = self._playhead.session
         if session is None:
             return
-        stretch = self._playhead.axis.selected_frames or self._playhead.utterance_frames()
+        axis = self._playhead.axis
+        stretch = axis.pointed_frames or axis.selected_frames or self._playhead.utterance_frames()
         try:
             samples, rate, self._places = together(session.utterances, *(stretch or (0, 0)))
             self._playing = Stream(samples, rate)

@@ -1,4 +1,4 @@
-"""How the time of single frames is spread, of whole frames or of one stage: histogram, percentiles, slowest frames."""
+"""How the own time of single frames is spread, of whole frames or a stage: histogram, percentiles, slowest frames."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.model.figures import own_ns
 from profiler.analysis.per_frame import grains
 from profiler.arrays import F64, I64
 
@@ -73,12 +74,17 @@ def stage_names(session: Session, track: CostTrack) -> tuple[str, ...]:
 
 
 def statistics(session: Session, track: CostTrack, name: str, first: int, last: int) -> Statistics | None:
-    """Return how the time of frames [first, last) is spread, of a stage or of WHOLE; None where it did not run."""
+    """How the own time of frames [first, last) is spread, of a stage or of WHOLE; None where it did not run."""
     last = min(last, int(track.n_frames))
     if last <= first:
         return None
-    ns = track.wall_row[first:last] if name == WHOLE else stage_ns(session, name, first, last)
+    own = own_ns(track, first, last)
+    ns = own if name == WHOLE else stage_ns(session, name, first, last)
     ran = np.full(len(ns), True) if name == WHOLE else ns > 0
+    if name != WHOLE:
+        # Other programs took as large a part of each stage of a frame as of all of it.
+        wall = track.wall_row[first:last]
+        ns = ns * np.divide(own, wall, out=np.ones(len(own)), where=wall > 0)
     if not ran.any():
         return None
     ms = ns[ran] * 1e-6

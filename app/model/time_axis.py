@@ -1,5 +1,7 @@
 """The one time range and the one selection, of time and of a stage, that every view of the desk shares.
 
+What is selected is the scope of all figures (`app.model.scope`); without a selection, it is of the kind chosen here.
+
 Time is seconds of decoded audio: run-global frame number × 10 ms. A view never keeps a range of its
 own; it asks the axis and redraws when the axis says so, so a zoom in one chart is a zoom in all.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -28,6 +30,13 @@ EMPTY_SPAN_S = 10.0
 
 GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)
 """A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
+
+Kind = Literal["live", "change", "range", "whole"]
+LIVE: Final = "live"
+CHANGE: Final = "change"
+RANGE: Final = "range"
+WHOLE: Final = "whole"
+"""Kinds of scope: the last seconds, since the last change of the settings, what is selected, all of the run."""
 
 _Mode = Literal["grow", "fit", "tail"]
 """How the axis follows: all of a young run, then its last `WINDOW_S`; everything; or a fixed width."""
@@ -66,6 +75,7 @@ class TimeAxis(QObject):
 
     visible_changed = Signal(float, float)
     selection_changed = Signal(object)
+    scope_changed = Signal()
     stage_changed = Signal()
     cursor_changed = Signal(float)
     windowed_changed = Signal()
@@ -78,6 +88,8 @@ class TimeAxis(QObject):
         super().__init__(parent)
         self.visible = (0.0, self.empty_s)  # First and last second in view
         self.selected: tuple[float, float] | None = None  # Selected range in seconds, ascending
+        self.scope: Kind | None = None
+        """Kind of the scope without a selection; None: since the last change, if there is one."""
         self.stage: str | None = None  # Name of the stage or group that somebody chose
         self.cursor = 0.0  # Second up to which data is shown
         self.end = 0.0  # Length of the session in seconds, as far as it is known
@@ -90,6 +102,8 @@ class TimeAxis(QObject):
         self.snap_points: Callable[[float, float], Sequence[float]] = lambda first, last: ()
         """Where the ends of a selection snap to, between two seconds."""
         self._named: tuple[NamedRange, ...] = ()
+        self.pointed: tuple[float, float] | None = None
+        """Seconds of the place that a row of a table leads to: marked, and no scope of anything."""
         self.baseline: tuple[float, float] | None = None
         """Range in seconds that the figures of the selection are compared with, None for none."""
 
@@ -107,7 +121,16 @@ class TimeAxis(QObject):
     def named_ranges(self) -> Sequence[NamedRange]:
         """The ranges that are marked, in seconds of this axis."""
         baseline = [] if self.baseline is None else [NamedRange(*self.baseline, self.tr("baseline"), outlined=True)]
-        return [*self._named, *baseline]
+        pointed = [] if self.pointed is None else [NamedRange(*self.pointed, self.tr("the place chosen in the table"))]
+        return [*self._named, *baseline, *pointed]
+
+    def point_at(self, pointed: tuple[float, float] | None, around: float = 0.0) -> None:
+        """Mark a place, in view with `around` times its length on both sides; figures stay what they are of."""
+        if pointed is not None:
+            self.reveal(*pointed, around)
+        if pointed != self.pointed:
+            self.pointed = pointed
+            self.named_changed.emit()
 
     def pin(self, baseline: tuple[float, float] | None) -> None:
         """Compare the figures of the selection with those of a range; None: with nothing."""
@@ -125,6 +148,11 @@ class TimeAxis(QObject):
     def windowed(self) -> bool:
         """True while a window of a fixed width follows the cursor."""
         return self.following and self._mode != "fit"
+
+    @property
+    def pointed_frames(self) -> tuple[int, int] | None:
+        """The marked place as (first frame, exclusive last frame), whole frames, or None."""
+        return _frames(self.pointed)
 
     @property
     def selected_frames(self) -> tuple[int, int] | None:
@@ -163,8 +191,9 @@ class TimeAxis(QObject):
         self._mode = "fit" if fit else "grow"
         self._chosen = False
         self._set_following(True)
-        self.clear()
+        self.choose_scope(None)
         self.choose_stage(None)
+        self.point_at(None)
         self.pin(None)
         self._follow_cursor()
         self.cursor_changed.emit(self.cursor)
@@ -220,6 +249,11 @@ class TimeAxis(QObject):
             more = around * (last - first)
             self.set_visible(first - more, last + more)
 
+    def go_to_range(self, first: float, last: float, around: float) -> None:
+        """Select a range, and have it in view as `reveal` does."""
+        self.reveal(first, last, around)
+        self.select(first, last)
+
     def fit(self) -> None:
         """Show all there is, and keep doing so while it grows."""
         self._mode, self._chosen = "fit", True
@@ -263,6 +297,16 @@ class TimeAxis(QObject):
         if self.selected is not None:
             self.selected = None
             self.selection_changed.emit(None)
+
+    def choose_scope(self, kind: Kind | None) -> None:
+        """Have all figures be of this kind of scope, and no longer of a selection; a range: of what is in view."""
+        if kind == RANGE:
+            self.select(*self.visible)
+            return
+        changed, self.scope = kind != self.scope, kind
+        self.clear()
+        if changed:
+            self.scope_changed.emit()
 
     def choose_stage(self, name: str | None) -> None:
         """Choose a stage or a group of stages in all views that show it; None: each shows its default."""

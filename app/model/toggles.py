@@ -7,7 +7,7 @@ with the other settings (Gaussian selection for mixtures, lazy evaluation for a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
@@ -129,6 +129,17 @@ def _skipping(pipeline: Pipeline) -> str:
 
 PHRASES: Mapping[str, Callable[[Pipeline], str]] = {"frames.skip": _skipping}
 """Toggles that are said in a sentence of their own."""
+
+
+@cache
+def toggle_keys() -> tuple[frozenset[str], ...]:
+    """For each toggle the settings that flipping it may change."""
+    options = settings.options()
+    return tuple(
+        frozenset({one.key, *(o.key for o in options if o.switched_by == one.key and o.type == "choice")})
+        for one in options
+        if one.toggle is not None
+    )
 
 
 def toggles_of(pipeline: Pipeline) -> tuple[Toggle, ...]:

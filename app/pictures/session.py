@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
 from app.model.playhead import Playhead, Snapshot
+from app.model.scope import scope_of
 from app.model.time_axis import TimeAxis
 from app.pictures.extent import Extent, extent_of
 from app.pictures.lab import lab_picture
@@ -23,7 +24,7 @@ from app.pictures.request import PictureRequest
 from app.pictures.texts import picture_texts
 from app.pictures.view_picture import ViewPicture
 from app.pictures.writers import Make, check_size, kind_of, picture
-from app.views import VIEWS, create
+from app.views import create
 from app.views.view import View
 from app.views.words import WordsView
 from pipelines.labs import record
@@ -94,38 +95,38 @@ class SessionPictures:
             for view, _ in views:
                 if isinstance(view, WordsView):
                     view.set_spectrogram(wanted.spectrogram)
-            text = picture_texts(
-                _snapshot(whole, extent, _axis(extent, extent.figures_over)),
-                extent,
-                wanted.command(self._path.name, kind),
-            )
+            snapshot = _snapshot(whole, extent)
+            text = picture_texts(snapshot, extent, wanted.command(self._path.name, kind))
             shown = ViewPicture([view for view, _ in views], text.headline, text.caption, wanted.size[0])
             for view, axis in views:
-                view.update_snapshot(_snapshot(whole, extent, axis))
+                view.update_snapshot(replace(snapshot, axis=axis))
             return shown, text.origin
 
         return make
 
 
 def _view(name: str, extent: Extent) -> tuple[View, TimeAxis]:
-    """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
-    over_time = VIEWS[name].column == "middle"
-    axis = _axis(extent, extent.selected if over_time else extent.figures_over)
-    view = create(name, axis)
-    return view, axis
+    """A view and its axis."""
+    axis = _axis(extent)
+    return create(name, axis), axis
 
 
-def _axis(extent: Extent, selected: tuple[int, int] | None) -> TimeAxis:
+def _axis(extent: Extent) -> TimeAxis:
     axis = TimeAxis()
     axis.reset(extent.end_s, fit=True)
     axis.set_data(extent.cursor_frame * FRAME_S, extent.end_s)
     if (extent.first_frame, extent.last_frame) != (0, extent.end_frame):
         axis.set_visible(extent.first_s, extent.last_s)
-    if selected is not None:
-        axis.select(selected[0] * FRAME_S, selected[1] * FRAME_S)
+    if extent.selected is not None:
+        axis.select(extent.selected[0] * FRAME_S, extent.selected[1] * FRAME_S)
     axis.choose_stage(extent.stage)
     return axis
 
 
-def _snapshot(whole: Snapshot, extent: Extent, axis: TimeAxis) -> Snapshot:
-    return replace(whole, cursor_frame=extent.cursor_frame, live=False, following=False, axis=axis)
+def _snapshot(whole: Snapshot, extent: Extent) -> Snapshot:
+    """What is drawn: all views have the figures of one scope, the selection or the part of a session that is shown."""
+    from app.model.desk_snapshot import desk_snapshot
+
+    scope = scope_of(whole.session, extent.cursor_frame, None, extent.figures_over)
+    desk = desk_snapshot(whole.session, whole.track, scope)
+    return replace(whole, cursor_frame=extent.cursor_frame, live=False, following=False, desk=desk)

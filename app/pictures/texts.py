@@ -6,7 +6,7 @@ those of the next run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,8 +15,8 @@ from PySide6.QtCore import QCoreApplication, qVersion
 
 from app.model import assignments
 from app.model.configurations import settings_before
-from app.model.effects import Effect, effects_of
-from app.model.figures import figures, rtf_text
+from app.model.effects import Effect
+from app.model.figures import rtf_text
 from app.model.pipeline import Pipeline
 from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 MAX_CAPTION: Final = 420
 """Characters of a line of the caption; the rest is in the file."""
-
-EffectOf = Callable[[frozenset[str]], Effect | None]
-"""What the last change of these settings did; None without one."""
 
 
 def tr(text: str) -> str:
@@ -94,7 +91,7 @@ def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTe
     first, end = extent.selected or (extent.first_frame, extent.cursor_frame)
     over = _in_force(session, first, min(end, extent.cursor_frame))
     lines = _Settings(session, over)
-    toggles = lines.toggles(_effects(snapshot, min(end, extent.cursor_frame)))
+    toggles = lines.toggles(snapshot.desk.pairs)
     origin = {
         "range": f"{clock(extent.first_s, 2)} – {clock(extent.last_s, 2)}",
         "cursor": clock(extent.cursor_frame * FRAME_S, 2),
@@ -125,13 +122,6 @@ def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTe
         ),
         origin=origin,
     )
-
-
-def _effects(snapshot: Snapshot, end: int) -> EffectOf:
-    """What the last change of some settings before frame `end` did: what the window says there."""
-    session, track = snapshot.session, snapshot.track
-    effects = effects_of(session)
-    return lambda keys: effects.last_change(session, track, end, keys)
 
 
 # -- settings --------------------------------------------------------------------------------
@@ -173,7 +163,7 @@ class _Settings:
                 if was != now:
                     yield frame, option.key, was, now
 
-    def toggles(self, effect_of: EffectOf) -> tuple[ToggleState, ...]:
+    def toggles(self, pairs: Mapping[frozenset[str], Effect]) -> tuple[ToggleState, ...]:
         """Return the toggles that act with the other settings at the cursor."""
         if self._now is None:
             return ()
@@ -191,7 +181,7 @@ class _Settings:
             if frames := flips.get(toggle.key):
                 since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
                 text = f"{text}, {since}"
-            effect = effect_of(toggle.keys)
+            effect = pairs.get(toggle.keys)
             found.append(ToggleState(tr(toggle.declared.title), does, text, toggle.on, effect))
         return tuple(found)
 
@@ -266,21 +256,16 @@ def _subtitle(snapshot: Snapshot, extent: str) -> str:
 
 
 def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
-    found = figures(snapshot)
-    scope = tr(found.scope) if not extent.counted else extent.counted
+    found = snapshot.desk
     rate, words = found.errors.rate, found.errors.words
     counted = f"{words} {found.errors.unit[words != 1]}"
-    if found.unlike:
-        counted = tr("{0}, other speech before").format(counted)
-    elif found.before is not None and found.before.rate is not None:
-        counted = tr("{0}, before {1} %").format(counted, f"{100 * found.before.rate:.1f}")
-    elif len(snapshot.session.configs) > 1 and not found.of_selection:
-        counted = tr("{0} under these settings").format(counted)
+    if found.pair is not None and found.pair.words:
+        counted = tr("{0}; {1}").format(counted, found.pair.words)
     of = found.transcribed
     if of.utterances < of.of:
         counted = tr("{0}; {1} of {2} utterances have a transcript").format(counted, *of)
     return (
-        Figure(tr("RTF"), rtf_text(found.rtf), scope),
+        Figure(tr("RTF"), rtf_text(found.rtf), found.scope.text),
         Figure(
             found.errors.name,
             "–" if rate is None else f"{100 * rate:.1f} %",

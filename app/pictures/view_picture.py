@@ -175,7 +175,7 @@ def _effect(effect: Effect | None) -> QLayout:
     row = QHBoxLayout()
     row.setSpacing(4)
     headline, beside = EffectLabel(), Elided()
-    headline.show_kind("" if effect is None else effect.kind, effect.headline if effect else " ")
+    headline.show_kind("" if effect is None else effect.kind, effect.brief if effect else " ")
     if effect is not None and effect.remark:
         beside.set_full(*(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter)))
     beside.setFont(font(0.9))

@@ -58,7 +58,8 @@ QFrame[bar="true"] { background: $card; border: none; }
 #path-button { background: transparent; border: none; padding: 0 0 4px 0; color: $muted; }
 #path-button:hover, #path-button:focus { color: $text; background: $hover; }
 #big-figure { color: $text; }
-#pale-figure { color: $muted; }
+#scope-chip { border-color: $accent; color: $accent; text-align: left; padding: 2px 16px 2px 7px; }
+#other-programs { border-bottom: 1px solid $border; border-left: 3px solid $warning; }
 #first-column { border-right: 1px solid $border; }
 #danger-text { color: $danger; }
 #effect { color: $muted; }

@@ -52,7 +52,7 @@ _CATEGORIES: dict[str, tuple[str, str, Hatch]] = {
     "compute": ("#4891d9", "#2f7fd6", "solid"),
     "memory": ("#d8983b", "#d98a14", "diagonal"),
     "unexplained": ("#6c7686", "#a9b2bf", "dots"),
-    "other_programs": ("#b8523a", "#9a3b1c", "grid"),
+    "other_programs": ("#383e49", "#dfe3e9", "grid"),
     "transfer": ("#c77bb5", "#b0609c", "cross"),
     "search": ("#35b08c", "#1c9a77", "back"),
     "frontend": ("#98a3b3", "#8793a5", "vertical"),
@@ -68,8 +68,8 @@ _PARTS: dict[str, tuple[str, str]] = {
     "bandwidth": ("#d8983b", "#d98a14"),
     "latency": ("#f2d3a0", "#f0c98a"),
     "calls": ("#2a5a8f", "#174a86"),
-    "other_programs": ("#b8523a", "#9a3b1c"),
-    "throttled": ("#e0b8a0", "#dcbca6"),
+    "other_programs": ("#383e49", "#dfe3e9"),
+    "throttled": ("#4a4450", "#d5d0da"),
     "not_attributed": ("#6c7686", "#a9b2bf"),
 }
 

@@ -6,7 +6,6 @@ range changes, resizes and hover moves come together, the model is computed once
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
@@ -16,7 +15,6 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 from app.charts.overlay import Overlay
 from app.charts.readout import Line
 from app.charts.time_plot import TimePlot
-from app.model.pace import Pace
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry
@@ -25,15 +23,8 @@ from profiler.analysis.lod.columns import column_grid
 
 Model = TypeVar("Model")
 
-TEXTS_MS = 200
-"""While the cursor moves by itself, or a hand moves the range, texts are renewed this often."""
-
 AHEAD = 0.2
-"""Share of the range that is drawn right of it while it scrolls."""
-
-DRAWN_S = 0.25
-"""While the cursor moves and nothing new is read, what was drawn is shown at its new place for so long: scales and
-figures are those of what is in view, and a replay reads nothing."""
+"""Share of the range that is drawn right of it while it scrolls: until the figures are new, all is drawn."""
 
 
 class ChartView(View, Generic[Model]):
@@ -64,13 +55,11 @@ class ChartView(View, Generic[Model]):
         self.column.addWidget(self.plot, 1)
         self.set_body(body)
         self._model: Model | None = None
-        self._range = axis.visible
         self._drawn = (0, 1.0, 0)
         """First column drawn and seconds of one, as `column_grid` has them, and columns drawn right of the range."""
         self._state: tuple[object, ...] | None = None
-        self._drawn_s = 0.0
         self._scrolled = False
-        self._texts = Pace(self, TEXTS_MS, self._renew_labels)
+        axis.visible_changed.connect(self._axis_moved)
         self.plot.hovered.connect(self._hovered)
         self.plot.resized.connect(self._resized)
 
@@ -108,25 +97,22 @@ class ChartView(View, Generic[Model]):
         end = number + columns + ahead
         self._model = self.reduce(snapshot, columns + ahead, (number * width, end * width))
         self.show_model(self._model)
-        self._state, self._drawn_s = self._state_of(snapshot), time.monotonic()
+        self._state = self._state_of(snapshot)
         self._scrolled = False
-        visible = self.plot.axis.visible
-        moved, self._range = visible != self._range, visible
-        self._texts.ask(snapshot.moving or moved)
+        if not snapshot.moving:
+            self.show_texts(self._model)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 
-    def _draw_snapshot(self) -> None:
+    def _draw_snapshot(self, fresh: bool) -> None:
         snapshot = self.snapshot
         if snapshot is None:
             return
-        if not self._can_scroll(snapshot):
+        if fresh or not self._can_scroll(snapshot):
             self.draw(snapshot)
             return
         self._soon.stop()
         self._scrolled = True
-        self._range = self.plot.axis.visible
-        self._texts.ask(snapshot.moving)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
 
@@ -139,7 +125,7 @@ class ChartView(View, Generic[Model]):
             return False
         if not 0 <= number - drawn <= ahead:
             return False
-        return time.monotonic() - self._drawn_s < DRAWN_S and self.scroll_drawing(snapshot)
+        return self.scroll_drawing(snapshot)
 
     def _state_of(self, snapshot: Snapshot) -> tuple[object, ...] | None:
         """What a drawing depends on besides the range and the cursor; None where it is not to be shown again."""
@@ -157,7 +143,6 @@ class ChartView(View, Generic[Model]):
     def clear(self) -> None:
         """Show an empty plot."""
         super().clear()
-        self._texts.drop()
         self._model = self._state = None
         self.overlay.set_events((), ())
         self.overlay.set_readout(())
@@ -176,17 +161,22 @@ class ChartView(View, Generic[Model]):
         super().settle()
         if self._scrolled:
             self._redraw()
-        self._texts.flush()
 
     def _renew_texts(self) -> None:
         # What is spoken twice a second may be of the last drawing; it is no reason for another.
         scrolled, self._scrolled = self._scrolled, False
         super()._renew_texts()
-        self._scrolled = scrolled
-
-    def _renew_labels(self) -> None:
         if self._model is not None:
             self.show_texts(self._model)
+        self._scrolled = scrolled
+
+    def _axis_moved(self, *_: object) -> None:
+        if self.asleep:
+            return
+        # Once for all changes of the range; what is said of it waits until the hand rests.
+        self._soon.start()
+        if self.snapshot is not None and not self.snapshot.moving:
+            self._late.start()
 
     def _redraw(self) -> None:
         super()._redraw()

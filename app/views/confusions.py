@@ -11,7 +11,6 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe
 from app.views.confusions_model import Confusion, confusions
-from app.views.scope import Scope
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.views.words_model import align
 from profiler.frames import FRAME_S
@@ -28,13 +27,13 @@ NONE: Final = "–"
 
 
 class Confusions(TableTwin):
-    """Reference, hypothesis, how often, seconds; of the selection, or up to the cursor."""
+    """Reference, hypothesis, how often, seconds; in the scope."""
 
     def __init__(self, axis: TimeAxis) -> None:
         self._pairs = TableModel()
         super().__init__(self._pairs)
         self._pairs.setParent(self)
-        self._axis, self.scope = axis, Scope(axis)
+        self._axis = axis
         self._found: tuple[Confusion, ...] = ()
         self._snapshot: Snapshot | None = None
         self._ahead: Slices[None] = Slices(self, lambda _: self._renew())
@@ -45,8 +44,6 @@ class Confusions(TableTwin):
         """Show the pairs of a snapshot; None shows none. Where many utterances are to be aligned, a few at a time."""
         self._snapshot = snapshot
         self._ahead.drop()
-        if snapshot is None:
-            self.scope.forget()
         self._renew()
 
     def settle(self) -> None:
@@ -57,10 +54,11 @@ class Confusions(TableTwin):
     def _renew(self) -> None:
         self._found, shown = (), self._snapshot
         if shown is not None:
-            end = shown.cursor_frame
-            self._found, left = confusions(shown.session, shown.track, end, self.scope.frames(), AT_ONCE)
+            scope = shown.desk.scope
+            within = scope.first, scope.last
+            self._found, left = confusions(shown.session, shown.track, scope.end, within, AT_ONCE)
             if left:
-                self._ahead.start(align(shown.session, left, end))
+                self._ahead.start(align(shown.session, left, scope.end))
         columns = self._pairs.columnCount()
         self._pairs.replace(*self.table())
         if columns != self._pairs.columnCount():
@@ -96,13 +94,11 @@ class Confusions(TableTwin):
         )
 
     def _choose(self, index: QModelIndex) -> None:
-        """Go to the occurrence after the one that is selected; from elsewhere, to the first."""
+        """Go to the occurrence after the one that is marked; from elsewhere, to the first."""
         row = self._pairs.row(index.row())
         pair = next((one for one in self._found if [one.reference or NONE, one.hypothesis or NONE] == row[:2]), None)
         if pair is None:
             return
-        selected, at = self._axis.selected_frames, -1
-        if selected in pair.places:
-            at = pair.places.index(selected)
-        first, last = pair.places[(at + 1) % pair.count]
-        self.scope.go_to(first * FRAME_S, last * FRAME_S, AROUND)
+        places = [(first * FRAME_S, last * FRAME_S) for first, last in pair.places]
+        at = places.index(self._axis.pointed) if self._axis.pointed in places else -1
+        self._axis.point_at(places[(at + 1) % pair.count], AROUND)

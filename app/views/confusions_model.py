@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.model.figures import own_ns
 from app.views.words_model import Left, spoken_in, wrong_words
 from pipelines.audio import word_errors as wer
 
@@ -60,12 +61,12 @@ def confusions(
             if last <= end and begin <= (first + last) / 2 < until:
                 for above, below in errors:
                     pairs.setdefault((_compared(above), _compared(below)), []).append((first, last))
-    wall = track.wall_row
+    own = own_ns(track, 0, end)
     found = [
         Confusion(
             reference or None,
             hypothesis or None,
-            sum(wall.total(*place) for place in places) * 1e-9 if hypothesis else None,
+            sum(float(own[first:last].sum()) for first, last in places) * 1e-9 if hypothesis else None,
             tuple(sorted(places)),
         )
         for (reference, hypothesis), places in pairs.items()

@@ -2,7 +2,8 @@
 
 The categories in one fixed order as means of blocks, a faint line that 95 % of the frames stay below, the markers,
 and a legend that is also the key to the hatches. Real time (10 ms) is a tag at the edge unless the data come near it.
-The scale holds while the data flicker; it can be locked and be logarithmic. What it cuts off is marked.
+Time of other programs is a cap on the rest, which can be left out and does not decide the scale. The scale holds while
+the data flicker; it can be locked and be logarithmic. What it cuts off is marked.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ import numpy as np
 from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
-from app.charts.scale import Holding, milliseconds, percent
-from app.model.figures import counts_steps, rtf_text
+from app.charts.scale import Holding, percent
+from app.model.configurations import turns_of
+from app.model.effects import arm_names
+from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES
+from app.views.arm_brackets import ArmBrackets
 from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
-from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
+from app.views.cost_model import LAYERS, OWN, CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
-from profiler.analysis.lod.series import CATEGORIES
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
@@ -44,7 +47,9 @@ class CostView(ChartView[CostModel]):
         super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.items = CostItems(self.plot)
         self.holding = Holding()
+        self.arms = ArmBrackets(self.plot)
         self.legend = Legend()
+        self.column.addWidget(self.arms)
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
@@ -57,9 +62,13 @@ class CostView(ChartView[CostModel]):
             visible,
             columns,
             self.holding,
-            self.axis.selected_frames,
-            snapshot.cursor_frame,
+            snapshot.desk,
         )
+
+    def set_other_programs(self, on: bool) -> None:
+        """Draw the time of other programs on top of the rest, or leave it out."""
+        self.items.other_programs = on
+        self._hold(self.holding)
 
     def set_locked(self, on: bool) -> None:
         """Keep the scale as it is, whatever the data do."""
@@ -88,8 +97,10 @@ class CostView(ChartView[CostModel]):
         """Set scale and labels, and pass the model to the stack."""
         if model is None:
             self.items.set_model(None, 0.0)
+            self.arms.show_turns((), "")
             self.legend.set_remark("")
             return
+        self._show_arms()
         height = self.plot.plot_size()[1]
         self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
@@ -99,6 +110,20 @@ class CostView(ChartView[CostModel]):
         self.plot.set_ticks(list(zip(places, scale.labels(), strict=True)))
         self.items.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
+
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
+        """Move the brackets on as well."""
+        self.arms.update()
+        return super().scroll_drawing(snapshot)
+
+    def _show_arms(self) -> None:
+        shown = self.snapshot
+        if shown is None or not shown.session.meta.get("ab"):
+            self.arms.show_turns((), "")
+            return
+        pair = shown.desk.pair
+        names = arm_names(shown.session, shown.end_frame)
+        self.arms.show_turns(turns_of(shown.session, shown.end_frame, names), "" if pair is None else pair.needs)
 
     def show_texts(self, model: CostModel) -> None:
         """Show note and remark."""
@@ -112,28 +137,28 @@ class CostView(ChartView[CostModel]):
 
     def summary(self) -> str:
         """Return one sentence: of what range, mean, RTF, largest part, highest frame."""
-        model = self.model()
-        if model is None or self.snapshot is None or not model.counted.frames:
+        if self.snapshot is None or not self.snapshot.desk.frames:
             return self.tr("No frames in range yet.")
-        largest = int(np.argmax(model.shares))
-        frame, worst_ms = highest_frame(self.snapshot.track, model.counted)
-        if counts_steps(self.snapshot.session):
+        model, desk = self.model(), self.snapshot.desk
+        assert model is not None
+        largest = max(LAYERS[:OWN], key=desk.categories.__getitem__)
+        shares = CATEGORY_TITLES[largest], percent(desk.share(desk.categories[largest]))
+        frame, worst_ms = highest_frame(self.snapshot.track, desk.scope.first, desk.scope.last)
+        if desk.of_steps:
             text = self.tr(
                 "{0} cost per step is {1} ms on average; most of it is {2} ({3}); "
                 "the highest step, number {4}, takes {5} ms."
             )
-            shares = CATEGORY_TITLES[CATEGORIES[largest]], percent(float(model.shares[largest]))
-            extent = model.counted.extent
-            return text.format(extent, milliseconds(model.mean_total_ms), *shares, frame, milliseconds(worst_ms))
+            extent = desk.scope.extent
+            return text.format(extent, milliseconds(desk.own_ms), *shares, frame, milliseconds(worst_ms))
         return self.tr(
             "{0} cost per frame is {1} ms on average (RTF {2}); "
             "most of it is {3} ({4}); the highest frame takes {5} ms at {6}; {7}."
         ).format(
-            model.counted.extent,
-            milliseconds(model.mean_total_ms),
-            rtf_text(model.rtf),
-            CATEGORY_TITLES[CATEGORIES[largest]],
-            percent(float(model.shares[largest])),
+            desk.scope.extent,
+            milliseconds(desk.own_ms),
+            rtf_text(desk.rtf),
+            *shares,
             milliseconds(worst_ms),
             clock(frame * FRAME_S, 1),
             realtime_text(model),
@@ -142,7 +167,7 @@ class CostView(ChartView[CostModel]):
     def table(self) -> Table:
         """Return the visible range in up to `TABLE_ROWS` stretches, ms per frame."""
         headers = [self.tr("from s"), self.tr("to s"), self.tr("sum ms"), self.tr("highest ms")]
-        headers += [f"{CATEGORY_TITLES[name]} ms" for name in CATEGORIES]
+        headers += [f"{CATEGORY_TITLES[name]} ms" for name in LAYERS]
         if self.snapshot is None:
             return headers, []
         visible = self.axis.visible
@@ -160,24 +185,24 @@ class CostView(ChartView[CostModel]):
         for row in np.flatnonzero(np.isfinite(model.mean_ms[:, 0])).tolist():
             start = model.first_s + row * step
             mean = model.mean_ms[row]
-            figures = [float(mean.sum()), float(model.worst_ms[row]), *mean.tolist()]
+            figures = [float(mean[:OWN].sum()), float(model.worst_ms[row]), *mean.tolist()]
             rows.append([f"{start:.2f}", f"{start + step:.2f}", *(f"{v:.4f}" for v in figures)])
         return headers, rows
 
     def readout(self, model: CostModel, second: float) -> list[Line]:
-        """Return time and RTF, the categories from the top of the stack down, the sum."""
+        """Return time and RTF, the categories from the top of the stack down, the sum without other programs."""
         column = model.column_at(second)
         if column is None:
             return []
         mean = model.mean_ms[column]
-        total = float(mean.sum())
+        total = float(mean[:OWN].sum())
         lines = [Line(clock(second, 2), "", strong=True)]
         if self.snapshot is not None:
             rtf = rtf_at(self.snapshot.session, model, column)
             lines = [Line(clock(second, 2), f"RTF {rtf_text(rtf)}", strong=True)]
         lines += [
             Line(CATEGORY_TITLES[name], milliseconds(float(mean[i])), name)
-            for i, name in reversed(list(enumerate(CATEGORIES)))
+            for i, name in reversed(list(enumerate(LAYERS)))
             if mean[i] > 0
         ]
         unit = self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step"))
@@ -199,15 +224,7 @@ class CostView(ChartView[CostModel]):
             scale.append(self.tr("logarithmic"))
         if model.spikes:
             scale.append(self.tr("▴ cut off by the scale"))
-        if self.snapshot is not None and counts_steps(self.snapshot.session):
+        if model.of_steps:
             return [" · ".join([self.tr("ms per step of the lab"), *scale])]
-        whole = self.tr("{0}, {1} s") if model.counted.whole else self.tr("{0} of {1} s")
-        of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
-        parts = (
-            [*unit, *blocks[:1], *scale, of],
-            [*unit, *blocks[:1], *scale],
-            [*unit, *blocks[1:], *scale],
-            [*unit, *scale],
-            scale or unit,
-        )
+        parts = ([*unit, *blocks[:1], *scale], [*unit, *blocks[1:], *scale], [*unit, *scale], scale or unit)
         return [" · ".join(part) for part in parts]

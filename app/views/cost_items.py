@@ -20,8 +20,7 @@ from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
 from app.style.theme import font, theme
-from app.views.cost_model import REALTIME_MS, CostModel
-from profiler.analysis.lod.series import CATEGORIES
+from app.views.cost_model import LAYERS, OWN, REALTIME_MS, CostModel
 
 TAG_HEIGHT = 16.0
 """Pixels kept free above the area for the tag."""
@@ -34,7 +33,7 @@ FAINT = 0.6
 
 
 def realtime_text(model: CostModel) -> str:
-    """How far real time is from the mean in view; empty without data."""
+    """How far real time is from the mean of the scope; empty without data."""
     if not math.isfinite(model.realtime_above):
         return ""
     text = QCoreApplication.translate("cost", "real time {0} higher")
@@ -47,7 +46,9 @@ class CostItems:
     def __init__(self, plot: TimePlot) -> None:
         self.model: CostModel | None = None
         self._grid = Levels(plot)
-        self.stack = Stack(plot, CATEGORIES)
+        self.stack = Stack(plot, LAYERS)
+        self.other_programs = True
+        """Whether their time is drawn, as a cap."""
         self.p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
 
@@ -71,7 +72,11 @@ class CostItems:
         self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
         self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
-        self.stack.show_layers(model.mean_ms, model.scale, model.first_s, model.last_s)
+        shown = model.mean_ms
+        if not self.other_programs:
+            shown = shown.copy()
+            shown[:, OWN:] *= 0.0
+        self.stack.show_layers(shown, model.scale, model.first_s, model.last_s)
 
     def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
         """One point in the middle of each block: columns of a block have the same value. No line along the top edge."""
@@ -110,7 +115,7 @@ class CostLabels(PixelItem):
         step = (model.last_s - model.first_s) / len(model.mean_ms)
         for column in model.spikes:
             x = self.x_of(model.first_s + (column + 0.5) * step)
-            paint_spike(painter, x, data.top(), tokens.color("danger"))
+            paint_spike(painter, x, data.top(), tokens.color("muted"))
         painter.setFont(font(0.88))
         if not model.realtime_shown:
             self._paint_tag(painter, realtime_text(model), data)
@@ -127,7 +132,7 @@ class CostLabels(PixelItem):
             return
         top = data.top() - TAG_HEIGHT
         left = self._paint_text(painter, text, top, data.width(), "muted", 14)
-        paint_spike(painter, left + 7, top + 5, theme().color("danger"))
+        paint_spike(painter, left + 7, top + 5, theme().color("muted"))
 
     def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str, indent: int = 0) -> float:
         """Write at the right end, on the card's colour, which begins so far left of it; return where that is."""

@@ -10,19 +10,26 @@ import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from app.model.events import boundaries, marks
-from app.model.frame_range import FrameRange, range_of_figures
-from app.views.breakdown_model import rtf_of
+from app.model.figures import own_ns
+from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
-from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
-from profiler.analysis.utterances import audio_seconds
+from profiler.analysis.lod.series import FrameSeries, series_of
+from profiler.analysis.utterances import audio_seconds, counts_steps, real_time_factor
 from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
+    from app.model.desk_snapshot import DeskSnapshot
     from profiler.analysis.track import CostTrack
     from profiler.session.model import Marker
     from profiler.session.reader import Session
+
+LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN
+"""The categories from the bottom up: other programs' time is a cap on the rest."""
+
+OWN = len(LAYERS) - len(NOT_OWN)
+"""Layers that are the run's own."""
 
 REALTIME_MS = 1e3 * FRAME_S
 """Processing time per 10 ms frame at which RTF = 1."""
@@ -49,16 +56,13 @@ class CostModel:
         last_s: right end.
         cursor_frame: frames from here on are not there.
         block_frames: frames of a block; 0 where every column has its own mean.
-        mean_ms: [columns, categories] mean per frame of the block; NaN where there is no frame.
+        mean_ms: [columns, LAYERS] mean per frame of the block; NaN where there is no frame.
         p95_ms: [columns] wall time that 95 % of the block's frames do not exceed.
         worst_ms: [columns] highest frame (wall) of the block.
         scale: what is drawn from the lower to the upper edge, ms.
         spikes: columns whose block is cut off by the scale, the highest ones; column indices.
-        counted: the frames that the following figures are of.
-        mean_total_ms: their mean wall, NaN without any.
-        rtf: their real-time factor, NaN without any.
-        audio_s: audio time of all frames before the cursor, in and out of the range.
-        shares: [categories] of their wall, NaN without any.
+        own_ms: what a frame of the scope takes of the run's own, NaN without any.
+        of_steps: whether frames are the steps of a lab.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
     """
@@ -72,30 +76,22 @@ class CostModel:
     worst_ms: F64
     scale: Scale
     spikes: tuple[int, ...]
-    counted: FrameRange
-    mean_total_ms: float
-    rtf: float
-    audio_s: float
-    shares: F64
+    own_ms: float
+    of_steps: bool
     marks: tuple[Marker, ...]
     boundaries: I64
 
     @property
     def realtime_shown(self) -> bool:
         """Whether the RTF = 1 line is within the scale."""
-        return self.scale.top >= REALTIME_MS and not self._of_steps
+        return self.scale.top >= REALTIME_MS and not self.of_steps
 
     @property
     def realtime_above(self) -> float:
-        """How many times the mean cost real time is; NaN without any."""
-        if self._of_steps:
+        """How many times the mean cost of the scope real time is; NaN without any."""
+        if self.of_steps:
             return math.nan
-        return REALTIME_MS / self.mean_total_ms if self.mean_total_ms > 0 else math.nan
-
-    @property
-    def _of_steps(self) -> bool:
-        """Whether frames took time and have no audio: they are the steps of a lab."""
-        return self.mean_total_ms > 0 and math.isnan(self.rtf)
+        return REALTIME_MS / self.own_ms if self.own_ms > 0 else math.nan
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range or where no frame is."""
@@ -113,8 +109,7 @@ def cost_model(
     visible: tuple[float, float],
     columns: int,
     holding: Holding | None = Holding(),  # noqa: B008
-    selected: tuple[int, int] | None = None,
-    counted_to: int | None = None,
+    desk: DeskSnapshot | None = None,
 ) -> CostModel:
     """Reduce the track to `columns` pixel columns over `visible` seconds, up to a frame.
 
@@ -125,8 +120,7 @@ def cost_model(
         visible: first and last second.
         columns: pixel columns.
         holding: how the scale follows the data; None for the means of the columns themselves (a table).
-        selected: frames [first, last) that the figures are of; what is in view, if None.
-        counted_to: the cursor, which a replay draws beyond: the figures are of frames before it; None: `cursor_frame`.
+        desk: the figures of the scope.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
@@ -135,14 +129,9 @@ def cost_model(
     size = 0 if holding is None else block_frames(edges[-1] - edges[0], len(edges) - 1)
     holding = holding or Holding()
     mean, p95, worst = (part * 1e-6 for part in _columns(series, under(edges, end, size), end))
-    totals = mean.sum(axis=1)
+    mean = mean[:, [CATEGORIES.index(name) for name in LAYERS]]
+    totals = mean[:, :OWN].sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
-    cursor = end if counted_to is None else counted_to
-    over = range_of_figures(edges[0], edges[-1], cursor, selected)
-    total = series.costs.total(over.first, over.last)
-    wall = float(total.sum())
-    known = over.frames > 0
-    mean_total_ms = wall / over.frames * 1e-6 if known else float("nan")
     return CostModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
@@ -153,20 +142,18 @@ def cost_model(
         worst_ms=worst,
         scale=scale,
         spikes=highest_spikes(totals, scale.top),
-        counted=over,
-        mean_total_ms=mean_total_ms,
-        rtf=rtf_of(session, over.first, over.last, mean_total_ms) if known else float("nan"),
-        audio_s=audio_seconds(session.utterances, 0, min(end, cursor)),
-        shares=total / wall if wall > 0 else np.full(len(CATEGORIES), np.nan),
+        own_ms=math.nan if desk is None else desk.own_ms,
+        of_steps=counts_steps(session),
         marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),
     )
 
 
-def highest_frame(track: CostTrack, over: FrameRange) -> tuple[int, float]:
-    """The frame with the highest wall among those counted (at least one), and its wall in ms."""
-    frame, wall_ns = track.wall_row.highest(over.first, over.last)
-    return frame, wall_ns * 1e-6
+def highest_frame(track: CostTrack, first: int, last: int) -> tuple[int, float]:
+    """The frame that took most of the run's own time among frames [first, last), at least one, and its ms."""
+    own = own_ns(track, first, last)
+    at = int(own.argmax())
+    return first + at, float(own[at]) * 1e-6
 
 
 def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64]:
@@ -191,15 +178,16 @@ def _wanted(totals: F64, p95: F64, log: bool) -> Scale:
     return logarithmic(totals, top) if log else Scale(0.0, top)
 
 
-def rtf_at(session: Session, model: CostModel, column: int) -> float:
-    """Real-time factor of the frames in one column; NaN where there is none."""
+def rtf_at(session: Session, model: CostModel, column: int) -> float | None:
+    """Real-time factor of the frames in one column, of the run's own time; None without audio."""
     step = (model.last_s - model.first_s) / FRAME_S / len(model.mean_ms)
     start = model.first_s / FRAME_S + column * step
     if size := model.block_frames:
         start, step = (start + step / 2) // size * size, size
     first = max(int(start), 0)
     last = max(min(math.ceil(start + step), model.cursor_frame), first + 1)
-    return rtf_of(session, first, last, float(model.mean_ms[column].sum()))
+    audio_s = 0.0 if model.of_steps else audio_seconds(session.utterances, first, last)
+    return real_time_factor(float(model.mean_ms[column, :OWN].sum()) * 1e6 * (last - first), audio_s)
 
 
 def highest_spikes(worst_ms: F64, top_ms: float) -> tuple[int, ...]:

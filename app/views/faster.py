@@ -18,21 +18,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.layout import NONE, lay_out
-from app.model.faster import Candidate, Change, candidates
+from app.model.faster import Candidate, Change, candidates, unchanged
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Button, Wrapped, describe, set_tip
 from app.style.theme import font
-from app.views.breakdown_model import stretch_of
-from app.views.stage_view import StageView
 from app.views.table_twin import Table
+from app.views.view import View
 from app.widgets import Elided
 from profiler.analysis import whatif
 from profiler.analysis.categories import PART_NAMES
+from profiler.plain import milliseconds
 
 WHAT, GIVES, RTF = range(3)
 """Columns."""
@@ -46,7 +46,7 @@ STEPS = 20
 """Positions of the slider between no time and the time taken now."""
 
 
-class FasterView(StageView):
+class FasterView(View):
     """Where a change could pay, what to change, and a way to try it."""
 
     id = "faster"
@@ -88,6 +88,7 @@ class FasterView(StageView):
         column.addWidget(self.predicted)
         column.addLayout(row)
         self.set_body(body)
+        axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None
         self._factors: dict[str, float] = {}
@@ -101,19 +102,11 @@ class FasterView(StageView):
     # -- drawing ---------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Ask for the stages of the range."""
-        stretch = stretch_of(snapshot.session, snapshot.cursor_frame, self.axis.selected_frames)
-        if not self.ask(snapshot, stretch):
-            self.show_stages()
-
-    def show_stages(self) -> None:
-        """Rank the stages counted last."""
-        found, snapshot = self.count.found, self.snapshot
-        if found is None or snapshot is None:
-            return
-        config = settings_at(snapshot.session, found.last_frame)
+        """Rank the stages."""
+        desk = snapshot.desk
+        config = settings_at(snapshot.session, desk.scope.last)
         before = [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]
-        self._candidates, self._rtf = candidates(found, config), found.rtf
+        self._candidates, self._rtf = candidates(desk, config), desk.rtf
         with QSignalBlocker(self.tree):
             if before != [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]:
                 self._rebuild()
@@ -121,7 +114,7 @@ class FasterView(StageView):
         self._fill()
         self._show_choice()
         self.set_note(
-            self.tr("could give = share of the time × what is not arithmetic at peak rate"),
+            self.tr("could give = share of the time × what is above the roof that binds"),
             self.tr("share × headroom"),
         )
 
@@ -213,8 +206,8 @@ class FasterView(StageView):
 
     def _show_prediction(self) -> None:
         """Say what a run with faster stages would take, by the same function as `asrscope whatif --scale`."""
-        name, found = self._stage(), self.count.found
-        start = None if found is None else whatif.unchanged(found)
+        name, shown = self._stage(), self.snapshot
+        start = None if shown is None else unchanged(shown.desk)
         # The time between stages has no factor of its own.
         known = set() if start is None else {line.name for line in start.lines}
         factor = self._factors.get(name, 1.0)

@@ -8,10 +8,11 @@ from itertools import pairwise
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPen
 
-from app.charts.scale import count, milliseconds, steps
+from app.charts.scale import count, steps
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.statistics import QUANTILES, Statistics
 from app.style.theme import theme
+from profiler.plain import milliseconds
 
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
 """Pixels around the histogram: counts, texts of the percentiles, ms and their title."""

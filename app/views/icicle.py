@@ -8,19 +8,18 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.charts.still import LINE, StillPlot, small_metrics
-from app.model.figures import counts_steps
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting
 from app.style.theme import theme
-from app.views.breakdown_model import stretch_of
 from app.views.icicle_model import GROUP, LEVELS, PART, STAGE, WHOLE, Block, icicle_model
 from app.views.part_bars import group_color
-from app.views.stage_view import StageView, scope_text
 from app.views.table_twin import Table
+from app.views.view import View
 from profiler.analysis.categories import OVERHEAD
+from profiler.plain import milliseconds
 
 HIGHEST = 160.0
 """Pixels of a level at most."""
@@ -72,9 +71,9 @@ class Icicle(StillPlot):
         name = self.tr(block.name)
         if block.level == PART:
             name = self.tr("{0} of {1}").format(name, block.stage)
-        text = self.tr("{0}: {1} ms per frame, {2} of the wall time")
+        text = self.tr("{0}: {1} ms per frame, {2} of the time")
         if self.of_steps:
-            text = self.tr("{0}: {1} ms per step, {2} of the wall time")
+            text = self.tr("{0}: {1} ms per step, {2} of the time")
         known = text.format(name, milliseconds(block.ms), percent(block.share))
         short = f"{name}: {milliseconds(block.ms)} ms, {percent(block.share)}"
         below = [one for one in self._blocks if one.level == block.level + 1 and _within(one, block)]
@@ -149,7 +148,7 @@ def _color(block: Block) -> str:
     return color if block.level == GROUP else blended(color, tokens.card, PALE)
 
 
-class IcicleView(StageView):
+class IcicleView(View):
     """Where the time of an average frame goes, level by level."""
 
     id = "icicle"
@@ -161,22 +160,14 @@ class IcicleView(StageView):
         self.set_body(self.plot)
         self._blocks: tuple[Block, ...] = ()
         self.plot.chosen.connect(axis.choose_stage)
+        axis.stage_changed.connect(self._soon.start)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Ask for the stages of the range."""
-        stretch = stretch_of(snapshot.session, snapshot.cursor_frame, self.axis.selected_frames)
-        text, over = self.tr("widths: time of the decode lane"), scope_text(stretch)
-        self.set_note(f"{text} · {over}", over)
-        if not self.ask(snapshot, stretch):
-            self.show_stages()
-
-    def show_stages(self) -> None:
-        """Draw the stages counted last."""
-        if self.snapshot is None or self.count.found is None:
-            return
-        self._blocks = icicle_model(self.count.found, self.by_unit("whole frame", "whole step"))
-        self.plot.of_steps = counts_steps(self.snapshot.session)
+        """Draw the scope."""
+        self._blocks = icicle_model(snapshot.desk, self.by_unit("whole frame", "whole step"))
+        self.plot.of_steps = snapshot.desk.of_steps
         self.plot.show_blocks(self._blocks, self.axis.stage)
+        self.set_note(self.tr("widths: time of the decode lane, without other programs"), self.tr("widths: time"))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -199,7 +190,7 @@ class IcicleView(StageView):
     def table(self) -> Table:
         """Return one row per block, each before those that it consists of."""
         unit = self.by_unit("ms per frame", "ms per step")
-        headers = ["group", "stage", "part", unit, "share of the wall time", "verdict"]
+        headers = ["group", "stage", "part", unit, "share of the time", "verdict"]
         rows: list[list[object]] = []
         for one in self._blocks:
             group = self.tr(one.name) if one.level in (WHOLE, GROUP) else one.group

@@ -250,7 +250,7 @@ class HeadingsItem(PixelItem):
 
 
 MakeModel = Callable[
-    ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale], tuple[int, int] | None, int, bool],
+    ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale], tuple[int, int], bool],
     LanesModel,
 ]
 """Makes the model of a session: arguments as those of `work_model`."""
@@ -281,8 +281,7 @@ class LanesView(ChartView[LanesModel]):
             visible,
             columns,
             self._scales,
-            self.axis.selected_frames,
-            snapshot.cursor_frame,
+            (snapshot.desk.scope.first, snapshot.desk.scope.last),
             in_blocks,
         )
 
@@ -326,6 +325,11 @@ class LanesView(ChartView[LanesModel]):
             one = self.quantity(curve.name)
             lines.append(Line(one.title, one.figure(float(curve.mean[column])), one.color))
         return lines
+
+    @property
+    def extent(self) -> str:
+        """The begin of a sentence about the scope."""
+        return "" if self.snapshot is None else self.snapshot.desk.scope.extent
 
     def readout_head(self) -> str:
         """What the values of the read-out are of (override)."""

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from app.charts.scale import Scale
-from app.model.frame_range import FrameRange
 from profiler.arrays import F64, I64
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class Curve:
         low: [columns] least value in the block under the column; NaN where there is no frame.
         high: [columns] greatest value.
         mean: [columns] mean.
-        average: mean over the frames shown in the range, NaN without any.
+        average: mean over the frames of the scope, NaN without any.
         whole: what `average` could be at most (all senones of a frame), None where nothing says.
     """
 
@@ -48,13 +47,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class LanesModel:
-    """Curves over the visible range, one lane per quantity that was recorded; averages are of `counted`."""
+    """Curves over the visible range, one lane per quantity that was recorded; averages are of the scope."""
 
     first_s: float
     last_s: float
     cursor_frame: int
     block_frames: int
-    counted: FrameRange
     panels: tuple[Panel, ...]
     marks: tuple[Marker, ...]
     boundaries: I64

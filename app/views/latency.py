@@ -24,7 +24,6 @@ from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.model import word_latency
 from app.model.events import boundaries, marks
-from app.model.frame_range import FrameRange, range_of_figures
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.model.word_latency import PARTS, WordLatency, milliseconds
@@ -68,13 +67,12 @@ DIAMOND = 3.5
 class LatencyModel:
     """The words in view and those that the figures are of.
 
-    `words`: of more than there are columns, the slowest of each. `scale`: milliseconds. `counted`: the range of the
-    figures; `quantiles`: p50, p90, p99 of the time until its words were shown, seconds; None without words.
+    `words`: of more than there are columns, the slowest of each. `scale`: milliseconds. `number`: words of the
+    scope; `quantiles`: p50, p90, p99 of the time until its words were shown, seconds; None without words.
     """
 
     words: tuple[WordLatency, ...]
     scale: Scale
-    counted: FrameRange
     number: int
     quantiles: dict[str, float] | None
     advice: str
@@ -211,7 +209,7 @@ class LatencyView(ChartView[LatencyModel]):
         """Return the words in view, at most one per pixel column."""
         session = snapshot.session
         first, last = (second / FRAME_S for second in visible)
-        counted = range_of_figures(first, last, snapshot.cursor_frame, self.axis.selected_frames)
+        scope = snapshot.desk.scope
         found = word_latency.streams(session)
         words = [word for one in found.values() for word in one.words if word.end_frame <= snapshot.end_frame]
         seen = [word for word in words if word.end_frame > first and word.first_frame < last]
@@ -219,12 +217,11 @@ class LatencyView(ChartView[LatencyModel]):
         for word in seen:
             column = int((word.end_frame - first) / max(last - first, 1) * columns)
             slowest[column] = max(slowest.get(column, word), word, key=lambda one: one.shown_s)
-        within = [word for word in words if counted.first <= word.first_frame and word.end_frame <= counted.last]
+        within = [word for word in words if scope.first <= word.first_frame and word.end_frame <= scope.last]
         highest = [max(sum(stack_of(word).values()), 1e3 * word.stable_s) for word in slowest.values()]
         return LatencyModel(
             words=tuple(slowest.values()),
             scale=Scale(0.0, robust_top(np.array(highest))),
-            counted=counted,
             number=len(within),
             quantiles=word_latency.quantiles(word.shown_s for word in within),
             advice=word_latency.advice(session, within),
@@ -261,7 +258,7 @@ class LatencyView(ChartView[LatencyModel]):
             return
         figures = " · ".join(f"{name} {milliseconds(s)}" for name, s in model.quantiles.items())
         note = self.tr("ms after its end until a word is shown: {0}").format(figures)
-        self.set_note(f"{note} · {model.counted.short}", note, figures)
+        self.set_note(note, figures)
         self.advice.set_full(model.advice, model.advice.partition(";")[0] + ".")
 
     def clear(self) -> None:
@@ -300,11 +297,11 @@ class LatencyView(ChartView[LatencyModel]):
     def summary(self) -> str:
         """Return one sentence: percentiles and the largest part."""
         model = self.model()
-        if model is None or model.quantiles is None:
+        if model is None or self.snapshot is None or model.quantiles is None:
             return self.tr("No word of a stream in range yet.") if model is None else self._nothing(model)
         figures = ", ".join(f"{name} {milliseconds(s)} ms" for name, s in model.quantiles.items())
         text = self.tr("{0} {1} words were shown this long after their end: {2}. {3}")
-        return text.format(model.counted.extent, model.number, figures, model.advice)
+        return text.format(self.snapshot.desk.scope.extent, model.number, figures, model.advice)
 
     def table(self) -> Table:
         """Return one row per word of the session up to the cursor, the slowest first, in ms after its end."""

@@ -18,12 +18,11 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting
 from app.style.theme import theme
-from app.views.breakdown_model import stretch_of, threads_at
 from app.views.memory_ladder_model import LadderModel, Traffic, ladder_model
 from app.views.part_bars import group_color
 from app.views.roofline_plot import decades
-from app.views.stage_view import StageView, scope_text
 from app.views.table_twin import Table
+from app.views.view import View
 from profiler.machine.roofs.table import size_text
 
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 2 * LINE + 6, 2 * LINE + 4
@@ -225,7 +224,7 @@ def _crosses(points: Sequence[QPointF], box: QRectF) -> bool:
     return QPolygonF([*points, *points[::-1]]).intersects(QPolygonF(box))
 
 
-class MemoryLadderView(StageView):
+class MemoryLadderView(View):
     """What each stage moves, and how fast, against what the machine can."""
 
     id = "memory"
@@ -236,27 +235,16 @@ class MemoryLadderView(StageView):
         self.plot = LadderPlot()
         self.set_body(self.plot)
         self._model = LadderModel()
-        self._threads = 1
+        axis.stage_changed.connect(self._soon.start)
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Ask for the stages of the range."""
-        session = snapshot.session
-        stretch = stretch_of(session, snapshot.cursor_frame, self.axis.selected_frames)
-        self._threads = threads_at(session, stretch.first)
-        text, over = self.tr("bytes of the cost laws ÷ measured time"), scope_text(stretch)
-        self.set_note(f"{text} · {over}", over)
-        if not self.ask(snapshot, stretch):
-            self.show_stages()
-
-    def show_stages(self) -> None:
-        """Draw the stages counted last."""
-        found = self.count.found
-        if self.snapshot is None or found is None:
-            return
-        frames = found.last_frame - found.first_frame
-        self._model = ladder_model(self.snapshot.session, found.stages, frames, self._threads)
+        """Draw the stages of the scope."""
+        desk = snapshot.desk
+        rows = () if desk.costs is None else desk.costs.stages
+        self._model = ladder_model(snapshot.session, rows, desk.frames, desk.threads)
         self.plot.show_model(self._model, self.axis.stage)
+        self.set_note(self.tr("bytes of the cost laws ÷ measured time"))
 
     def clear(self) -> None:
         """Show nothing."""

@@ -92,9 +92,9 @@ def _stages(
         for (number, _), cost in session.costs.items()
         if number in session.stages
     }
-    for row in sorted(rows, key=lambda row: -row.time_ns):
+    for row in sorted(rows, key=lambda row: -row.own_ns):
         small = row.share is not None and row.share < MIN_SHARE
-        if row.time_ns <= 0 or small or not row.bytes_min or not row.working_set:
+        if row.own_ns <= 0 or small or not row.bytes_min or not row.working_set:
             continue
         most, device = max(row.bytes_min, row.bytes_max or 0.0), devices.get(row.name, "")
         roof = session.calibration.bandwidth(row.working_set, threads, device=device)
@@ -106,8 +106,8 @@ def _stages(
             frame_bytes=row.bytes_min / frames,
             most_frame_bytes=most / frames,
             working_set=row.working_set,
-            rate=row.bytes_min / row.time_ns * 1e9,
-            most_rate=most / row.time_ns * 1e9,
+            rate=row.bytes_min / row.own_ns * 1e9,
+            most_rate=most / row.own_ns * 1e9,
             bandwidth=None if roof is None else roof.median,
             level="" if device else level_of(row.working_set, caches),
             defect=row.defect is not None,

@@ -76,7 +76,13 @@ class MemoryUseView(ChartView[MemoryUseModel]):
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> MemoryUseModel:
         """Return the memory under each pixel column."""
         return memory_use_model(
-            snapshot.session, snapshot.track, snapshot.end_frame, visible, columns, before=self._scale
+            snapshot.session,
+            snapshot.track,
+            snapshot.end_frame,
+            visible,
+            columns,
+            self._scale,
+            snapshot.desk.scope.last,
         )
 
     def set_picture(self, on: bool) -> None:
@@ -106,23 +112,23 @@ class MemoryUseView(ChartView[MemoryUseModel]):
         self.overlay.set_events(model.marks, model.boundaries)
 
     def show_texts(self, model: MemoryUseModel) -> None:
-        """Show the memory at the cursor, and what the run cost."""
+        """Show the memory at the end of the scope, and what the run cost."""
         self.legend.set_titles(self._titles(model.latest))
         if not model.latest or self.snapshot is None:
             self.set_note(self.nothing(), self.tr("no readings"))
             return
-        resident = self.tr("{0} at the cursor").format(size(model.resident))
+        resident = self.tr("{0} resident").format(size(model.resident))
         grows = memory.growth_text(memory.growth(self.snapshot.session))
         self.set_note(f"MB · {resident} · {grows}", f"MB · {resident}", "MB")
         self.cost.set_full(*self._cost())
 
     def summary(self) -> str:
-        """Return one sentence: the memory at the cursor, its largest components, the most, the growth."""
+        """Return one sentence: the memory at the end of the scope, its largest components, the most, the growth."""
         model = self.model()
         if model is None or not model.latest or self.snapshot is None:
             return self.nothing()
         session = self.snapshot.session
-        text = self.tr("At the cursor {0} are resident: {1}; {2}; {3}.").format(
+        text = self.tr("In the end {0} are resident: {1}; {2}; {3}.").format(
             size(model.resident),
             memory.largest(model.latest),
             memory.most_text(session),

@@ -38,7 +38,7 @@ class MemoryUseModel:
         last_s: right end.
         layers_mb: [columns, COMPONENTS] mean, MB; NaN where there is no frame or no reading.
         scale: what is drawn from the lower to the upper edge, MB.
-        latest: bytes at the cursor by component, and on accelerators; empty without a reading before it.
+        latest: bytes at the end of the scope by component, and on accelerators; empty without a reading.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
     """
@@ -53,7 +53,7 @@ class MemoryUseModel:
 
     @property
     def resident(self) -> float:
-        """Resident bytes at the cursor."""
+        """Resident bytes at the end of the scope."""
         return sum(size for name, size in self.latest.items() if name in COMPONENTS)
 
     def column_at(self, second: float) -> int | None:
@@ -70,8 +70,12 @@ def memory_use_model(
     visible: tuple[float, float],
     columns: int,
     before: Scale | None = None,
+    latest_before: int | None = None,
 ) -> MemoryUseModel:
-    """Reduce the readings to `columns` pixel columns over `visible` s, up to a frame; `before`: the last scale."""
+    """Reduce the readings to `columns` pixel columns over `visible` s, up to a frame; `before`: the last scale.
+
+    `latest_before`: frame before which the latest ones are wanted; None: the last ones.
+    """
     end = min(int(cursor_frame), int(track.n_frames))
     edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
     layers = np.full((len(edges) - 1, len(COMPONENTS)), np.nan)
@@ -80,7 +84,8 @@ def memory_use_model(
         found = held_once(session, sample_name(name), end)
         if found is None:
             continue
-        latest[name] = float(found.value[-1])
+        at = len(found.begin) if latest_before is None else int(np.searchsorted(found.begin, latest_before))
+        latest[name] = float(found.value[max(at, 1) - 1])
         if number < len(COMPONENTS):
             layers[:, number] = found.columns(edges)[2] / MEGABYTE
     known = np.isfinite(layers).any(axis=1)

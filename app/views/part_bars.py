@@ -12,9 +12,9 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.charts.scale import percent
+from app.model.desk_snapshot import PartLine
 from app.style.plain_text import write
 from app.style.theme import font, theme
-from app.views.breakdown_model import PartLine
 from profiler.analysis.categories import PART_NAMES
 
 PART_ROW = 18

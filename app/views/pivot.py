@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.charts.scale import milliseconds
 from app.model.configurations import Configurations, differing
+from app.model.figures import own_ns
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
 from app.model.time_axis import TimeAxis
-from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from pipelines.config import value_text
 from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, milliseconds
 
 AROUND = 0.1
 """Share of an utterance's length that is shown before and after it."""
@@ -37,7 +36,7 @@ class PivotView(TableView):
         """Sum up the spans again, and renew the rows."""
         self._counted = self._count(snapshot)
         super().draw(snapshot)
-        self.set_note(self.tr("ms per 10 ms frame · start to cursor"), self.tr("ms per frame"))
+        self.set_note(self.tr("ms per 10 ms frame"), self.tr("ms per frame"))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -58,8 +57,12 @@ class PivotView(TableView):
         sums = stage_sums(session, names, begins, end)
         dearest_first = np.argsort(-sums.sum(axis=1), kind="stable")
         names = [names[at] for at in dearest_first]
-        until = np.concatenate([[0.0], np.cumsum(snapshot.track.wall_row[:end])])
-        ns = np.concatenate([(until[ends] - until[begins])[None], sums[dearest_first]])
+        frames = own_ns(snapshot.track, 0, end), snapshot.track.wall_row[:end]
+        own, wall = (np.concatenate([[0.0], np.cumsum(each)]) for each in frames)
+        own, wall = own[ends] - own[begins], wall[ends] - wall[begins]
+        # Other programs took as large a part of each stage of an utterance as of all of it.
+        share = np.divide(own, wall, out=np.ones(len(own)), where=wall > 0)
+        ns = np.concatenate([own[None], share * sums[dearest_first]])
         rows: list[list[object]] = []
         configurations = Configurations().all(session)
         first = configurations[0][1] if configurations else {}
@@ -82,7 +85,7 @@ class PivotView(TableView):
         utterances = () if self.snapshot is None else self.snapshot.session.utterances
         for one in utterances:
             if row[:2] == [one.name, clock(one.first_frame * FRAME_S, 1)]:
-                Scope(self.axis).go_to(one.first_frame * FRAME_S, one.end_frame * FRAME_S, AROUND)
+                self.axis.go_to_range(one.first_frame * FRAME_S, one.end_frame * FRAME_S, AROUND)
                 return
 
     def summary(self) -> str:

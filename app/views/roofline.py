@@ -1,4 +1,4 @@
-"""The roofline as a view: the stages of the range that the breakdown is of, against the roofs of one of them."""
+"""The roofline as a view: the stages of the scope, against the roofs of one of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.scale import prefixed
 from app.model.playhead import Snapshot
-from app.model.stages import StageCount
 from app.model.time_axis import TimeAxis
-from app.views.breakdown_model import stretch_of, threads_at
 from app.views.roofline_model import Point, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
-from app.views.stage_view import StageView
 from app.views.table_twin import Table
+from app.views.view import View
 
 HEADER = 60
 """Pixels of the card above and below its body, about."""
 
 
-class RooflineView(StageView):
+class RooflineView(View):
     """How far each stage is from what the machine allows."""
 
     id = "roofline"
@@ -40,35 +38,17 @@ class RooflineView(StageView):
         self.set_body(body)
         self._points: tuple[Point, ...] = ()
         self._before: tuple[Point, ...] = ()
-        self._threads = 1
-        self.baseline = StageCount(self)
-        self.baseline.changed.connect(self.show_stages)
-        axis.baseline_changed.connect(self._soon.start)
+        axis.stage_changed.connect(self._soon.start)
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Ask for the stages of the range."""
-        session = snapshot.session
-        stretch = stretch_of(session, snapshot.cursor_frame, self.axis.selected_frames)
-        self._threads = threads_at(session, stretch.first)
-        pinned = self.axis.baseline_frames
-        if pinned is None:
-            self.baseline.forget()
-        else:
-            self.baseline.ask(snapshot, (pinned[0], min(pinned[1], snapshot.end_frame)), grows=False)
-        if not self.ask(snapshot, stretch):
-            self.show_stages()
-
-    def show_stages(self) -> None:
-        """Draw the stages counted last."""
-        if self.snapshot is None:
-            return
-        found, before = self.count.found, self.baseline.found
-        self._points = () if found is None else points(found.stages)
-        self._before = () if before is None else points(before.stages)
+        """Draw the stages of the scope, and those of the baseline."""
+        desk = snapshot.desk
+        self._points = () if desk.costs is None else points(desk.costs.stages)
+        self._before = () if desk.baseline is None else points(desk.baseline.costs.stages)
         names = [point.name for point in self._points]
         marked = self.axis.stage if self.axis.stage in names else next(iter(names), None)
-        where = place_of(self.snapshot.session, marked, self._threads) if marked else None
+        where = place_of(snapshot.session, marked, desk.threads) if marked else None
         self.plot.show_points(self._points, marked, where, self._before, self.tr("the baseline"))
         units = self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
         arrows = self.tr("arrows from the baseline")
@@ -77,14 +57,8 @@ class RooflineView(StageView):
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self.baseline.forget()
         self._points = self._before = ()
         self.plot.show_points((), None)
-
-    def settle(self) -> None:
-        """Complete the stages of the baseline too."""
-        super().settle()
-        self.baseline.settle()
 
     def model(self) -> tuple[Point, ...]:
         """Return the points drawn."""

@@ -68,10 +68,10 @@ MIN_SHARE: Final = 0.005
 def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
     """The stages with a relevant share and known operations, bytes and roofs, most expensive first."""
     found = []
-    for row in sorted(rows, key=lambda row: -row.time_ns):
+    for row in sorted(rows, key=lambda row: -row.own_ns):
         known = (row.flops, row.bytes_min, row.bytes_max, row.arithmetic_ns, row.traffic_min_ns)
         small = row.share is not None and row.share < MIN_SHARE
-        if row.time_ns <= 0 or small or not all(known):
+        if row.own_ns <= 0 or small or not all(known):
             continue
         flops, low, high, arithmetic, traffic = (float(value or 0.0) for value in known)
         found.append(
@@ -81,7 +81,7 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
                 share=row.share,
                 intensity=flops / low,
                 min_intensity=flops / max(low, high),
-                rate=flops / row.time_ns * 1e9,
+                rate=flops / row.own_ns * 1e9,
                 bandwidth=low / traffic * 1e9,
                 ceiling=flops / arithmetic * 1e9,
                 defect=row.defect is not None,

@@ -9,9 +9,9 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.model.desk_snapshot import StageLine
 from app.style.plain_text import set_tip, unbroken, write
 from app.style.theme import font, theme
-from app.views.breakdown_model import StageLine
 from app.views.part_bars import PART_ROW, paint_rows, rows_of
 
 HEAD = 24

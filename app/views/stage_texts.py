@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
+from app.model.desk_snapshot import REASONS
 from app.model.figures import rtf_text
 from app.model.report_lines import PREEMPTED_FROM
-from app.views.breakdown_model import REASONS
 from app.views.part_bars import part_text, rows_of
-from profiler.analysis.categories import OTHER_PROGRAMS, PART_NAMES
+from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.views.breakdown_model import BreakdownModel, StageLine
+    from app.model.desk_snapshot import DeskSnapshot, StageLine
+
+
+TOLD_FROM = 0.005
+"""Share of the wall time from which other programs are mentioned beside the sum."""
 
 
 def tr(text: str) -> str:
@@ -26,28 +30,32 @@ def tr(text: str) -> str:
     return QCoreApplication.translate("Bars", text)
 
 
-def sum_text(model: BreakdownModel) -> str:
-    """Say what the categories add up to, and whether that equals the wall time."""
-    equal = "=" if abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms else "≠"
-    sums = milliseconds(model.sum_ms), equal, milliseconds(model.wall_ms), rtf_text(model.rtf)
-    return tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(*sums)
+def sum_text(model: DeskSnapshot) -> str:
+    """Say what the groups add up to, and what other programs took besides."""
+    text = tr("sum {0} ms · RTF {1}").format(milliseconds(model.own_ms), rtf_text(model.rtf))
+    if model.other_share < TOLD_FROM:
+        return text
+    return tr("{0} · {1} ms with other programs").format(text, milliseconds(model.wall_ms))
 
 
-def before_text(model: BreakdownModel) -> str:
-    """Show the baseline, pinned or the same speech with the settings before, and the difference."""
-    if model.pinned is not None and model.before_wall_ms is not None:
-        first, last = (clock(frame * FRAME_S, 2) for frame in model.pinned)
-        ratio = ratio_text(model.wall_ms, model.before_wall_ms)
-        text = tr("{0} baseline {1} – {2} (pale: {3} ms)")
-        return text.format(ratio, first, last, milliseconds(model.before_wall_ms))
-    effect = model.effect
+def before_text(model: DeskSnapshot) -> str:
+    """Say what the same speech took before, with the interval of the ratio; of a pinned range, what it took."""
+    if model.baseline is not None:
+        first, last = (clock(frame * FRAME_S, 2) for frame in model.baseline[:2])
+        text = tr("pale: baseline {0} – {1}, {2} ms of its own speech")
+        return text.format(first, last, milliseconds(model.baseline.own_ms))
+    effect = model.pair
     if effect is None:
         return ""
-    if model.before_wall_ms is None:
-        return tr("baseline: {0}").format(effect.headline)
-    # The bars are of all speech since, the factor of that alone which was decoded before, too.
-    text = tr("pale bars: before, {0} ms · {1} on the same {2} s of speech")
-    return text.format(milliseconds(model.before_wall_ms), effect.headline, f"{effect.seconds:.0f}")
+    if not effect.figures:
+        return tr("before: {0}").format(effect.headline)
+    same = tr("same {0} s of speech").format(f"{effect.seconds:.0f}")
+    return f"{same}: {effect.headline}" + (f" · {effect.needs}" if effect.needs else "")
+
+
+def name_of(line: StageLine) -> str:
+    """A stage, or a group as people read it."""
+    return CATEGORY_NAMES.get(line.name, line.name)
 
 
 def ratio_text(value: float, baseline: float) -> str:
@@ -61,29 +69,21 @@ def reasons(key: str) -> tuple[str, ...]:
 
 
 def verdicts(line: StageLine) -> tuple[str, ...]:
-    """What bounds a stage, with its grade, and shorter: compute · C, compute; blank if there is none.
+    """What bounds a stage, with its grade, and shorter: compute · C, compute; of a device's work, that it is that.
 
-    Where other programs had much of its time, their share follows: bandwidth · B · 53 % preempted. The form is the
-    same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
+    The form is the same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
     """
     of = line.verdict.removesuffix("-bound")
     graded = " · ".join(filter(None, (of, line.evidence)))
-    taken = next((part.share for part in line.parts if part.name == OTHER_PROGRAMS), 0.0)
-    short = (graded, of or line.evidence)
-    if not of or taken < PREEMPTED_FROM:
-        return short
-    much = f"{100 * taken:.0f}"
-    return (
-        tr("{0} · {1} % preempted").format(graded, much),
-        tr("{0} · {1} % other").format(graded, much),
-        *short,
-    )
+    if line.share is None and line.lane:
+        return (tr("on the device · {0}").format(graded), tr("on the device"), tr("device"))
+    return graded, of or line.evidence
 
 
 def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
     """The share of a stage in its group, and where its time went; of a group, its largest part and stage.
 
-    `stages`: all of the range; a line that is none of them is a group.
+    `stages`: all of the scope; a line that is none of them is a group.
     """
     if line not in stages:
         return _of_group(line, stages)
@@ -100,13 +100,23 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
             False: tr(", limited by peak arithmetic"),
         }[line.memory_roof]
         said.append(tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
-    return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence]))
+    return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, _besides(line)]))
+
+
+def _besides(line: StageLine) -> str:
+    """What other programs took while the stage ran, where that is much."""
+    if line.other_ms < PREEMPTED_FROM * (line.ms + line.other_ms):
+        return ""
+    return tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
 
 
 def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
-    largest = max(line.parts, key=lambda part: part.share)
-    text = tr("All stages of {0} take {1} ms per 10 ms frame; {2} is the largest part ({3}).")
-    whole = text.format(line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share))
+    largest = max(line.parts, key=lambda part: part.share, default=None)
+    whole = tr("All stages of {0} take {1} ms per 10 ms frame").format(name_of(line), milliseconds(line.ms))
+    if largest is not None:
+        part = PART_NAMES[largest.name], percent(largest.share)
+        whole = tr("{0}; {1} is the largest part ({2})").format(whole, *part)
+    whole += "."
     mine = [stage for stage in stages if stage.group == line.group]
     dearest = max(mine, key=lambda stage: stage.ms, default=None)
     return whole if dearest is None else f"{whole} {explanation(dearest, stages)}"

@@ -1,4 +1,4 @@
-"""The tree of the breakdown: categories, then scoring, search and the rest with their stages, each with a bar.
+"""The tree of the breakdown: categories, then the groups with their stages, each with a bar.
 
 A bar is as long as its row's share of the longest one of its kind. That of a stage shows its parts in their colours;
 that of a category shows above it, pale, what it was before the last change or in the pinned baseline.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
 from PySide6.QtCore import (
     QEvent,
     QModelIndex,
@@ -43,15 +42,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds, percent
+from app.charts.scale import percent
 from app.charts.swatch import paint_swatch
+from app.model.desk_snapshot import DeskSnapshot, PartLine, StageLine
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
-from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
 from app.views.part_bars import group_color, paint_strip
-from app.views.stage_texts import ratio_text, reasons, tip, verdicts
-from profiler.analysis.lod.series import CATEGORIES
+from app.views.stage_texts import name_of, ratio_text, reasons, tip, verdicts
+from profiler.analysis.categories import CATEGORIES, NOT_OWN
+from profiler.plain import milliseconds
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""
@@ -65,11 +65,6 @@ BAR_STEPS = 500
 LEAST_BAR = 50
 """Pixels that the column of bars keeps before anything else has room."""
 
-REST = "rest"
-"""Group of the stages that are neither of scoring nor of search."""
-
-PARENTS = ("scoring", "search", REST)
-
 _Index = QModelIndex | QPersistentModelIndex
 
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -78,7 +73,8 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 class Entry(NamedTuple):
     """What a row shows. `key` tells it from all others; `line`: the stage or group that it is about.
 
-    `share` of the longest bar; `before`: the same of the pale bar; `color`: a category or a token.
+    `share` of the longest bar; `before`: the same of the pale bar; `ratio`: to what it was before; `color`: a category
+    or a token; `apart`: no part of the sum.
     """
 
     key: str
@@ -90,9 +86,11 @@ class Entry(NamedTuple):
     verdict: tuple[str, ...] = ()
     parts: tuple[PartLine, ...] = ()
     before: float | None = None
+    ratio: str = ""
     reason: tuple[str, ...] = ()
     line: StageLine | None = None
     strong: bool = False
+    apart: bool = False
 
 
 class _Row(QTreeWidgetItem):
@@ -149,17 +147,12 @@ class StageTree(QTreeWidget):
 
     # -- what is shown -------------------------------------------------------------------------
 
-    def show_model(
-        self,
-        model: BreakdownModel | None,
-        stages: tuple[StageLine, ...],
-        groups: tuple[StageLine, ...] = (),
-    ) -> None:
+    def show_model(self, model: DeskSnapshot | None) -> None:
         """Show these figures; None shows nothing."""
-        self.stages, self.groups = stages, groups
+        self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
         entries = []
         if model is not None and model.frames:
-            entries = [*self._categories(model), *self._stages()]
+            entries = [*self._categories(model), *self._stages(model)]
         keys = [f"{parent}/{entry.key}" for parent, entry in entries]
         with QSignalBlocker(self):
             if keys != self._keys:
@@ -170,63 +163,58 @@ class StageTree(QTreeWidget):
                 if row.show_entry(entry):
                     self.update(self.indexFromItem(row, BAR))
 
-    def _categories(self, model: BreakdownModel) -> Iterator[tuple[str, Entry]]:
-        """Rows of the categories, with no row above them."""
-        most = max(float(np.nanmax(model.ms)), 1e-12)
-        if model.before_ms is not None:
-            most = max(most, float(np.nanmax(model.before_ms)))
-        for index, name in enumerate(CATEGORIES):
-            value = float(model.ms[index])
-            before = None if model.before_ms is None else float(model.before_ms[index])
-            zero = name in model.reasons and not before
+    def _categories(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
+        """Rows of the categories, with no row above them; other programs, who are no part of the sum, come last."""
+        # The pale bars of a pair are to the others as the same speech before is to the same speech now.
+        after = sum(model.after.values())
+        scale = 1.0 if model.baseline is not None or not after else model.own_ms / after
+        before_ms = {name: ms * scale for name, ms in model.before.items()}
+        own = [name for name in CATEGORIES if name not in NOT_OWN]
+        most = max((*(model.categories[name] for name in own), *before_ms.values(), 1e-12))
+        for name in (*own, *NOT_OWN):
+            value, before = model.categories[name], before_ms.get(name)
+            zero, apart = name in model.reasons and not before, name in NOT_OWN
+            share = "" if zero or apart else percent(model.share(value))
             yield (
                 "",
                 Entry(
                     f"category {name}",
                     CATEGORY_TITLES[name],
                     name,
-                    value / most,
+                    0.0 if apart else value / most,
                     "" if zero else milliseconds(value),
-                    "" if zero else percent(model.share(value)),
-                    before=None if before is None else before / most,
+                    share,
+                    before=None if before is None or apart else before / most,
+                    ratio=ratio_text(model.after[name], model.before[name]) if before and not apart else "",
                     reason=reasons(model.reasons[name]) if zero else (),
+                    apart=apart,
                 ),
             )
 
-    def _stages(self) -> Iterator[tuple[str, Entry]]:
+    def _stages(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
         """Rows of the groups, each followed by its stages, with the key of the row above them."""
-        longest = max((line.ms for line in (*self.stages, *self.groups)), default=1.0) or 1.0
-        known = {line.name: line for line in self.groups}
-        for parent in PARENTS:
-            mine = [line for line in self.stages if _parent_of(line) == parent]
-            if not mine:
-                continue
-            group = known.get(parent)
-            if group is not None:
-                ms, share = group.ms, group.share
-            else:
-                ms, shares = sum(line.ms for line in mine), [line.share for line in mine]
-                share = sum(s for s in shares if s is not None) if None not in shares else None
+        longest = max((line.ms for line in model.groups), default=1.0) or 1.0
+        for group in model.groups:
             whole = Entry(
-                parent,
-                self.tr("other stages") if parent == REST else parent,
-                group_color(parent),
-                ms / longest,
-                milliseconds(ms),
-                percent(share),
-                parts=() if group is None else group.parts,
+                group.name,
+                name_of(group),
+                group_color(group.name),
+                group.ms / longest,
+                milliseconds(group.ms),
+                percent(group.share),
+                parts=group.parts,
                 line=group,
                 strong=True,
             )
             yield "", whole
-            for line in mine:
+            for line in (one for one in model.stages if one.group == group.name):
                 yield (
-                    parent,
+                    group.name,
                     Entry(
-                        _key_of(line.name),
+                        _key_of(line),
                         line.name,
                         group_color(line.group),
-                        line.ms / longest,
+                        min(line.ms / longest, 1.0),
                         milliseconds(line.ms),
                         percent(line.share),
                         verdicts(line),
@@ -246,14 +234,16 @@ class StageTree(QTreeWidget):
             row.show_entry(entry)
             above = self._rows[parent] if parent else self.invisibleRootItem()
             above.addChild(row)
-        for parent in PARENTS:
-            if parent in self._rows:
-                self._rows[parent].setExpanded(parent not in closed)
+        for key, row in self._rows.items():
+            if row.childCount():
+                row.setExpanded(key not in closed)
         self.verticalScrollBar().setValue(place)
         self._point_at_choice()
 
     def _point_at_choice(self) -> None:
-        row = self._rows.get(_key_of(self._axis.stage))
+        chosen = self._axis.stage
+        about = ((row, row.entry.line) for row in self._rows.values())
+        row = next((row for row, line in about if line is not None and line.name == chosen), None)
         if self.currentItem() is not row:
             with QSignalBlocker(self):
                 self.setCurrentItem(row)  # type: ignore[arg-type]  # None: no row
@@ -326,12 +316,9 @@ class StageTree(QTreeWidget):
                 self.header().resizeSection(column, int(width))
 
 
-def _parent_of(line: StageLine) -> str:
-    return line.group if line.group in PARENTS else REST
-
-
-def _key_of(name: str | None) -> str:
-    return name if name in PARENTS else f"stage {name}"
+def _key_of(line: StageLine) -> str:
+    """The stage is known by its name; on a second lane, by that as well."""
+    return f"stage {line.name}" + (f" {line.lane}" if line.share is None else "")
 
 
 class _Delegate(QStyledItemDelegate):
@@ -378,7 +365,7 @@ class _Delegate(QStyledItemDelegate):
             painter.fillRect(stroke, theme().color(entry.color))
         text = place.adjusted(16 if entry.key.startswith("category") else 9, 0, 0, 0)
         # The colour shows the group; where there is little room the text is the stage's own name.
-        short = entry.name.partition(".")[2] or entry.name
+        short = entry.name.partition(".")[2] or entry.name.partition(" the ")[0]
         self._paint_text(painter, text, "text", entry.name, short)
 
     @staticmethod
@@ -395,6 +382,9 @@ class _Delegate(QStyledItemDelegate):
             wide = place.adjusted(0, 0, self._tree.viewport().width() - place.right(), 0)
             painter.setClipping(False)
             self._paint_text(painter, wide, "muted", *entry.reason)
+            return
+        if entry.apart:
+            self._paint_text(painter, place, "muted", self._tree.tr("besides, in no figure"), self._tree.tr("besides"))
             return
         whole = QRectF(place).adjusted(0, 6, -6, -6)
         bar = QRectF(whole)
@@ -425,7 +415,7 @@ class _Delegate(QStyledItemDelegate):
         if entry is not None and entry.line is not None:
             text = tip(entry.line, self._tree.stages)
         elif entry is not None and entry.before is not None:
-            text = self._tree.tr("{0} of the baseline").format(ratio_text(entry.share, entry.before))
+            text = self._tree.tr("{0} of before, on the same speech").format(entry.ratio)
         show_tip(event.globalPos(), text, view)
         return True
 

@@ -23,7 +23,6 @@ class StartView(View):
 
     id = "start"
     title = "Start"
-    drawn_every_ms = 1000
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -53,9 +52,6 @@ class StartView(View):
         self.chart = chart
         if chart is not None:
             self._column.insertWidget(1, chart, 1000)
-
-    def axis_changed(self) -> None:
-        """Neither range nor selection matters here."""
 
     def clear(self) -> None:
         """Show nothing."""

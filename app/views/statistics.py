@@ -5,21 +5,19 @@ from __future__ import annotations
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.charts.scale import count, milliseconds
-from app.model.figures import counts_steps
+from app.charts.scale import count
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import describe, set_tip
 from app.views.histogram import Histogram
-from app.views.scope import Scope
 from app.views.stage_texts import ratio_text
 from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox, Elided
 from profiler.frames import FRAME_S
-from profiler.plain import clock
+from profiler.plain import clock, milliseconds
 
 AROUND = 40.0
 """Frames shown on both sides of one that is gone to."""
@@ -30,11 +28,9 @@ class StatisticsView(View):
 
     id = "statistics"
     title = "Statistics"
-    drawn_every_ms = 500
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.scope = Scope(axis)
         self.stage = ChoiceBox(self.tr("Time of"), [(self.tr(WHOLE), WHOLE)])
         self.stage.currentIndexChanged.connect(lambda _: self._choose())
         self.next = ToolButton()
@@ -54,50 +50,43 @@ class StatisticsView(View):
         column.addWidget(self.plot, 1)
         column.addWidget(self.about)
         self.set_body(body)
-        axis.baseline_changed.connect(self._soon.start)
-        axis.stage_changed.connect(self._axis_moved)
-        self._drawn: str | None = None
+        axis.stage_changed.connect(self._soon.start)
         self._model: Statistics | None = None
         self._baseline: Statistics | None = None
         self._at = -1
 
     # -- drawing ---------------------------------------------------------------------------------
 
-    def _range(self, snapshot: Snapshot) -> tuple[int, int]:
-        first, last = self.scope.frames() or (0, snapshot.cursor_frame)
-        return first, min(last, snapshot.cursor_frame)
-
     def draw(self, snapshot: Snapshot) -> None:
-        """Count the frames of the range again."""
+        """Count the frames of the scope."""
         self._soon.stop()
+        scope = snapshot.desk.scope
         names = stage_names(snapshot.session, snapshot.track)
         known = [self.stage.itemData(at) for at in range(self.stage.count())]
-        self._drawn = self.axis.stage
         with QSignalBlocker(self.stage):
             if list(names) != known:
                 self.stage.clear()
                 for name in names:
                     self.stage.addItem(self._shown_name(name), name)
-            self.stage.setCurrentIndex(max(0, self.stage.findData(self._drawn or WHOLE)))
+            self.stage.setCurrentIndex(max(0, self.stage.findData(self.axis.stage or WHOLE)))
         name = str(self.stage.currentData())
         before = self._model
-        self._model = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
+        self._model = statistics(snapshot.session, snapshot.track, name, scope.first, scope.last)
         self._baseline = self._of_baseline(snapshot, name)
         if not _same_slowest(before, self._model):
             self._at = -1
-        self.plot.of_steps = counts_steps(snapshot.session)
+        self.plot.of_steps = snapshot.desk.of_steps
         self.plot.show_statistics(self._model)
         self._show_slowest()
-        over = self.tr("selection") if self.scope.frames() else self.tr("start to cursor")
         frames = count(0 if self._model is None else self._model.frames)
-        text = self.by_unit(self.tr("{0} frames · {1}"), self.tr("{0} steps · {1}")).format(frames, over)
+        text = self.by_unit(self.tr("{0} frames"), self.tr("{0} steps")).format(frames)
         ratios = self._ratios()
-        self.set_note(f"{text} · {ratios}" if ratios else text, ratios or over)
+        self.set_note(*((f"{text} · {ratios}", ratios) if ratios else (text,)))
 
     def _of_baseline(self, snapshot: Snapshot, name: str) -> Statistics | None:
         """The same of the pinned range; None without one."""
-        frames = self.axis.baseline_frames
-        return None if frames is None else statistics(snapshot.session, snapshot.track, name, *frames)
+        of = snapshot.desk.baseline
+        return None if of is None else statistics(snapshot.session, snapshot.track, name, of.first, of.last)
 
     def _ratios(self) -> str:
         """Mean and highest percentile as multiples of the baseline's; empty without one."""
@@ -112,15 +101,9 @@ class StatisticsView(View):
         name = str(self.stage.currentData())
         self.axis.choose_stage(None if name == WHOLE else name)
 
-    def axis_changed(self) -> None:
-        """The selection decides which frames are counted, and of which stage."""
-        if self.scope.is_outdated or self.axis.stage != self._drawn:
-            self._soon.start()
-
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self.scope.forget()
         self._model, self._baseline, self._at = None, None, -1
         self.plot.show_statistics(None)
         self.about.set_full("")
@@ -128,7 +111,6 @@ class StatisticsView(View):
 
     def model(self) -> Statistics | None:
         """Return the updated model; None without a frame."""
-        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
         return self._model
@@ -146,7 +128,7 @@ class StatisticsView(View):
             return
         self._at = (self._at + 1) % len(model.slowest)
         second = int(model.slowest[self._at]) * FRAME_S
-        self.scope.go_to(second, second + FRAME_S, AROUND)
+        self.axis.point_at((second, second + FRAME_S), AROUND)
         self._show_slowest()
 
     def _show_slowest(self) -> None:
@@ -209,11 +191,12 @@ class StatisticsView(View):
         rows: list[list[object]] = []
         for name in () if snapshot is None else stage_names(snapshot.session, snapshot.track):
             assert snapshot is not None
-            one = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
+            scope = snapshot.desk.scope
+            one = statistics(snapshot.session, snapshot.track, name, scope.first, scope.last)
             if one is not None:
                 frame = int(one.slowest[0])
                 figures = (one.mean, *one.quantiles, one.highest)
-                at = None if counts_steps(snapshot.session) else clock(frame * FRAME_S, 2)
+                at = None if snapshot.desk.of_steps else clock(frame * FRAME_S, 2)
                 baseline = self._of_baseline(snapshot, name)
                 ratios: list[object] = [None, None]
                 if baseline is not None:

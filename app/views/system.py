@@ -105,9 +105,7 @@ class SystemView(LanesView):
         if not model.panels:
             self.set_note(self.nothing(), self.tr("no readings"))
             return
-        note = self.tr("band: min–max, line: mean")
-        text = self.tr("{0} · figures: {1}").format(note, model.counted.short)
-        self.set_note(text, note)
+        self.set_note(self.tr("band: min–max, line: mean"))
 
     def summary(self) -> str:
         """Return one sentence with the mean of every reading."""
@@ -116,7 +114,7 @@ class SystemView(LanesView):
             return self.nothing()
         parts = [f"{self.quantity(c.name).title} {self.average(c)}" for c in model.curves]
         text = self.tr("{0} the means are: {1}.")
-        return text.format(model.counted.extent, ", ".join(parts))
+        return text.format(self.extent, ", ".join(parts))
 
     def nothing(self) -> str:
         """What is said of a session without readings."""

@@ -18,7 +18,6 @@ import numpy as np
 
 from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.model.events import boundaries, marks
-from app.model.frame_range import range_of_figures
 from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.spans import timeline_of
@@ -82,8 +81,7 @@ def system_model(
     visible: tuple[float, float],
     columns: int,
     before: Mapping[str, Scale] = NO_SCALES,
-    selected: tuple[int, int] | None = None,
-    counted_to: int | None = None,
+    counted: tuple[int, int] = (0, 0),
     in_blocks: bool = True,
 ) -> LanesModel:
     """Reduce the readings to `columns` pixel columns over `visible` seconds, up to a frame; arguments: `work_model`.
@@ -92,11 +90,10 @@ def system_model(
     """
     end = min(int(cursor_frame), int(track.n_frames))
     edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
-    over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
     panels = []
     for names in _lanes(session):
         found = [(name, held_once(session, name, end)) for name in names]
-        curves = tuple(_curve(session, name, one, edges, over[:2]) for name, one in found if one is not None)
+        curves = tuple(_curve(session, name, one, edges, counted) for name, one in found if one is not None)
         if curves:
             panels.append(Panel(curves, _scale(curves, before)))
     return LanesModel(
@@ -104,7 +101,6 @@ def system_model(
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         block_frames=1,
-        counted=over,
         panels=tuple(panels),
         marks=marks(session, end, int(track.n_frames)),
         boundaries=boundaries(session, end),

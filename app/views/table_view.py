@@ -15,8 +15,6 @@ from app.views.view import View
 class TableView(View):
     """Shows what `table` returns. A subclass overrides `table`, and `choose` if its rows lead somewhere."""
 
-    drawn_every_ms = 500
-
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         # It is its own table.
@@ -37,9 +35,6 @@ class TableView(View):
     def model(self) -> Table:
         """Return the rows shown."""
         return self.table()
-
-    def axis_changed(self) -> None:
-        """Rows are of the whole session."""
 
     def choose(self, row: Sequence[object]) -> None:
         """Somebody clicked a row, or pressed Return on it (override)."""

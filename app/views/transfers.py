@@ -11,8 +11,6 @@ from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting
 from app.style.theme import font, theme
-from app.views.breakdown_model import stretch_of
-from app.views.stage_view import scope_text
 from app.views.table_twin import Table
 from app.views.timeline import duration
 from app.views.transfers_model import Copies, TransfersModel, transfers_model
@@ -150,31 +148,21 @@ class TransfersView(View):
 
     id = "transfers"
     title = "Transfers"
-    drawn_every_ms = 500
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self.plot = Bars()
         self.set_body(self.plot)
         self._model: TransfersModel | None = None
-        self._selected: tuple[float, float] | None = None
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Count the copies of the stretch that the breakdown is of."""
-        self._soon.stop()
-        self._selected = self.axis.selected
-        stretch = stretch_of(snapshot.session, snapshot.cursor_frame, self.axis.selected_frames)
-        self._model = transfers_model(snapshot.session, snapshot.track, stretch.first, stretch.last)
+        """Count the copies of the scope."""
+        scope = snapshot.desk.scope
+        self._model = transfers_model(snapshot.session, snapshot.track, scope.first, scope.last)
         self.plot.show_model(self._model, self._nothing())
         describe(self.plot, self.tr("Transfers"), self.summary())
-        over = scope_text(stretch)
         text = self.tr("waited for {0} of the wall time").format(percent(self._model.waited))
-        self.set_note(*((f"{text} · {over}", text) if self._model.rows else ("",)))
-
-    def axis_changed(self) -> None:
-        """Only the selection matters here."""
-        if self.axis.selected != self._selected:
-            super().axis_changed()
+        self.set_note(text if self._model.rows else "")
 
     def clear(self) -> None:
         """Show nothing."""
@@ -184,10 +172,7 @@ class TransfersView(View):
         self.set_note("")
 
     def model(self) -> TransfersModel | None:
-        """Return the updated model; None without a session."""
-        self.pace.flush()
-        if self._soon.isActive():
-            self._redraw()
+        """Return what is drawn; None without a session."""
         return self._model
 
     def _nothing(self) -> str:

@@ -7,7 +7,6 @@ The base holds the last snapshot, shows the table on request, and updates the ac
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.model.pace import Pace, single_shot
+from app.model.pace import single_shot
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font, theme_changed
@@ -31,11 +30,12 @@ from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
 if TYPE_CHECKING:
+    from app.model.desk_snapshot import DeskSnapshot
     from app.model.playhead import Snapshot
     from app.model.time_axis import TimeAxis
 
-TABLE_REFRESH_S = 0.5
-"""While live, the table and the spoken summary are updated this often: people read them."""
+RESTED_MS = 500
+"""Table and spoken summary of another range are made when the hand that moves it has rested for so long."""
 
 
 class View(QFrame):
@@ -43,8 +43,6 @@ class View(QFrame):
 
     id: ClassVar[str] = ""
     title: ClassVar[str] = ""
-    drawn_every_ms: ClassVar[int] = 0
-    """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__()
@@ -54,7 +52,7 @@ class View(QFrame):
         self.snapshot: Snapshot | None = None
         self.asleep = False
         """Nobody sees it: it draws nothing until it is updated again."""
-        self._table_renewed = 0.0
+        self._told: DeskSnapshot | None = None
         self.export: Callable[[], object] | None = None
         """Asks for the file of a picture of it, where there is a window."""
 
@@ -88,12 +86,8 @@ class View(QFrame):
         layout.addLayout(self.header)
         layout.addLayout(self._stack, 1)
 
-        every_ms = self.drawn_every_ms
-        self.pace = Pace(self, every_ms, self._draw_snapshot, apart=every_ms > 0)
         self._soon = single_shot(self, 0, self._redraw)
-        self._late = single_shot(self, 0, self._renew_texts)
-        axis.visible_changed.connect(self._axis_moved)
-        axis.selection_changed.connect(self._axis_moved)
+        self._late = single_shot(self, RESTED_MS, self._renew_texts)
         theme_changed.connect(self._theme_moved)
 
     # -- for the window and for exports ----------------------------------------------------
@@ -158,19 +152,17 @@ class View(QFrame):
         self._renew_texts()
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
-        """Show ``snapshot``: draws, then updates table and summary (twice a second while live)."""
+        """Show ``snapshot``; table and summary are made anew with the figures."""
         self.snapshot = snapshot
-        self.pace.ask(snapshot.moving)
-        waited = time.monotonic() - self._table_renewed
-        if waited >= TABLE_REFRESH_S or not (snapshot.live or self._late.isActive()):
+        fresh = snapshot.desk is not self._told
+        self._draw_snapshot(fresh)
+        if fresh:
+            self._told = snapshot.desk
             self._renew_texts()
-        elif not self._late.isActive():
-            self._late.start(int((TABLE_REFRESH_S - waited) * 1000) + 1)
 
     def clear(self) -> None:
         """Forget the snapshot (the session was closed)."""
-        self.snapshot = None
-        self.pace.drop()
+        self.snapshot = self._told = None
         self._soon.stop()
         self._late.stop()
         describe(self, description="")
@@ -216,10 +208,6 @@ class View(QFrame):
     def draw(self, snapshot: Snapshot) -> None:
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
-    def axis_changed(self) -> None:
-        """Range or selection changed: redraw once for all pending changes (override to do less)."""
-        self._soon.start()
-
     def model(self) -> object:
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
@@ -234,7 +222,6 @@ class View(QFrame):
 
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
-        self.pace.flush()
         if self._soon.isActive():
             self._redraw()
 
@@ -253,20 +240,10 @@ class View(QFrame):
         if self.snapshot is not None:
             self.draw(self.snapshot)
 
-    def _draw_snapshot(self) -> None:
-        """Show a snapshot that is new (override to do less)."""
-        self._redraw()
-
-    def _axis_moved(self, *_: object) -> None:
-        if self.asleep:
-            return
-        self.axis_changed()
-        if self.snapshot is None:
-            return
-        # A table follows the hand; the sentence that is spoken waits until the hand rests.
-        waits = self._late.isActive() and (self.snapshot.moving or self._toggle.isChecked())
-        if not waits:
-            self._late.start(int(TABLE_REFRESH_S * 1000))
+    def _draw_snapshot(self, fresh: bool) -> None:
+        """Show a snapshot, of which the figures are new or not (override where it is not figures alone)."""
+        if fresh:
+            self._redraw()
 
     def _theme_moved(self) -> None:
         if not self.asleep:
@@ -276,7 +253,6 @@ class View(QFrame):
         if self.snapshot is None:
             return
         self._late.stop()
-        self._table_renewed = time.monotonic()
         describe(self, self.tr(self.title))
         describe(self, description=self.summary())
         if self._toggle.isChecked():

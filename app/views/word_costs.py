@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from app.views.word_costs_model import WordCost, word_costs
 from app.views.words_model import Left, align
 from pipelines.audio.word_errors import SAME
 from profiler.frames import FRAME_S
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, milliseconds
 
 AT_ONCE = 16
 """Utterances that a drawing waits for; more are aligned meanwhile."""
@@ -35,26 +33,19 @@ class WordCostsView(TableView):
         super().__init__(axis)
         self._words: tuple[WordCost, ...] = ()
         self._left: Left = ()
-        self.scope = Scope(axis)
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
 
     def draw(self, snapshot: Snapshot) -> None:
         """Renew the rows; where many utterances are still to be aligned, do so a little at a time."""
-        within = self.scope.frames()
-        self._words, self._left = word_costs(snapshot.session, snapshot.track, snapshot.cursor_frame, within, AT_ONCE)
+        session, scope = snapshot.session, snapshot.desk.scope
+        within = scope.first, scope.last
+        self._words, self._left = word_costs(session, snapshot.track, scope.end, within, AT_ONCE)
         if self._left:
-            self._ahead.start(align(snapshot.session, self._left, snapshot.cursor_frame))
+            self._ahead.start(align(session, self._left, scope.end))
         else:
             self._ahead.drop()
         super().draw(snapshot)
-        words = counted(len(self._words), "word", "words")
-        over = self.tr("selection") if within else self.tr("start to cursor")
-        self.set_note(f"{words} · {over}", words)
-
-    def axis_changed(self) -> None:
-        """The selection decides which words there are."""
-        if self.scope.is_outdated:
-            self._soon.start()
+        self.set_note(counted(len(self._words), "word", "words"))
 
     def settle(self) -> None:
         """Align what is still to be aligned."""
@@ -66,7 +57,6 @@ class WordCostsView(TableView):
         """Show nothing, and align nothing of it."""
         self._ahead.drop()
         self._words, self._left = (), ()
-        self.scope.forget()
         super().clear()
 
     def table(self) -> Table:
@@ -93,13 +83,13 @@ class WordCostsView(TableView):
         ]
 
     def choose(self, row: Sequence[object]) -> None:
-        """Select the word, in view of the charts."""
+        """Show the word in the charts."""
         frame = row[-1]
         word = next((word for word in self._words if word.first_frame == frame), None)
         if word is None:
             return
         first = word.first_frame * FRAME_S
-        self.scope.go_to(first, first + word.frames * FRAME_S, AROUND)
+        self.axis.point_at((first, first + word.frames * FRAME_S), AROUND)
 
     def summary(self) -> str:
         """Return one sentence: the most expensive word, and the cost of wrong words relative to right ones."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.model.figures import own_ns
 from app.views.words_model import Left, Spoken, spoken_in
 from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
@@ -32,7 +33,7 @@ class WordCost:
         reference: the reference word it stands for; None for an insertion or without a reference.
         first_frame: its first frame, run-global.
         frames: how many frames it has.
-        ms: wall time of its frames.
+        ms: time of its frames, without other programs.
         tokens: tokens per frame; None where the run does not count them.
         senones: active senones per frame; None where the run does not count them.
     """
@@ -77,7 +78,7 @@ def word_costs(
     begins, ends = (np.array([word[at] for word in kept], np.int64) for at in (3, 4))
     rows = track.work_rows
     senones = next((name for name in SENONES if name in rows), None)
-    wall = _sums(track.wall_row[:end], begins, ends) * 1e-6
+    wall = _sums(own_ns(track, 0, end), begins, ends) * 1e-6
     tokens, active = (
         None if row is None else _sums(row[:end], begins, ends) / (ends - begins)
         for row in (rows.get(TOKENS), rows.get(senones or ""))

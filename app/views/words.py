@@ -13,7 +13,6 @@ from PySide6.QtCore import QRectF
 
 from app.charts.items import Remark
 from app.charts.readout import Line
-from app.model.alignment import errors_within
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.spectrum import KEPT, TOP_HZ, Spectra, chunks_of
@@ -61,7 +60,7 @@ class WordsView(ChartView[WordsModel]):
         self.wave, self.marks = Wave(self.plot), Marks(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
-        self._counted_last: tuple[int, ErrorCount | None] | None = None
+        self._said: tuple[int, ErrorCount | None] | None = None
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
         self.spectrogram, self.remark = Spectrogram(self.plot), Remark(self.plot)
         self.spectra = Spectra()
@@ -112,25 +111,19 @@ class WordsView(ChartView[WordsModel]):
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
         super().draw(snapshot)
-        counted = self._counts_now()
-        if counted != self._counted_last:
+        model = self._model
+        spoken = None if model is None or model.current is None else model.spoken[model.current]
+        said = None if spoken is None else (spoken.number, spoken.count)
+        if model is not None and said != self._said:
             # Words come seldom, and what is said of them is read beside them.
-            self._counted_last = counted
-            self._texts.flush()
+            self._said = said
+            self.show_texts(model)
         left = () if self._model is None else self._model.left
         if left:
             some = left[-SHOWN_EVERY:]
             self._ahead.start(align(snapshot.session, some, snapshot.end_frame), REST_MS)
         else:
             self._ahead.drop()
-
-    def _counts_now(self) -> tuple[int, ErrorCount | None] | None:
-        """Number and errors of the utterance that the note is about; None without one."""
-        model = self._model
-        if model is None or model.current is None:
-            return None
-        spoken = model.spoken[model.current]
-        return spoken.number, spoken.count
 
     def clear(self) -> None:
         """Show nothing, and align and read nothing of it."""
@@ -254,25 +247,11 @@ class WordsView(ChartView[WordsModel]):
         return headers, rows
 
     def _note_text(self, model: WordsModel) -> str:
-        selected, snapshot = self.axis.selected_frames, self.snapshot
-        if selected is not None and snapshot is not None:
-            end = snapshot.cursor_frame
-            done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
-            text, counted = self.tr("selection · {0}"), errors_within(done, *selected)
-            within = [one for one in model.spoken if self._overlaps(one, selected)]
-            if within and all(one.count is None and not one.partial for one in within):
-                # Decoded under two configurations or without a reference: there will be nothing to compare.
-                return text.format(self._errors(within[-1]))
-            return text.format(self._counted(counted))
         if model.current is None:
             return ""
         spoken = model.spoken[model.current]
         number = self.tr("{0} of {1}").format(spoken.number, model.utterances)
         return f"{spoken.name} · {number} · {self._errors(spoken)}"
-
-    @staticmethod
-    def _overlaps(spoken: Spoken, frames: tuple[int, int]) -> bool:
-        return spoken.first_s < frames[1] * FRAME_S and spoken.last_s > frames[0] * FRAME_S
 
     def _errors(self, spoken: Spoken) -> str:
         errors = self._scored(spoken)

@@ -51,9 +51,7 @@ class WorkView(LanesView):
         blocks = self.by_unit(self.tr("{0} of {1} frames"), self.tr("{0} of {1} steps")).format(
             note, model.block_frames
         )
-        text, of = self.tr("{0} · figures: {1}"), model.counted.short
-        notes = [blocks] * (model.block_frames > 1) + [note]
-        self.set_note(*(text.format(part, of) for part in notes), note, note.partition(" · ")[0])
+        self.set_note(*[blocks] * (model.block_frames > 1), note, note.partition(" · ")[0])
 
     def readout_head(self) -> str:
         """Values are of a frame, or of a step."""
@@ -66,4 +64,4 @@ class WorkView(LanesView):
             return self.tr("No work counts recorded yet.")
         parts = [f"{self.tr(TITLES[c.name])} {self.average(c)}" for c in model.curves]
         text = self.by_unit(self.tr("{0} the means per frame are: {1}."), self.tr("{0} the means per step are: {1}."))
-        return text.format(model.counted.extent, ", ".join(parts))
+        return text.format(self.extent, ", ".join(parts))

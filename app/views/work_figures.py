@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from app.charts.scale import count, milliseconds, percent, prefixed
+from app.charts.scale import count, percent, prefixed
 from app.views.lanes_model import Curve
 from app.views.work_model import BEAM, SCORING_TIME
 from profiler.analysis.track import SCORING_BYTES
+from profiler.plain import milliseconds
 
 COLORS = {
     "search tokens": "search",

@@ -16,9 +16,8 @@ import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
 from app.model.events import boundaries, marks
-from app.model.frame_range import range_of_figures
 from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
-from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
-"""ns per frame: what was computed, waited for memory, taken by other programs, and none of these."""
+"""ns per frame: what was computed, waited for memory, and neither."""
 
 BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
@@ -52,8 +51,8 @@ Quantities of one lane have the same unit and share a scale."""
 
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
-SCORING: Final = len(SCORING_CATEGORIES)
-"""Number of scoring-time categories; they come first."""
+SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)
+"""Number of categories of the run's own scoring time; they come first."""
 
 LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
@@ -71,15 +70,13 @@ def work_model(
     visible: tuple[float, float],
     columns: int,
     before: Mapping[str, Scale] = NO_SCALES,
-    selected: tuple[int, int] | None = None,
-    counted_to: int | None = None,
+    counted: tuple[int, int] = (0, 0),
     in_blocks: bool = True,
 ) -> LanesModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
-    `selected`: frames [first, last) over which the averages are taken; what is in view, if None. `counted_to`: the
-    cursor, which a replay draws beyond: no average is of frames from here on; `cursor_frame`, if None. `in_blocks`:
+    `counted`: frames [first, last) over which the averages are taken. `in_blocks`:
     columns stand for the block under them: skipping takes turns, and of 7 frames now 3 and now 4 were computed; a table
     has the columns themselves.
     """
@@ -87,9 +84,8 @@ def work_model(
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
     size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
-    window = _Window(session, track, series, edges, under(edges, end, size), over[:2], end)
+    window = _Window(session, track, series, edges, under(edges, end, size), counted, end)
     known = marks(session, end, len(series))
     panels = []
     for names in LANES:
@@ -100,7 +96,6 @@ def work_model(
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
         block_frames=size,
-        counted=over,
         panels=tuple(panels),
         marks=known,
         boundaries=boundaries(session, end),
@@ -109,14 +104,14 @@ def work_model(
 
 @dataclass(frozen=True)
 class _Window:
-    """The visible range, from which the curves are made: frames `shown`, none from `end` on."""
+    """The visible range, from which the curves are made, none from `end` on; averages are of the frames `counted`."""
 
     session: Session
     track: CostTrack
     series: FrameSeries
     edges: F64
     below: Under
-    shown: tuple[int, int]
+    counted: tuple[int, int]
     end: int
 
     def curve(self, name: str) -> Curve | None:
@@ -127,27 +122,27 @@ class _Window:
         if row is None:
             return self._sampled(name) if name in self.session.sample_names else None
         low, high, mean, total = row
-        average = _mean(float(total), self.shown[1] - self.shown[0])
+        average = _mean(float(total), self.counted[1] - self.counted[0])
         whole = _senones(self.session) if name in OF_SENONES else None
         return Curve(name, low, high, mean, average, whole)
 
     @cached_property
     def _counts(self) -> dict[str, tuple[F64, F64, F64, float]]:
-        """Minimum, maximum and mean by column, and the sum of what is shown, of every count."""
+        """Minimum, maximum and mean by column, and the sum over what is counted, of every count."""
         work = self.series.work(DRAWN)
         if not work.names:
             return {}
         grid, end = self.below.grid, self.end
         blocks = (*work.extremes.columns(grid, end), work.sums.means(grid, end))
         by_row = [self.below.spread_rows(values) for values in blocks]
-        return dict(zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True))
+        return dict(zip(work.names, zip(*by_row, work.sums.total(*self.counted), strict=True), strict=True))
 
     def _time(self) -> Curve | None:
         costs = self.series.costs
         blocks = costs.means(self.below.grid, self.end, SCORING).sum(axis=1)
         mean = self.below.spread(blocks)
-        total = float(costs.total(*self.shown)[:SCORING].sum())
-        average = _mean(total, self.shown[1] - self.shown[0])
+        total = float(costs.total(*self.counted)[:SCORING].sum())
+        average = _mean(total, self.counted[1] - self.counted[0])
         known = costs.total(0, self.end)[:SCORING].any()
         return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
 
@@ -162,7 +157,8 @@ class _Window:
         age = middle - frames[np.maximum(last, 0)]
         there = (last >= 0) & (age < STALE_FRAMES) & (middle >= 0) & (middle < self.end)
         mean = np.where(there, values[np.maximum(last, 0)], np.nan)
-        average = float(mean[there].mean()) if there.any() else math.nan
+        begin, end = (int(np.searchsorted(frames, frame)) for frame in self.counted)
+        average = float(values[begin:end].mean()) if end > begin else math.nan
         return Curve(name, mean, mean, mean, average)
 
 

@@ -31,7 +31,7 @@ from profiler.process import children
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.views.breakdown_model import StageLine
+    from app.model.desk_snapshot import StageLine
     from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "CommandDialog")

@@ -15,7 +15,6 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.charts.scale import milliseconds
 from app.model.recent import SESSION_SUFFIX
 from app.model.report_lines import interval_text, number
 from app.model.statistics import QUANTILES, Statistics
@@ -29,7 +28,7 @@ from app.widgets import ChoiceBox
 from app.window.command_dialog import VERB, CommandDialog, open_over
 from pipelines.config import Value, value_text
 from profiler.analysis.comparison.compare import UNDECIDED
-from profiler.plain import counted
+from profiler.plain import counted, milliseconds
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow

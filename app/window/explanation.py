@@ -17,7 +17,7 @@ from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 
 if TYPE_CHECKING:
-    from app.views.breakdown_model import StageLine
+    from app.model.desk_snapshot import StageLine
     from app.window.main_window import MainWindow
 
 CHART: Final = 170

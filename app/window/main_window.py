@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from app.window.palette import Palette
     from profiler.session.reader import Session
 
-FIGURES_MS = 150  # The large figures are updated this often: faster, nobody could read them
-
 
 class MainWindow(FirstWindow):
     """The desk or the welcome page, between the top bar and the status line."""
@@ -97,10 +95,10 @@ class MainWindow(FirstWindow):
 
     def _build(self) -> None:
         from app.layout import NONE, lay_out
-        from app.model.pace import single_shot
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
+        from app.window.bars.other_programs import OtherPrograms
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
         from app.window.notices import InputNotes
@@ -111,7 +109,8 @@ class MainWindow(FirstWindow):
         self._desk: Desk | None = None
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
-        self.top = TopBar(self.pipeline, self.actions_)
+        self.top = TopBar(self.pipeline, self.actions_, self.axis)
+        self.others = OtherPrograms()
         self.welcome = Welcome(self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
@@ -121,14 +120,13 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
-        parts = (self.top, (self.pages, 1), self.status)
+        parts = (self.top, self.others, (self.pages, 1), self.status)
         lay_out(QVBoxLayout(page), *parts, spacing=0, margins=NONE)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()
-        self._late_figures = single_shot(self, FIGURES_MS, self._show_figures)
 
     @property
     def desk(self) -> Desk:
@@ -136,7 +134,7 @@ class MainWindow(FirstWindow):
         if self._desk is None:
             from app.model.figures import load
             from app.window.actions import commands
-            from app.window.actions.views import SCALE, SPEECH
+            from app.window.actions.views import SCALE, SPEECH, cost_of
             from app.window.desk import Desk
 
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_, self.pages)
@@ -144,6 +142,8 @@ class MainWindow(FirstWindow):
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])
             load()
+            self.others.switch.toggled.connect(cost_of(self).set_other_programs)
+            self.others.switch.toggled.connect(self.actions_.refresh)
             more = [self.actions_[name] for name in ("file.record", "file.bundled", "file.playlist")]
             speech = desk.form.speech
             speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
@@ -170,7 +170,7 @@ class MainWindow(FirstWindow):
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
         self.playhead.failed.connect(self.notices.error)
-        self.axis.selection_changed.connect(lambda _: self._late_figures.start())
+        self.axis.visible_changed.connect(lambda *_: self._show_scope())
         self.axis.windowed_changed.connect(self.actions_.refresh)
         self.axis.baseline_changed.connect(self.actions_.refresh)
         self.undo.changed.connect(self.actions_.refresh)
@@ -187,6 +187,7 @@ class MainWindow(FirstWindow):
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
+        self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.study_opened.connect(partial(dialogs.study, self))
@@ -196,6 +197,7 @@ class MainWindow(FirstWindow):
         self.files.deleted.connect(self.show_welcome)
         self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
+        self.top.scope.left.connect(lambda: self.axis.choose_scope(None))
         self.top.preset.chosen.connect(self.runs.choose_preset)
         self.welcome.open_session.connect(self.open_session)
         self.welcome.rename_session.connect(self.files.ask_name)
@@ -262,9 +264,13 @@ class MainWindow(FirstWindow):
         self.refresh()
 
     def escape(self) -> None:
-        """Esc: clear the selection of time, or else that of a stage, show all views, or dismiss the newest notice."""
+        """Esc: back to the usual scope, or else clear a marked place or the stage, show all views, dismiss a notice."""
         if self.axis.selected is not None:
             self.axis.clear()
+        elif self.axis.scope is not None:
+            self.axis.choose_scope(None)
+        elif self.axis.pointed is not None:
+            self.axis.point_at(None)
         elif self.axis.stage is not None:
             self.axis.choose_stage(None)
         elif self._desk is not None and self._desk.docks.is_alone:
@@ -368,25 +374,26 @@ class MainWindow(FirstWindow):
             self.top.show_recording(self.playhead.n_frames * FRAME_S if there else float("nan"))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        if not snapshot.live:
-            self._show_figures()
-        elif not self._late_figures.isActive():
-            self._late_figures.start()
-
-    def _show_figures(self) -> None:
-        if self._snapshot is None:
-            return
-        from app.model.effects import effects_of
-        from app.model.figures import figures
-
         shown = self._snapshot
-        self.top.show_figures(figures(shown))
-        effects = effects_of(shown.session)
-        self.top.show_effects(lambda keys: effects.last_change(shown.session, shown.track, shown.cursor_frame, keys))
-        self.status.show_snapshot(self._snapshot)
+        self._snapshot = snapshot
+        if shown is None or shown.desk is not snapshot.desk or not snapshot.moving:
+            self._show_figures(snapshot)
+
+    def _show_figures(self, snapshot: Snapshot) -> None:
+        self.top.show_desk(snapshot.desk)
+        self.others.show_share(snapshot.desk.other_share)
+        self.status.show_snapshot(snapshot)
+        self._show_scope()
         self._show_recording()
         self._show_latency()
+
+    def _show_scope(self) -> None:
+        """Say where the scope lies that is not in view."""
+        if self._snapshot is not None:
+            first, last = self.axis.visible
+            scope = self._snapshot.desk.scope
+            before, after = scope.last * FRAME_S <= first, scope.first * FRAME_S >= last
+            self.top.scope.show_direction(-1 if before else 1 if after else 0)
 
     def _show_latency(self) -> None:
         """Show next to the block size how long its first frame waits; measured if the session has the same settings."""
@@ -405,11 +412,16 @@ class MainWindow(FirstWindow):
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 
+    def _on_live_change(self, key: str, _value: object) -> None:
+        """Say what a change waits for that is asked for during an A/B."""
+        if self.side_by_side.active:
+            text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
+            self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
+
     def _on_closed(self) -> None:
         self._snapshot = None
-        self._late_figures.stop()
-        self.top.show_figures(None)
-        self.top.show_effects(lambda _: None)
+        self.top.show_desk(None)
+        self.others.show_share(0.0)
         self._show_latency()
         self.status.show_snapshot(None)
         self.refresh()

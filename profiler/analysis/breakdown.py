@@ -5,7 +5,7 @@ Categories are those of the live chart, and stage rows come from `StageSums`, bo
 lies in it.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
@@ -142,25 +142,6 @@ def breakdown(
     if track is None:
         track = CostTrack()
         track.update(session)
-    steps = breakdown_in_steps(session, track, first_frame, last_frame)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as over:
-            found: Breakdown = over.value
-            return found
-
-
-def breakdown_in_steps(
-    session: Recorded,
-    track: CostTrack,
-    first_frame: int | None = None,
-    last_frame: int | None = None,
-) -> Generator[None, None, Breakdown]:
-    """`breakdown` for a caller with something else to do meanwhile: rests after the sums, and after every row.
-
-    `track`: up to date at the first step; it may grow with the session from then on.
-    """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
     last = max(last, first)
@@ -170,18 +151,16 @@ def breakdown_in_steps(
     audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    # All at once: between two steps the session may have grown, and the sums with it.
     for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
         else:
             found.setdefault((lane, stage), []).append((epoch, part))
-    yield
-    rows = []
-    for lane, stage in _in_order(session, found):
-        rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution))
-        yield
+    rows = [
+        _row(session, lane, stage, found[lane, stage], wall, track.attribution, last - first)
+        for lane, stage in _in_order(session, found)
+    ]
     return Breakdown(
         first,
         last,
@@ -210,7 +189,7 @@ def stages_under(session: Recorded, track: CostTrack, epoch: int, first: int) ->
     on_wall = (part.time for (lane, _), ((_, part),) in found.items() if session.lanes[lane].decode)
     wall = sum(on_wall)
     return [
-        _row(session, lane, stage, found[lane, stage], wall, track.attribution)
+        _row(session, lane, stage, found[lane, stage], wall, track.attribution, track.n_frames - first)
         for lane, stage in _in_order(session, found)
     ]
 
@@ -247,8 +226,9 @@ def _row(
     parts: list[tuple[int, Sums]],
     wall_ns: float,
     attribution: Attribution,
+    frames: int,
 ) -> StageRow:
-    """Put the sums of a stage's epochs together, each by the shares of its own law."""
+    """Put the sums of a stage's epochs together, each by the shares of its own law; `frames`: of the stretch."""
     stage, roof_table = session.stages[number], session.calibration
     total = reduce(Sums.plus, (part for _, part in parts))
     on_wall = session.lanes[lane].decode
@@ -261,7 +241,7 @@ def _row(
         model.add(cost, part, roof_table, shares or by_law(cost, part, roof_table))
     known, timed = model.known, model.known and bool(roof_table)
     found = model.parts(total) if timed else None
-    verdict = judge(model.evidence(stage, total, found, bool(roof_table), of_steps=counts_steps(session)))
+    verdict = judge(model.evidence(stage, total, found, bool(roof_table), counts_steps(session), frames))
 
     def if_available(value: float, available: bool) -> float | None:
         return value if available else None
@@ -411,16 +391,22 @@ class _Model:
             ends |= _lost(total)
         return Parts(*({name: ends[name] for name in PARTS} for ends in found))
 
-    def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool) -> Evidence:
-        """Return the evidence for the verdict on a stage. `parts`: None without a law or roofs."""
+    def evidence(
+        self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool, frames: int
+    ) -> Evidence:
+        """Return the evidence for the verdict on a stage in a stretch of so many frames.
+
+        It is on the stage's own time, without other programs. `parts`: None without a law or roofs.
+        """
         counts = _counts(stage, total) if self.scattered else {}
         # The count that says most about how often the stage touched its data.
         unit = max(counts, key=lambda each: counts[each], default="")
         return Evidence(
-            time_ns=total.time,
+            time_ns=total.own,
             calls=total.calls,
             frames=total.frames,
-            parts=parts,
+            all_frames=frames,
+            parts=None if parts is None else parts.own,
             least_ns=None if parts is None else self.least,
             bytes_min=self.bytes_min if self.known else None,
             missing=tuple(dict.fromkeys(self.missing)),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.categories import NOT_ATTRIBUTED, PARTS
+from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, PARTS
 
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
@@ -25,6 +25,11 @@ class Parts:
     def time_ns(self) -> float:
         """Of all parts together."""
         return sum(self.likely.values())
+
+    @property
+    def own(self) -> "Parts":
+        """The same without what other programs took."""
+        return Parts(*({**ends, **dict.fromkeys(NOT_OWN, 0.0)} for ends in (self.likely, self.low, self.high)))
 
     def share(self, name: str) -> float:
         """The likely part of the time, 0…1."""

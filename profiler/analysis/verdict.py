@@ -30,6 +30,8 @@ VERDICT_OF: Final = {
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
 
+    `frames`: that it worked on; `all_frames`: of the stretch, worked on or not (0: the same).
+
     `least_ns`: what arithmetic and calls take at least. `missing`: roofs that were not measured. `replayed`: whether
     all time was measured by hot replay; `device`: or is that of work on one. `unknown`: arithmetic without a roof.
     `launches`: kernels given to a device. `unit`, `units`: what the stage counts its work in. `reason`: why it has no
@@ -52,6 +54,7 @@ class Evidence:
     unknown: bool = False
     launches: float = 0.0
     frame: str = "frame"
+    all_frames: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def judge(e: Evidence) -> Verdict:
     if not e.calls or e.time_ns <= 0:
         return Verdict(None, "–", "Did not run.")
     if e.parts is None:
-        return Verdict(None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}.")
+        count, call = _units(e)
+        return Verdict(None, "–", f"Takes {_time(e.time_ns / count)} per {call}; {_lacking(e)}.")
     grade = "D" if e.missing else "B" if e.replayed else "C"
     defect = None
     if e.least_ns is not None and e.least_ns > e.time_ns:
@@ -127,7 +131,7 @@ IN_SENTENCES: Final = {
 
 
 def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
-    calls, call = e.calls, _call(e)
+    calls, call = _units(e)
     text = []
     if e.bytes_min:
         rate = e.bytes_min / e.time_ns
@@ -158,8 +162,11 @@ def _lacking(e: Evidence) -> str:
     return "the machine's roofs were not measured" if not e.roofs else "what it computes is not modelled"
 
 
-def _call(e: Evidence) -> str:
-    return e.frame if e.frames <= e.calls else "block"
+def _units(e: Evidence) -> tuple[float, str]:
+    """What amounts are of: every frame, also one that the stage was spared, or every block that it worked on."""
+    if e.frames <= e.calls:
+        return max(e.all_frames, e.calls), e.frame
+    return e.calls, "block"
 
 
 def _scaled(value: float, steps: tuple[str, ...], factor: float) -> str:

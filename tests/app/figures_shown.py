@@ -19,7 +19,8 @@ from app.model import latency, report
 from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
-from profiler.analysis.categories import CATEGORIES
+from profiler.analysis.breakdown import BETWEEN, breakdown
+from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
 from profiler.export import chrome_trace, speedscope, table
 from profiler.session.reader import Session
 from profiler.spans import TILING
@@ -102,6 +103,11 @@ class Opened:
     def view(self) -> dict[str, Any]:
         return self.window.desk.views
 
+    @property
+    def desk(self) -> Any:
+        """The figures of the window."""
+        return self.window.playhead.snapshot().desk
+
     @cached_property
     def track(self) -> Any:
         return self.window.playhead.track
@@ -125,6 +131,45 @@ class Opened:
         """The number that a pattern finds in the status line; 0 where the line leaves out what is not."""
         match = re.search(pattern, self.window.status.cost.full)
         return Shown(match[1], unit) if match else 0.0
+
+
+def _own(o: Opened) -> dict[tuple[str, str, str], float]:
+    """Seconds that each stage (name, group, lane) took without other programs, and what lies between them."""
+    whole = breakdown(o.session, 0, o.frames, o.track)
+    overhead = whole.overhead()
+    found = {
+        (row.name, row.group, row.lane): overhead[row.name]
+        if row.group == OVERHEAD and row.share is not None
+        else row.time_ns - (row.other_ns or 0.0)
+        for row in whole.stages
+    }
+    on_device = {(row.name, row.group, row.lane) for row in whole.stages if row.share is None}
+    found = {
+        (name, "device" if key in on_device else key[1], key[2]): ns * 1e-9
+        for key, ns in found.items()
+        for name in key[:1]
+    }
+    return found | {(BETWEEN, OVERHEAD, ""): overhead[BETWEEN] * 1e-9}
+
+
+def own_s(o: Opened) -> float:
+    """Time of the decode lane without other programs, s."""
+    return sum(seconds for (_, group, _), seconds in _own(o).items() if group != "device")
+
+
+def own_stages(o: Opened) -> Values:
+    """The same by stage."""
+    return {f"{name}/{lane}": seconds for (name, _, lane), seconds in _own(o).items() if lane}
+
+
+def own_categories(o: Opened) -> dict[str, float]:
+    """The same by category, and what other programs took."""
+    whole = breakdown(o.session, 0, o.frames, o.track)
+    found = {name: ns * 1e-9 for name, ns in whole.categories.items()}
+    for group in ("search", "frontend", "transfer"):
+        found[group] = sum(seconds for (_, of, _), seconds in _own(o).items() if of == group)
+    found[OTHER_PROGRAMS] = max(whole.wall_ns * 1e-9 - own_s(o), 0.0)
+    return found
 
 
 def overhead_of_table(o: Opened) -> float:
@@ -171,15 +216,13 @@ def stages_of_json(o: Opened, key: str) -> dict[str, Value]:
 
 def stages_of_window(o: Opened, column: int, unit: float) -> dict[str, Value]:
     """A column of the breakdown's table: 1 ms per frame, 2 share; stages come after the categories."""
-    lanes = {(line.name, line.ms): line.lane for line in o.view["breakdown"].tree.stages}
+    lines = o.view["breakdown"].tree.stages
+    rows = o.view["breakdown"].table()[1][len(CATEGORIES) : len(CATEGORIES) + len(lines)]
     values: dict[str, Value] = {}
-    for row, (name, ms) in zip(
-        o.view["breakdown"].table()[1][len(CATEGORIES) : len(CATEGORIES) + len(lanes)],
-        lanes,
-        strict=True,
-    ):
-        assert row[0] == name
-        values[f"{name}/{lanes[name, ms]}"] = printed(str(row[column]), unit)
+    for row, line in zip(rows, lines, strict=True):
+        assert row[0] == line.name
+        if line.lane:
+            values[f"{line.name}/{line.lane}"] = printed(str(row[column]), unit)
     return values
 
 

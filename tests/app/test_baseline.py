@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
-from views_desk import amount, pixels, settle, view_on
+from views_desk import amount, figures_of, pixels, settle, view_on
 
 from app.charts.raster import blended
-from app.charts.scale import milliseconds
+from app.model.figures import own_ns
+from app.model.time_axis import RANGE
 from app.style.theme import theme
 from app.views.breakdown import BreakdownView
-from app.views.breakdown_model import SELECTION, breakdown_model
 from app.views.statistics import StatisticsView
 from app.window.main_window import MainWindow
 from profiler.analysis.lod.series import CATEGORIES
+from profiler.plain import milliseconds
 
 
 def test_the_breakdown_shows_the_pinned_range_and_the_ratio(sample: Path, qtbot: QtBot) -> None:
@@ -28,15 +29,17 @@ def test_the_breakdown_shows_the_pinned_range_and_the_ratio(sample: Path, qtbot:
         axis.select(15.0, 20.0)
         axis.pin((1.0, 4.0))
         settle()
-        model = view.model()
-        assert model is not None
-        assert (model.scope, model.pinned, model.effect) == (SELECTION, (100, 400), None)
+        desk = view.model()
+        assert desk is not None
+        assert desk.baseline is not None
+        assert (desk.scope.kind, desk.baseline[:2], desk.pair) == (RANGE, (100, 400), None)
         before = track.categories_ns[100:400].mean(axis=0) * 1e-6
-        assert model.before_ms == pytest.approx(before)
-        ratio = float(track.wall_ns[1500:2000].mean() / track.wall_ns[100:400].mean())
-        assert ratio < 0.5, "it skips there, and selects"
-        wall = milliseconds(float(track.wall_ns[100:400].mean()) * 1e-6)
-        assert view.sum.text().endswith(f"\n{ratio:.3g}× baseline 0:01.00 – 0:04.00 (pale: {wall} ms)")
+        assert desk.before["compute"] == pytest.approx(float(before[CATEGORIES.index("compute")]))
+        assert sum(desk.before.values()) == pytest.approx(desk.baseline.own_ms)
+        assert desk.own_ms / desk.baseline.own_ms < 0.5, "it skips there, and selects"
+        own = milliseconds(desk.baseline.own_ms)
+        # Of other speech: no ratio, which would have no interval.
+        assert view.sum.text().endswith(f"\npale: baseline 0:01.00 – 0:04.00, {own} ms of its own speech")
         headers, rows = view.table()
         at = list(headers).index("ratio to baseline")
         compute = CATEGORIES.index("compute")
@@ -46,9 +49,9 @@ def test_the_breakdown_shows_the_pinned_range_and_the_ratio(sample: Path, qtbot:
         assert amount(pixels(view.tree), pale) > 50
         axis.pin(None)
         settle()
-        model = view.model()
-        assert model is not None
-        assert (model.before_ms, model.pinned) == (None, None)
+        desk = view.model()
+        assert desk is not None
+        assert (desk.before, desk.baseline) == ({}, None)
         assert "baseline" not in view.sum.text()
         assert amount(pixels(view.tree), pale) == 0
 
@@ -58,8 +61,10 @@ def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample: Path, 
         session, track = playhead.session, playhead.track
         assert session is not None
         assert track is not None
-        model = breakdown_model(session, track, 2048, None, (0, 9999))
-        assert model.before_wall_ms == pytest.approx(float(np.mean(track.wall_ns)) * 1e-6)
+        baseline = figures_of(session, track, 2048, pinned=(0, 9999)).baseline
+        assert baseline is not None
+        wall = baseline.own_ms + baseline.categories["other_programs"]
+        assert wall == pytest.approx(float(np.mean(track.wall_ns)) * 1e-6)
 
 
 def test_statistics_show_the_ratios_of_mean_and_percentile(sample: Path, qtbot: QtBot) -> None:
@@ -71,7 +76,7 @@ def test_statistics_show_the_ratios_of_mean_and_percentile(sample: Path, qtbot: 
         assert view.table()[1][0][-2:] == [None, None]
         playhead.axis.pin((1.0, 4.0))
         settle()
-        one, other = track.wall_ns[1500:2000], track.wall_ns[100:400]
+        one, other = own_ns(track, 1500, 2000), own_ns(track, 100, 400)
         mean = f"{one.mean() / other.mean():.3g}×"
         high = f"{np.quantile(one, 0.99) / np.quantile(other, 0.99):.3g}×"
         assert view.note.endswith(f"mean {mean}, p99 {high} of the baseline")

@@ -10,7 +10,7 @@ import pytest
 from command_line import here, python
 
 from app.api import open_session
-from app.model.alignment import errors_within
+from app.model.alignment import errors_in
 from app.model.bookmarks import Bookmark, sidecar, write
 from profiler.session.reader import Session
 
@@ -27,7 +27,7 @@ def test_a_stretch_has_the_figures_of_its_frames(sample: Path) -> None:
         assert {row["name"]: row["time_s"] for row in tree["stages"]} == {
             row.name: pytest.approx(row.time_ns * 1e-9) for row in of.stages
         }
-        errors = errors_within(run.utterances, 200, 550)
+        errors, _ = errors_in(run.session, 200, 550, run.frames)
         names = [one.name for one in run.utterances if one.first_frame < 550 and one.end_frame > 200]
         whole = run.report()
     assert (tree["wer_errors"], tree["wer_words"]) == (errors.errors, errors.words)

@@ -13,6 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
+from app.model.figures import own_ns
+from app.model.time_axis import WHOLE
 from app.views.confusions_model import confusions
 from app.views.words import WordsView
 from pipelines.audio import word_errors
@@ -43,7 +45,7 @@ def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: 
             continue
         words = [(first, first + n) for u in session.utterances for word, first, n in u.words if word == one.hypothesis]
         assert set(one.places) <= set(words)
-        seconds = sum(float(track.wall_ns[first:last].sum()) for first, last in one.places) * 1e-9
+        seconds = sum(float(own_ns(track, first, last).sum()) for first, last in one.places) * 1e-9
         assert one.wall_s == pytest.approx(seconds)
     utterance = session.utterances[1]
     within, _ = confusions(session, track, track.n_frames, (utterance.first_frame, utterance.end_frame))
@@ -56,6 +58,7 @@ def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: 
 
 def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample: Path, qtbot: QtBot) -> None:
     with view_on(WordsView, sample, qtbot) as (view, playhead):
+        playhead.axis.choose_scope(WHOLE)
         view.shows_confusions.click()
         settle()
         table, session = view.confusions, playhead.session
@@ -75,8 +78,8 @@ def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample: Pa
         at = table.visualRect(model.index(row, 1)).center()
         for first in [*starts, starts[0]]:
             qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
-            assert playhead.axis.selected_frames is not None
-            assert playhead.axis.selected_frames[0] == first
+            assert playhead.axis.pointed_frames is not None
+            assert playhead.axis.pointed_frames[0] == first
         settle()
         assert model.rowCount() == pairs, "going to a pair hides no other"
         table.sortByColumn(3, Qt.SortOrder.DescendingOrder)

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
 from frame_rows import rows_of
 
-from app.model.configurations import Configurations
-from app.model.effects import Effect, arm_name, effects_of
-from app.model.figures import figures
-from app.model.time_axis import TimeAxis
+from app.model.alignment import errors_in
+from app.model.configurations import Configurations, arm_of, turns_of
+from app.model.effects import Effect, arm_name, arm_names, effects_of
 from app.views.stage_texts import before_text
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import Config, presets
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
-from profiler.session.model import ConfigEpoch, Marker, Utterance
+from profiler.analysis.comparison.arms import arms_of
+from profiler.analysis.comparison.compare import compare_arms
+from profiler.session.model import ConfigEpoch, LaneInfo, Marker, Utterance
+from profiler.spans import SPAN, Stage
 
 SECOND = 100
 SELECTION, SKIP, BLOCK, PACE = "gmm.selection.enabled", "frames.skip", "block", "pace"
@@ -41,6 +43,8 @@ class Run:
     other: list[float] = field(default_factory=list)
     now: Config = BASE
     epoch: int = 0
+    stages: ClassVar = {0: Stage(0, "decode.block", "decode", ())}
+    lanes: ClassVar = {0: LaneInfo(0, "decode", "cpu", True, 0, 0)}
 
     def __post_init__(self) -> None:
         self._config()
@@ -68,6 +72,15 @@ class Run:
                 "heard", (), 1, (self.epoch,), errors, 10, True, np.zeros((0, 2), np.int8),
             )
         )  # fmt: skip
+
+    @property
+    def spans(self) -> np.ndarray:
+        """A tile per frame."""
+        tiles = np.zeros(len(self.wall), SPAN)
+        tiles["duration_ns"], tiles["frames"] = self.wall, 1
+        tiles["first_frame"] = np.arange(len(tiles))
+        tiles["start_ns"] = np.cumsum(tiles["duration_ns"]) - tiles["duration_ns"]
+        return tiles
 
     @property
     def end(self) -> int:
@@ -105,9 +118,10 @@ def flipped() -> Run:
 def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped: Run) -> None:
     effect = flipped.effect(SELECTION)
     assert effect.kind == "faster"
-    assert effect.headline == "2.5× faster"
-    assert effect.words == effect.remark == "+20.0 points (n = 10 words)"
-    assert "1 before, 3 after, of 10 words" in effect.details
+    assert effect.headline == "5.00 → 2.00 ms · 2.5× faster (2.5 to 2.5)"
+    assert effect.before_ms / effect.after_ms == pytest.approx(effect.factor)
+    assert effect.words == effect.remark == "1 → 3 errors of 10 (undecided)"
+    assert "Over the same utterances: 1 → 3 errors of 10" in effect.details
     assert flipped.effect(SKIP) is None, "nothing was done there"
 
 
@@ -163,12 +177,32 @@ def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
     assert effect.low < effect.factor < effect.high
 
 
-def test_word_errors_need_both_sides_and_follow_the_verdict_of_an_ab() -> None:
-    scored = ErrorCount(1, 10)
-    assert Effect("faster", 2.0, before=scored).points is None
-    assert Effect("faster", 2.0, before=scored).words == ""
-    decided = Effect("faster", 2.0, before=scored, after=scored, turns=3)
-    assert decided.remark == decided.words == "±0.0 points (n = 10 words)"
+def test_words_are_decided_by_an_interval_over_utterances() -> None:
+    """One utterance decides nothing; six that all have two errors more do."""
+    run = Run()
+    for number in range(6):
+        run.decode(f"u{number}", 5e6, errors=1)
+    run.change(SELECTION, True)
+    kinds = []
+    for number in range(6):
+        run.decode(f"u{number}", 2e6, errors=3)
+        kinds.append(run.effect(SELECTION).words_kind)
+    assert kinds == ["undecided"] * 3 + ["more"] * 3
+    assert run.effect(SELECTION).words == "6 → 18 errors of 60"
+    assert Effect("faster", 2.0, before=ErrorCount(1, 10)).words == ""
+    same = ErrorCount(1, 10)
+    assert Effect("faster", 2.0, before=same, after=same, words_kind="same").words == "1 → 1 errors of 10 (the same)"
+
+
+def test_no_factor_is_shown_without_its_interval() -> None:
+    known = Effect("undecided", 2.5, before_ms=5.0, after_ms=2.0)
+    assert known.headline == "5.00 → 2.00 ms · undecided"
+    assert "2.5" not in known.text + known.details
+    decided = replace(known, kind="faster", low=2.2, high=2.9)
+    assert decided.headline == "5.00 → 2.00 ms · 2.5× faster (2.2 to 2.9)"
+    assert decided.brief == "2.5× faster (2.2–2.9)"
+    slower = Effect("slower", 1 / 1.52, 1 / 1.6, 1 / 1.4, before_ms=2.0, after_ms=3.04)
+    assert slower.times == "1.5× slower (1.4 to 1.6)"
 
 
 def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped: Run) -> None:
@@ -183,13 +217,13 @@ def test_a_change_of_something_else_is_no_effect_of_the_toggle(flipped: Run) -> 
     flipped.decode("one", 1e6)
     assert flipped.effect(SELECTION) is None, "with this block it was never off"
     newest = flipped.effect()
-    assert newest.headline == "2.0× faster"
+    assert newest.headline == "2.00 → 1.00 ms · 2.0× faster (2.0 to 2.0)"
 
 
 def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
     flipped.change(PACE, 4.0)
     effect = flipped.effect(SELECTION)
-    assert effect.headline == "2.5× faster"
+    assert effect.times == "2.5× faster (2.5 to 2.5)"
     known = Configurations()
     assert known.since(cast("Any", flipped), flipped.end) == 500
     assert known.alike(cast("Any", flipped), flipped.end + 1) == {1, 2}
@@ -201,7 +235,7 @@ def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
     later = flipped.effect(SELECTION, end=550)
     assert later.kind == "other speech"
     few = flipped.effect(SELECTION, end=750)
-    assert (few.kind, few.headline, few.words) == ("undecided", "2.5× faster", "")
+    assert (few.kind, few.headline, few.words) == ("undecided", "5.00 → 2.00 ms · undecided", "")
 
 
 def test_what_is_waited_for_is_said() -> None:
@@ -216,10 +250,10 @@ def test_what_is_waited_for_is_said() -> None:
     assert (said.headline, said.remark) == ("no comparison yet", "same speech comes next")
     run.decode("one", 2e6)
     almost = run.effect(SELECTION, end=run.end - 100)
-    assert (almost.headline, almost.remark) == ("2.5× faster", "words follow")
+    assert (almost.times, almost.remark) == ("2.5× faster (2.5 to 2.5)", "words follow")
     assert "words count at its end" in almost.details
     whole = run.effect(SELECTION)
-    assert whole.remark == "±0.0 points (n = 10 words)"
+    assert whole.remark == "1 → 1 errors of 10 (the same)"
     run.state = "closed"
     later = run.effect(SELECTION, end=run.end - 99)
     assert later.remark == "", "nothing follows in a recording"
@@ -234,7 +268,7 @@ def test_words_that_only_an_ab_brings_are_said_to() -> None:
     run.configs[-1] = replace(run.configs[-1], first_frame=400)
     run.decode("one", 2e6)
     effect = run.effect(SELECTION)
-    assert (effect.headline, effect.remark) == ("2.5× faster", "words: by A/B")
+    assert (effect.times, effect.remark) == ("2.5× faster (2.5 to 2.5)", "words: by A/B")
     assert "an A/B decodes one both ways" in effect.details
 
 
@@ -280,79 +314,65 @@ def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped:
         assert effect.factor > 1, f"at frame {end}"
     effect = flipped.effect(SELECTION)
     assert (effect.kind, effect.turns, effect.arm) == ("faster", 3, "on")
-    assert effect.headline == f"on is 4.00× faster ({effect.low:.2f}–{effect.high:.2f})"
-    assert effect.brief == "on: 4.0× faster"
-    assert effect.words == "+20.0 points (n = 10 words)"
+    assert effect.headline == "8.00 → 2.00 ms · 4.0× faster (4.0 to 4.0)"
+    compared = compare_arms(*arms_of(cast("Any", flipped)))
+    assert effect.factor == pytest.approx(1 / compared.overall.ratio.ratio, rel=1e-12)
+    assert (effect.low, effect.high) == pytest.approx(tuple(1 / end for end in reversed(compared.overall.ratio.ci95)))
+    assert effect.words == "1 → 3 errors of 10 (undecided)"
+
+
+def test_the_turns_of_an_ab_are_named_by_what_their_arm_has(flipped: Run) -> None:
+    begin, session = flipped.end, cast("Any", flipped)
+    assert turns_of(session, begin, ("", "")) == []
+    ab(flipped, 2)
+    names = arm_names(session, flipped.end)
+    assert names == ("off", "on")
+    turns = turns_of(session, flipped.end - 100, names)
+    assert [turn.text for turn in turns] == ["A off", "B on", "B on · 2", "A off · 2"]
+    assert [turn[:2] for turn in turns][::3] == [(begin, begin + 500), (begin + 1500, begin + 1900)]
+    assert (arm_of(session, begin + 1), arm_of(session, begin + 501), arm_of(session, begin)) == ("A", "B", "")
 
 
 def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None:
     ab(flipped, 2)
     effect = flipped.effect(SELECTION)
-    assert (effect.kind, effect.remark) == ("undecided", "A/B: 2 turns each")
+    # A turn is 5 s at 8 ms a frame and 5 s at 2 ms.
+    assert (effect.kind, effect.missing) == ("undecided", (1, pytest.approx(5.0)))
+    assert (effect.headline, effect.remark) == ("8.00 → 2.00 ms · undecided", "about 1 turn more, 5 s")
+    flipped.state = "closed"
+    flipped.generation += 1
+    assert flipped.effect(SELECTION).needs == "", "nothing follows in a recording"
 
 
 @pytest.mark.parametrize(
     ("factor", "kind", "text"),
     [
-        (2.71, "faster", "2.7× faster"),
-        (1.0 / 1.52, "slower", "1.5× slower"),
-        (1.04, "faster", "1.04× faster"),
-        (12.4, "faster", "12× faster"),
-        (1.001, "no difference", "no difference"),
-        (None, "other speech", "no comparison yet"),
+        (2.71, "faster", "2.7× faster (2.7 to 2.7)"),
+        (1.0 / 1.52, "slower", "1.5× slower (1.5 to 1.5)"),
+        (1.04, "faster", "1.04× faster (1.04 to 1.04)"),
+        (12.4, "faster", "12× faster (12 to 12)"),
+        (1.001, "no difference", "no difference (1.00 to 1.00)"),
+        (1.001, "undecided", "undecided (1.00 to 1.00)"),
+        (None, "undecided", "undecided"),
     ],
 )
-def test_the_headline(factor: float | None, kind: Any, text: str) -> None:
-    assert Effect(kind, factor).headline == text
+def test_the_factor_in_words(factor: float | None, kind: Any, text: str) -> None:
+    assert Effect(kind, factor, factor, factor).times == text
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "text"),
-    [
-        (10, 11, "+1.0 point (n = 100 words)"),
-        (10, 12, "+2.0 points (n = 100 words)"),
-        (12, 10, "\N{MINUS SIGN}2.0 points (n = 100 words)"),
-        (10, 10, "±0.0 points (n = 100 words)"),
-    ],
-)
-def test_the_words(before: int, after: int, text: str) -> None:
-    effect = Effect("faster", 2.0, before=ErrorCount(before, 100), after=ErrorCount(after, 100))
-    assert effect.words == text
-    assert effect.shorter == (text.replace(" words)", ")"), text.partition(" (")[0], "")
+def test_the_line_beside_the_bars_has_both_times_their_ratio_and_what_is_missing() -> None:
+    """The times are of the same speech, and their ratio is the factor: 73.4 against 12.2 was said to be 2.8."""
+    effect = Effect("faster", 3.4, 2.9, 3.9, before_ms=41.5, after_ms=12.2, seconds=13.2)
+    desk = cast("Any", SimpleNamespace(pair=effect, baseline=None))
+    assert before_text(desk) == "same 13 s of speech: 41.5 → 12.2 ms · 3.4× faster (2.9 to 3.9)"
+    undecided = Effect("undecided", 3.4, before_ms=41.5, after_ms=12.2, seconds=5.0, turns=2, missing=(1, 40.0))
+    desk = cast("Any", SimpleNamespace(pair=undecided, baseline=None))
+    assert before_text(desk) == "same 5 s of speech: 41.5 → 12.2 ms · undecided · about 1 turn more, 40 s"
 
 
-def test_one_word_and_one_turn_are_singular() -> None:
-    effect = Effect("faster", 2.0, before=ErrorCount(0, 1), after=ErrorCount(1, 1), turns=1)
-    assert effect.words == "+100.0 points (n = 1 word)"
-    assert "A/B: 1 turn each" in effect.details
-    assert effect.details.endswith("0 before, 1 after, of 1 word")
-
-
-def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
-    """The bars next to it include other speech: 6.98 ms over theirs is another factor."""
-    effect = Effect("faster", 4.5, seconds=8.2)
-    model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98, pinned=None))
-    assert before_text(model) == "pale bars: before, 6.98 ms · 4.5× faster on the same 8 s of speech"
-
-
-def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:
-    def errors(end: int) -> ErrorCount:
-        shown = SimpleNamespace(session=flipped, track=flipped.track, cursor_frame=end, live=True, axis=TimeAxis())
-        return figures(cast("Any", shown)).errors
-
-    assert errors(500) == ErrorCount(1, 10)
-    assert errors(700) == ErrorCount(0, 0), "none is finished under the new settings"
-    assert errors(1000) == ErrorCount(3, 10)
-    flipped.change(SELECTION, False)
-    flipped.decode("two", 5e6, errors=4)
-    assert errors(flipped.end) == ErrorCount(5, 20), "both of the times when it was off"
-
-
-def figures_of(run: Run, end: int | None = None) -> Any:
-    """The figures of the top bar, in a recording that has come to `end`."""
-    at = run.end if end is None else end
-    snapshot = SimpleNamespace(session=run, track=run.track, cursor_frame=at, live=False, axis=TimeAxis())
-    return figures(cast("Any", snapshot))
+def errors_since(run: Run, first: int, last: int | None = None) -> ErrorCount:
+    last = run.end if last is None else last
+    return errors_in(cast("Any", run), first, last, last)[0]
 
 
 def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> None:
@@ -360,52 +380,16 @@ def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> Non
     run.decode("clear", 5e6, errors=1)
     for _ in range(3):
         run.decode("noisy", 5e6, errors=9)
-    assert figures_of(run).errors == ErrorCount(10, 20)
+    assert errors_since(run, 0) == ErrorCount(10, 20)
 
 
-def test_turns_of_an_ab_do_not_count_for_the_word_error_rate() -> None:
+def test_turns_of_an_ab_do_not_count_for_the_word_error_rate_outside_of_it() -> None:
     run = Run()
     run.change(SELECTION, True)
     run.decode("clear", 5e6, errors=1)
     run.decode("noisy", 5e6, errors=2)
-    before = figures_of(run).errors
-    now, epoch = run.now, run.epoch
-    ab(run, 2)
-    for end in range(run.end - 1500, run.end + 1, 500):
-        assert figures_of(run, end).errors == before
-    run.meta["ab"]["ended"] = run.end
-    run.now, run.epoch = now, epoch
-    run._config()
-    assert figures_of(run).errors == before
-
-
-def test_the_word_error_rate_comes_with_that_of_the_same_words_before() -> None:
-    run = Run()
-    run.decode("one", 5e6, errors=1)
-    run.decode("two", 5e6, errors=9)
-    assert figures_of(run).before is None
-    run.change(SELECTION, True)
-    run.decode("one", 5e6, errors=2)
-    found = figures_of(run)
-    assert (found.errors, found.before) == (ErrorCount(2, 10), ErrorCount(1, 10))
-    run.decode("three", 5e6, errors=3)
-    found = figures_of(run)
-    assert (found.before, found.unlike, found.scored) == (None, 1, 2)
-
-
-def test_the_rtf_of_an_ab_is_that_of_its_arm_without_the_warm_up() -> None:
-    run = Run(state="closed")
-    run.decode("one", 50e6)  # warm-up, as A
     start = run.end
-    ab(run, 4)
-    a, b = (arm["epoch"] for arm in run.meta["ab"]["arms"])
-    run.utterances[0] = replace(run.utterances[0], epochs=(a,))
-    run.meta["ab"]["measured_from"] = start
-    del run.meta["ab"]["ended"]
-    assert run.utterances[-1].epochs == (a,)
-    assert (figures_of(run).rtf, figures_of(run).scope) == (pytest.approx(0.8), "arm A")
-    assert b not in run.utterances[-1].epochs
-    assert figures_of(run).errors == ErrorCount(1, 10)
-    assert figures_of(run).before is None  # A is not held against itself
-    run.utterances.pop()
-    assert figures_of(run, run.utterances[-1].end_frame).before == ErrorCount(1, 10)  # B is against A
+    ab(run, 2)
+    run.meta["ab"]["ended"] = run.end
+    assert errors_since(run, 0) == ErrorCount(3, 20)
+    assert errors_since(run, start) == ErrorCount(4, 20), "of the A/B itself: one utterance, with either setting"

@@ -11,10 +11,13 @@ import pytest
 
 import app
 import pipelines
-from app.model.figures import Figures
+from app.model.desk_snapshot import DeskSnapshot
 from app.model.pipeline import Pipeline
 from app.model.report_lines import _words_with, defects
+from app.model.scope import Scope
+from app.model.time_axis import TimeAxis
 from app.window.actions.actions import Registry
+from app.window.actions.selection import SCOPES
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount, Transcribed
 from pipelines.config import presets
@@ -111,12 +114,13 @@ def test_the_top_bar_counts_one_word(qtbot) -> None:
     widget = QWidget()
     qtbot.addWidget(widget)
     registry = Registry(widget)
-    for action_id in ("run.start", "run.stop"):
+    for action_id in ("run.start", "run.stop", *SCOPES):
         registry.add(Action(action_id, action_id, lambda: None, "Run"))
-    bar = TopBar(Pipeline(), registry)
+    bar = TopBar(Pipeline(), registry, TimeAxis())
     qtbot.addWidget(bar)
-    bar.show_figures(Figures(0.1, "whole run", 0.1, ErrorCount(1, 1), Transcribed(1, 2)))
-    assert bar.wer.accessibleName() == "WER 100.0 % 1 word *"
+    words = ErrorCount(1, 1), Transcribed(1, 2)
+    bar.show_desk(DeskSnapshot(Scope("whole", 0, 9, 9), {}, {}, (), (), 1.0, 1.0, 0.1, 0.1, *words))
+    assert bar.wer.accessibleName() == "WER 100.0 % 1 error in\n1 word *"
     assert "1 error in 1 word of" in bar.wer.toolTip()
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from views_desk import figures_of
 
-from app.views.breakdown_model import breakdown_model
 from app.views.cost_model import cost_model
 from app.views.work_model import work_model
 from pipelines.config import assign, presets
@@ -62,7 +62,7 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
     return [
         numbers(cost_model(session, track, frame, VISIBLE, COLUMNS)),
         numbers(work_model(session, track, frame, VISIBLE, COLUMNS)),
-        numbers(breakdown_model(session, track, frame, (0, frame))),
+        numbers(replace(figures_of(session, track, frame, (0, frame)), costs=None)),
     ]
 
 

@@ -38,6 +38,9 @@ from figures_shown import (
     marked,
     of_run,
     overhead_of_table,
+    own_categories,
+    own_s,
+    own_stages,
     printed,
     spans_of_chrome,
     spans_of_speedscope,
@@ -52,7 +55,9 @@ from figures_shown import (
 )
 from PySide6.QtCore import QCoreApplication
 
+from app.model.faster import unchanged
 from app.model.report import report
+from app.views.icicle_model import GROUP, STAGE, icicle_model
 from app.views.stage_texts import sum_text
 from app.window.main_window import MainWindow
 from pipelines import config as settings
@@ -60,7 +65,6 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import CATEGORIES
 from profiler.session.reader import Session
 from profiler.spans import TILING
 
@@ -71,25 +75,38 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "by hand": lambda o: o.json["wall_s"] / audio_by_hand(o),
         "run --json": lambda o: of_run(o, "rtf"),
         "show": lambda o: o.of_page(r"RTF (\S+)"),
-        "top bar": lambda o: printed(o.window.top.rtf.value),
         "top bar, tool tip": lambda o: Shown(
-            o.match(r"over the whole range shown: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
+            o.match(r"with the time that other programs took: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
         ),
-        "breakdown": lambda o: o.view["breakdown"].model().rtf,
-        "breakdown, sum": lambda o: Shown(o.match(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]),
-        "breakdown, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
-        "cost": lambda o: o.view["cost"].model().rtf,
-        "cost, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
+        "snapshot": lambda o: o.desk.rtf_with,
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).rtf,
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
         "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
+    },
+    "rtf without other programs": {
+        "by hand": lambda o: own_s(o) / audio_by_hand(o),
+        "snapshot": lambda o: o.desk.rtf,
+        "top bar": lambda o: printed(o.window.top.rtf.value),
+        "breakdown, sum": lambda o: Shown(o.match(r"RTF ([<\d.]+)", sum_text(o.desk))[1]),
+        "breakdown, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
+        "cost, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
+        "faster": lambda o: unchanged(o.desk).rtf,
+    },
+    "time without other programs, s": {
+        "by hand": own_s,
+        "snapshot": lambda o: o.desk.own_ms * o.frames * MS,
+        "groups": lambda o: sum(line.ms for line in o.desk.groups) * o.frames * MS,
+        "stages": lambda o: sum(line.ms for line in o.desk.stages if line.share is not None) * o.frames * MS,
+        "categories": lambda o: (o.desk.wall_ms - o.desk.categories["other_programs"]) * o.frames * MS,
+        "breakdown, sum": lambda o: Shown(o.match(r"sum (\S+) ms", sum_text(o.desk))[1], o.frames * MS),
+        "icicle": lambda o: sum(one.ms for one in icicle_model(o.desk) if one.level == GROUP) * o.frames * MS,
+        "faster": lambda o: unchanged(o.desk).wall_ns * 1e-9,
     },
     "audio, s": {
         "show --json": lambda o: o.json["audio_s"],
         "by hand": audio_by_hand,
         "run --json": lambda o: of_run(o, "audio_s"),
         "show": lambda o: o.of_page(r"^([\d.]+) s of audio"),
-        "cost, note": lambda o: o.view["cost"].model().audio_s,
         "transport": lambda o: Shown(o.match(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]),
         "chrome trace": lambda o: o.chrome["otherData"]["audio_s"],
         "compare": lambda o: {"": c["audio_s"]} if (c := compared(o)) else {},
@@ -101,9 +118,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "sum of the categories": lambda o: sum(v for k, v in o.json["categories"].items() if k != "hidden_s"),
         "sum of the table": lambda o: Shown(str(sum(int(row["time_ns"]) for row in o.csv if row["share"])), 1e-9),
         "frames of the window": lambda o: float(o.track.wall_ns.sum()) * 1e-9,
-        "breakdown": lambda o: o.view["breakdown"].model().wall_ms * o.frames * MS,
-        "breakdown, sum": lambda o: o.view["breakdown"].model().sum_ms * o.frames * MS,
-        "cost": lambda o: o.view["cost"].model().mean_total_ms * o.frames * MS,
+        "snapshot": lambda o: o.desk.wall_ms * o.frames * MS,
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).wall_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["wall_s"],
         "chrome trace, tiles": lambda o: (
@@ -129,6 +144,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "utterances of show --json": wer_by_hand,
         "show --json": lambda o: {"errors": o.json["wer_errors"], "words": o.json["wer_words"]},
         "show": wer_of_page,
+        "top bar": wer_of_top,
         "compare": lambda o: (
             {"errors": c["wer_errors"]["a"], "words": c["wer_words"]["a"]}
             if (c := compared(o)) and c["wer"]["a"] is not None
@@ -139,16 +155,6 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: o.json["wer"],
         "run --json": lambda o: of_run(o, "wer"),
         "show": lambda o: o.of_page(r"WER ([\d.]+)%", 0.01) if o.json["wer"] is not None else None,
-    },
-    "word errors under the last settings": {
-        "show --json": lambda o: {
-            "errors": o.json["configurations"][-1]["wer_errors"],
-            "words": o.json["configurations"][-1]["wer_words"],
-        },
-        "top bar": wer_of_top,
-    },
-    "wer under the last settings": {
-        "show --json": lambda o: o.json["configurations"][-1]["wer"],
         "top bar": lambda o: printed(o.window.top.wer.value, 0.01),
     },
     "errors of each utterance": {
@@ -165,16 +171,16 @@ FIGURES: dict[str, dict[str, Reader]] = {
     "categories, s": {
         "show --json": lambda o: categories(o, lambda name: o.json["categories"][f"{name}_s"]),
         "show": lambda o: category_of_page(o, 1),
-        "breakdown": lambda o: category_of_window(o, 1, o.frames * MS),
-        "cost": lambda o: categories(
-            o, lambda name: o.view["cost"].model().shares[CATEGORIES.index(name)] * o.json["wall_s"]
-        ),
         "chrome trace": lambda o: categories(o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]),
     },
     "shares of the categories": {
         "show --json": lambda o: categories(o, lambda name: o.json["categories"][f"{name}_s"] / o.json["wall_s"]),
         "show": lambda o: category_of_page(o, 2, 0.01),
-        "breakdown": lambda o: category_of_window(o, 2, 0.01),
+    },
+    "categories without other programs, s": {
+        "by hand": lambda o: categories(o, own_categories(o).__getitem__),
+        "snapshot": lambda o: categories(o, lambda name: o.desk.categories[name] * o.frames * MS),
+        "breakdown": lambda o: category_of_window(o, 1, o.frames * MS),
     },
     "overhead, s": {
         "show --json": lambda o: o.json["categories"]["overhead_s"],
@@ -184,7 +190,6 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: stages_of_json(o, "time_s"),
         "show": lambda o: stages_of_page(o, 0),
         "table": lambda o: stages_of_csv(o, "time_ns", 1e-9),
-        "breakdown": lambda o: stages_of_window(o, 1, o.frames * MS),
         "chrome trace": lambda o: counting(spans_of_chrome(o), o),
         "speedscope": lambda o: counting(spans_of_speedscope(o), o),
     },
@@ -192,7 +197,19 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: stages_of_json(o, "share"),
         "show": lambda o: stages_of_page(o, 1, 0.01),
         "table": lambda o: stages_of_csv(o, "share"),
-        "breakdown": lambda o: stages_of_window(o, 2, 0.01),
+    },
+    "time of each stage without other programs, s": {
+        "by hand": own_stages,
+        "snapshot": lambda o: {
+            f"{line.name}/{line.lane}": line.ms * o.frames * MS for line in o.desk.stages if line.lane
+        },
+        "breakdown": lambda o: stages_of_window(o, 1, o.frames * MS),
+        "icicle": lambda o: {
+            f"{one.stage}/{lane}": one.ms * o.frames * MS
+            for one in icicle_model(o.desk)
+            for lane in [next((line.lane for line in o.desk.stages if line.name == one.stage), "")]
+            if one.level == STAGE and lane
+        },
     },
     "calls of each stage": {
         "show --json": lambda o: stages_of_json(o, "calls"),
@@ -338,13 +355,10 @@ def opened(
     w = window()
     assert w.open_session(path)
     # Everything at once: without it the breakdown shows what came after the last change.
-    # The figures on top stay those of the last settings: they follow a selection a little later.
     w.playhead.axis.fit()
     w.playhead.axis.select(0.0, w.playhead.n_frames * 0.01)
-    w._late_figures.stop()
     for _ in range(20):
         QCoreApplication.processEvents()
-    w.desk.views["breakdown"].settle()
     with Session.open(path) as session:
         yield Opened(session, tmp_path, w, reported)
 

@@ -32,7 +32,7 @@ DEMO = Headline(
             "vq · 512 codewords · 0.5 shortlist radius",
             "vq · 512 codewords · 0.5 shortlist radius, since 0:46.9",
             True,
-            Effect("faster", 4.2, 4.1, 4.3, ErrorCount(2, 30), ErrorCount(3, 30), 8.0),
+            Effect("faster", 4.2, 4.1, 4.3, ErrorCount(2, 30), ErrorCount(3, 30), "undecided", 41.5, 9.88, 8.0),
         ),
         ToggleState("Frame skipping", "off: every frame scored", "off: every frame scored", False, None),
     ),
@@ -51,7 +51,7 @@ def test_the_headline_is_whole(qapp: object, width: int) -> None:
     lay_out(sheet, size)
     assert cut_short(sheet) == faults(sheet) == []
     drawn = " ".join(text.text for text in texts(sheet))
-    assert "4.2× faster" in drawn
+    assert "4.2× faster (4.1–4.3)" in drawn
     assert "105 words under these settings" in drawn
     sheet.deleteLater()
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.model.alignment import errors_within
+from app.model.alignment import errors_in
 from app.views.work_model import work_model
 from app.window.main_window import MainWindow
 from pipelines.audio.word_errors import ErrorCount
@@ -29,7 +29,7 @@ def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
 
 
 def wer(window: MainWindow) -> str:
-    window._show_figures()
+    QApplication.processEvents()
     return window.top.wer.toolTip()
 
 
@@ -38,7 +38,7 @@ def test_word_errors_of_a_range_are_those_of_its_words(finished: Path) -> None:
     session = Session.open(finished)
 
     def count(first: int, last: int) -> tuple[int, int]:
-        found = errors_within(session.utterances, first, last)
+        found, _ = errors_in(session, first, last, 2 * UTTERANCE)
         return found.errors, found.words
 
     assert count(0, 2 * UTTERANCE) == (2, 12)
@@ -52,21 +52,21 @@ def test_word_errors_of_a_range_are_those_of_its_words(finished: Path) -> None:
 
 
 def test_the_large_figures_are_those_of_the_selection(opened: MainWindow) -> None:
-    assert "2 errors in 12 words of the utterances" in wer(opened)
+    assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
     opened.axis.select(0.0, 6.0)
-    assert "1 error in 6 words of the selection" in wer(opened)
+    assert "1 error in 6 words of finished utterances, 0:00.00 – 0:06.00" in wer(opened)
     opened.axis.select(0.0, 2.0)
-    assert "0 errors in 2 words of the selection" in wer(opened)
+    assert "0 errors in 2 words of finished utterances, 0:00.00 – 0:02.00" in wer(opened)
     assert opened.top.wer.value == "0.0 %"
     opened.axis.clear()
-    assert "2 errors in 12 words of the utterances" in wer(opened)
+    assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
 
 
 def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     views = opened.desk.views
     session, track = opened.playhead.session, opened.playhead.track
-    whole = work_model(session, track, 1200, (0.0, 12.0), 100)
-    part = work_model(session, track, 1200, (0.0, 12.0), 100, selected=(0, 15))
+    whole = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 1200))
+    part = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 15))
     assert [c.name for c in whole.curves] == [c.name for c in part.curves]
     assert all((a.mean == b.mean).all() for a, b in zip(whole.curves, part.curves, strict=True))
     values = np.asarray(track.work["search tokens"])
@@ -76,16 +76,7 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     QApplication.processEvents()
     work = views["work"].reduce(opened.playhead.snapshot(), 100, opened.axis.visible)
     assert work.curves[0].average == pytest.approx(float(values[:200].mean()))
-    views["words"].draw(opened.playhead.snapshot())
-    assert views["words"]._note_text(views["words"].model()) == "selection · no error in 2 words"
-    opened.axis.clear()
-    QApplication.processEvents()
-    assert views["words"]._note_text(views["words"].model()).startswith("voice-")
-    opened.playhead.seek(100)
-    opened.axis.select(0.0, 0.5)
-    views["words"].draw(opened.playhead.snapshot())
-    text = views["words"]._note_text(views["words"].model())
-    assert text == "selection · no word to compare yet", "no utterance is finished"
+    assert views["words"]._note_text(views["words"].model()).startswith("voice-"), "of which utterance"
 
 
 def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
@@ -96,52 +87,30 @@ def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
     assert view._errors(replace(begun, count=ErrorCount(1, 4))) == "1 error in 4 words so far"
 
 
-def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
-    view = opened.desk.views["words"]
-    opened.axis.select(0.0, 2.0)
-    view.draw(opened.playhead.snapshot())
-    model = view.model()
-    spoken = tuple(replace(one, count=None) for one in model.spoken)
-    assert not any(one.partial for one in spoken)
-    assert view._note_text(replace(model, spoken=spoken)) == "selection · not scored"
-
-
-@pytest.mark.slow
-def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
-    """What is selected, or else what is in view: the same in the sentence, the note and the figures."""
+def test_figures_of_charts_are_those_of_the_scope(opened: MainWindow) -> None:
+    """In the sentences, the headings and the top bar alike, and no chart has a range of its own for them."""
     opened.desk.docks.float_or_dock("work")  # it lay behind the cost
     opened.desk.docks.go_to("cost")
     cost, work = opened.desk.views["cost"], opened.desk.views["work"]
 
     def texts() -> list[str]:
         QApplication.processEvents()
-        for view in (cost, work):
-            view.draw(opened.playhead.snapshot())
-            view.settle()
-        assert cost.model().counted == work.model().counted
-        return [cost.summary(), work.summary(), cost.note, work.note]
+        return [view.summary() for view in (cost, work)]
 
-    sentences, notes = (found := texts())[:2], found[2:]
-    whole = work.model()
-    assert all(text.startswith("In view, 0:00 to 0:12,") for text in sentences)
-    assert "start to cursor, 12.0 s" in notes[0]
-    assert "figures: start to cursor" in notes[1]
+    assert all(text.startswith("From 0:00.00 to 0:12.00,") for text in texts())
+    lanes = len(work.model().panels)
     opened.axis.set_visible(2.0, 8.0)
-    assert all("in view 6.0 s" in text for text in texts()[2:])
+    assert all(text.startswith("From 0:00.00 to 0:12.00,") for text in texts()), "a zoom is no other scope"
     opened.axis.fit()
     opened.axis.select(0.5, 2.0)
-    sentences, notes = (found := texts())[:2], found[2:]
-    assert all(text.startswith("In the selection, 0:00.50 to 0:02.00,") for text in sentences)
-    assert all("selection 1.5 s" in text for text in notes)
-    track, model = opened.playhead.track, cost.model()
-    assert model.mean_total_ms == pytest.approx(float(track.wall_ns[50:200].mean()) * 1e-6)
+    assert all(text.startswith("From 0:00.50 to 0:02.00,") for text in texts())
+    track, desk = opened.playhead.track, cost.snapshot.desk
+    assert desk.wall_ms == pytest.approx(float(track.wall_ns[50:200].mean()) * 1e-6)
     opened.playhead.seek(100)
     assert "0:00.50 to 0:01.00" in texts()[0], "nothing is counted after the cursor"
     opened.axis.clear()
     opened.playhead.seek(0)
-    lanes = len(whole.panels)
-    assert cost.summary() == "No frames in range yet."
-    texts()
+    assert texts()[0] == "No frames in range yet."
     assert len(work.model().panels) == lanes, "no lane goes because nothing is counted"
 
 

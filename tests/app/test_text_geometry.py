@@ -15,13 +15,15 @@ from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
 from app.charts.legend import LINE, Legend
+from app.model.desk_snapshot import REASONS, DeskSnapshot, StageLine
 from app.model.playhead import Playhead
+from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.pictures.layout import settle
 from app.views import VIEWS, create
-from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
 from app.views.stage_tree import VERDICT, StageTree
 from app.window.main_window import MainWindow
+from pipelines.audio.word_errors import ErrorCount, Transcribed
 from profiler.analysis.lod.series import CATEGORIES
 from profiler.analysis.verdict import VERDICT_OF
 
@@ -76,12 +78,15 @@ def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, w
     cost = np.linspace(0.1, 2.0, len(CATEGORIES))
     for key in REASONS:
         reasons = {name: key for name in CATEGORIES if name != "search"}
-        model = BreakdownModel(WHOLE, 0, 100, cost, cost.sum(), 0.1, None, None, None, None, reasons)
         lines = [
             StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
             for number, verdict in enumerate(VERDICTS)
         ]
-        bars.show_model(model, tuple(lines))
+        groups = (StageLine("scoring", "scoring", "", len(lines) * 1.0, 1.0),)
+        costs = dict(zip(CATEGORIES, cost.tolist(), strict=True))
+        whole = Scope("whole", 0, 100, 100)
+        of = ErrorCount(), Transcribed(0, 0)
+        bars.show_model(DeskSnapshot(whole, costs, reasons, groups, tuple(lines), 9.0, 10.0, 0.1, 0.1, *of))
         bars.resize(width, 900)
         bars.show()
         settle()

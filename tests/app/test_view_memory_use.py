@@ -97,10 +97,10 @@ def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot)
         assert rows[0][2:4] == ["330.0", "100.0"]
         assert rows[-1][2] == "335.0"
         assert view.summary().startswith(
-            "At the cursor 335 MB are resident: Python and libraries 150 MB, files of libraries 100 MB, acoustic model "
+            "In the end 335 MB are resident: Python and libraries 150 MB, files of libraries 100 MB, acoustic model "
             "50 MB; at most 400 MB during set-up, 420 MB in all; too little audio to tell whether it grows. Cost per"
         )
-        assert "335 MB at the cursor" in view.note
+        assert "335 MB resident" in view.note
         assert view.legend._titles[COLORS["graph"]] == "search graph 20 MB"
         assert view.legend._titles[COLORS["lattice"]] == "lattice"
         assert view.cost.full.endswith("energy unknown: there is no RAPL here")

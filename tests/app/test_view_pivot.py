@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.charts.scale import milliseconds
 from app.model.configurations import Configurations
+from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
 from app.views.pivot import PivotView
+from profiler.plain import milliseconds
 
 
 @pytest.fixture
@@ -26,16 +27,20 @@ def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[Pivot
 
 def test_rows_are_means_over_the_frames_of_an_utterance(view: tuple[PivotView, Playhead]) -> None:
     shown, playhead = view
-    session, frames = playhead.session, playhead.n_frames
+    session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
+    assert track is not None
+    own = own_ns(track, 0, frames)
     headers, rows = shown.table()
     by_name = {(row[0], row[1]): row for row in rows if row[1]}
     assert len(by_name) == len(session.utterances)
     stage = "search.emit"
     emit, column = stage_ns(session, stage, 0, frames) * 1e-6, headers.index(stage)
     for one, row in zip(session.utterances, by_name.values(), strict=True):
-        mean = emit[one.first_frame : one.end_frame].mean()
-        assert row[column] == milliseconds(mean)
+        mine = slice(one.first_frame, one.end_frame)
+        share = own[mine].sum() / track.wall_ns[mine].sum()
+        assert row[column] == milliseconds(emit[mine].mean() * share)
+        assert row[headers.index("whole frame")] == milliseconds(own[mine].mean() * 1e-6)
     assert headers.index("whole frame") < headers.index("score.gaussians") < headers.index(stage)
     several = Configurations().all(session)
     assert len(rows) - len(by_name) == (len(several) if len(several) > 1 else 0)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
+from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.statistics import BINS, WHOLE, ends, stage_names, stage_ns, statistics
 from app.model.statistics import spread as spread_of
@@ -22,6 +23,8 @@ from profiler.session.reader import Session
 @pytest.fixture
 def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[StatisticsView, Playhead]]:
     with view_on(StatisticsView, sample, qtbot, (500, 360)) as made:
+        made[1].axis.choose_scope("whole")
+        settle()
         yield made
 
 
@@ -43,13 +46,14 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
     assert track is not None
+    own = own_ns(track, 0, frames)
     names = stage_names(session, track)
     assert names[0] == WHOLE
     assert len(names) > 3
     for name in names[1:]:
         known = np.array(spread(session, name, frames))
-        ran = known[known > 0] * 1e-6
         assert stage_ns(session, name, 0, frames) == pytest.approx(known, abs=0.01)
+        ran = (known * own / track.wall_ns)[known > 0] * 1e-6
         found = statistics(session, track, name, 0, frames)
         assert found is not None
         assert (found.frames, int(found.counts.sum())) == (len(ran), len(ran))
@@ -58,8 +62,8 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(
         assert found.slowest_ms[0] == pytest.approx(ran.max())
     whole = statistics(session, track, WHOLE, 100, 200)
     assert whole is not None
-    assert whole.mean == pytest.approx(track.wall_ns[100:200].mean() * 1e-6)
-    assert int(whole.slowest[0]) == 100 + int(track.wall_ns[100:200].argmax())
+    assert whole.mean == pytest.approx(own[100:200].mean() * 1e-6)
+    assert int(whole.slowest[0]) == 100 + int(own[100:200].argmax())
     assert statistics(session, track, "no such stage", 0, frames) is None
 
 
@@ -78,13 +82,14 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
     view: tuple[StatisticsView, Playhead], qtbot: QtBot
 ) -> None:
     shown, playhead = view
-    wall = playhead.track.wall_ns  # type: ignore[union-attr]
+    wall = own_ns(playhead.track, 0, playhead.n_frames)  # type: ignore[arg-type]
     ranked = np.argsort(-wall, kind="stable")
     for place in range(3):
         qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
         settle()
         frame = int(ranked[place])
-        assert playhead.axis.selected_frames == (frame, frame + 1)
+        assert playhead.axis.pointed_frames == (frame, frame + 1)
+        assert playhead.axis.selected is None, "the scope stays"
         # What is counted stays as it was.
         model = shown.model()
         assert model is not None
@@ -95,7 +100,7 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
     assert model.name == "search.emit"
     qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
     settle()
-    assert playhead.axis.selected_frames == (int(model.slowest[0]), int(model.slowest[0]) + 1)
+    assert playhead.axis.pointed_frames == (int(model.slowest[0]), int(model.slowest[0]) + 1)
     playhead.axis.select(1.0, 2.0)
     settle()
     model = shown.model()

@@ -39,13 +39,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sample.close()
 
 
-def model_of(path: Path, columns: int, selected: tuple[int, int] | None = None) -> LanesModel:
+def model_of(path: Path, columns: int, counted: tuple[int, int] = (0, FRAMES)) -> LanesModel:
     with Session.open(path) as session:
         track = CostTrack()
         track.update(session)
         session.meta["machine"] = {"cores": {"logical": 4}}
         session.meta["devices"] = {"cuda": {"nvml": "gpu1"}}
-        return system_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns, selected=selected)
+        return system_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns, counted=counted)
 
 
 def curve(model: LanesModel, name: str) -> Curve:

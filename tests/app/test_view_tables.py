@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle
 
+from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.session_info import SessionView, facts
@@ -44,7 +45,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sampl
     show_session(view, playhead, sample)
     headers, rows = view.table()
     assert len(rows) == 8
-    wall, slow = playhead.track.wall_ns, headers.index("highest ms")  # type: ignore[union-attr]
+    wall, slow = own_ns(playhead.track, 0, playhead.n_frames), headers.index("highest ms")  # type: ignore[union-attr]
     for number, row in enumerate(rows):
         frames = wall[number * 256 : (number + 1) * 256]
         assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)

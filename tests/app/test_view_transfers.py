@@ -78,7 +78,6 @@ def test_copies_by_direction_with_rates_and_roofs(path: Path, qapp: QApplication
         assert model is not None
         assert [(one.kind, one.copies) for one in model.rows] == [(DOWN, 1)]
         assert model.rows[0].share == pytest.approx(0.1 / 10)
-        assert view.note.endswith("selection")
 
 
 def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:

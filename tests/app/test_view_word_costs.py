@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
+from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.views.word_costs import WordCostsView
 from app.views.word_costs_model import word_costs
@@ -32,7 +33,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(
     assert track is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
-    wall, tokens = track.wall_ns, track.work["search tokens"]
+    wall, tokens = own_ns(track, 0, track.n_frames), track.work["search tokens"]
     spoken = [(word, first, n) for one in session.utterances for word, first, n in one.words]
     assert [(word.word, word.first_frame, word.frames) for word in words] == spoken
     for word in words:
@@ -61,9 +62,10 @@ def test_the_longest_word_is_first_and_a_click_goes_to_it(view: tuple[WordCostsV
     at = words.rows.visualRect(words.rows.model().index(0, 1)).center()
     qtbot.mouseClick(words.rows.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
     settle()
-    selected = playhead.axis.selected_frames
-    assert selected is not None
-    assert selected[0] == rows[0][-1]
+    marked = playhead.axis.pointed_frames
+    assert marked is not None
+    assert marked[0] == rows[0][-1]
+    assert playhead.axis.selected is None, "the scope stays"
     # The other words are still there.
     assert words.table()[1] == rows
     playhead.axis.select(0.0, 1.0)

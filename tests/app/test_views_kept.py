@@ -15,7 +15,6 @@ from sample_session import write_sample
 from app.model.alignment import Token
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views.breakdown import BreakdownView
 from app.views.word_places import GAP, WordPlaces
 from app.views.words import WordsView
 from app.views.words_model import Spoken
@@ -61,19 +60,6 @@ def test_the_sentence_is_painted_when_it_looks_different(
         changes += view.sentence._looks != before
         before = view.sentence._looks
     assert paintings.count == changes < 10
-
-
-def test_a_drawing_that_is_due_is_not_brought_forward_by_the_spoken_summary(tmp_path: Path, qapp: QApplication) -> None:
-    playhead = Playhead(TimeAxis())
-    view = BreakdownView(playhead.axis)
-    playhead.changed.connect(view.update_snapshot)
-    playhead.open(write_sample(tmp_path / "a.asrs", frames=512, utterance_frames=256))
-    view.pace.ask(True)
-    assert view.pace._timer.isActive()
-    assert "ms" in view.summary()
-    assert view.pace._timer.isActive()
-    playhead.close()
-    view.deleteLater()
 
 
 def utterance(first_s: float, *words: str, wrong: int = -1) -> Spoken:

@@ -13,18 +13,20 @@ import numpy as np
 import pytest
 from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
+from views_desk import figures_of
 
+from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
-from app.views import breakdown_model as bm
-from app.views.breakdown_model import breakdown_model, stage_lines
-from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
+from app.model.desk_snapshot import NO_DEVICE
+from app.model.time_axis import CHANGE, RANGE, WHOLE
+from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model, highest_spikes
 from app.views.words_model import Spoken, words_model
 from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import Attribution
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.categories import NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
 from profiler.analysis.lod.series import CATEGORIES, series_of
 from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
@@ -58,6 +60,8 @@ def assert_same(a: object, b: object, where: str = "") -> None:
             assert_same(getattr(a, field.name), getattr(b, field.name), f"{where}.{field.name}")
     elif isinstance(a, np.ndarray):
         assert np.array_equal(a, b, equal_nan=True), where  # type: ignore[arg-type]
+    elif isinstance(a, dict):
+        assert_same(tuple(a.items()), tuple(b.items()), where)  # type: ignore[attr-defined]
     elif isinstance(a, tuple):
         assert len(a) == len(b), where  # type: ignore[arg-type]
         for i, (x, y) in enumerate(zip(a, b, strict=True)):  # type: ignore[call-overload]
@@ -74,7 +78,8 @@ def all_models(session: Session, track: CostTrack, cursor: int) -> list[object]:
         models.append(cost_model(session, track, cursor, visible, 700))
         models.append(work_model(session, track, cursor, visible, 700))
     for selected in (None, (40, 300)):
-        models.append(breakdown_model(session, track, cursor, selected))
+        # What recording cost is of the whole session.
+        models.append(dataclasses.replace(figures_of(session, track, cursor, selected), costs=None))
     return models
 
 
@@ -114,15 +119,14 @@ def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTr
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
     size = model.block_frames
     assert size == 32, "four columns of eight frames"
-    wanted = track.categories_ns.reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
+    layers = [CATEGORIES.index(name) for name in LAYERS]
+    wanted = track.categories_ns[:, layers].reshape(-1, size, len(CATEGORIES)).mean(axis=1) * 1e-6
     assert np.allclose(model.mean_ms, np.repeat(wanted, 4, axis=0), rtol=1e-9)
     walls = track.wall_ns.reshape(-1, size) * 1e-6
     assert np.allclose(model.worst_ms, np.repeat(walls.max(axis=1), 4))
     below = walls <= np.asarray(model.p95_ms).reshape(-1, 4)[:, :1] * (1 + 1e-12)
     assert (below.mean(axis=1) >= 0.95).all()
     assert (below.mean(axis=1) < 1.0).any()
-    assert model.mean_total_ms == pytest.approx(track.wall_ns.mean() * 1e-6)
-    assert model.shares.sum() == pytest.approx(1.0)
     assert model.column_at(0.081) == 1
     assert model.column_at(99.0) is None
 
@@ -130,7 +134,8 @@ def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTr
 def test_a_table_has_the_means_of_its_own_rows(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8, None)
-    wanted = track.categories_ns.reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
+    layers = [CATEGORIES.index(name) for name in LAYERS]
+    wanted = track.categories_ns[:, layers].reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
     assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
 
 
@@ -151,23 +156,22 @@ def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     assert [m.text for m in model.marks] == ["selection on"]
     assert model.marks[0].applied_frame == 736
     assert (model.boundaries < 1000).all()
-    replayed = cost_model(session, track, FRAMES, (0.0, 20.0), 200, counted_to=1000)
-    assert replayed.audio_s == model.audio_s < 10.1, "the future is drawn, and not counted"
     before = cost_model(session, track, 720, (0.0, 20.0), 200)
     assert before.marks[0].applied_frame is None, "asked, not yet applied"
 
 
 def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
-    totals = model.mean_ms.sum(axis=1)
+    desk = figures_of(session, track, kind=WHOLE)
+    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700, desk=desk)
+    totals = model.mean_ms[:, :OWN].sum(axis=1)
     highest = float(np.nanmax(totals))
     assert highest > 3 * model.scale.top
     assert any(totals[c] == highest for c in model.spikes)
     typical = np.nanquantile(totals, 0.97)
     assert typical < model.scale.top < 3 * typical
     assert not model.realtime_shown
-    assert model.realtime_above == pytest.approx(REALTIME_MS / model.mean_total_ms)
+    assert model.realtime_above == pytest.approx(REALTIME_MS / desk.own_ms)
 
 
 def test_the_line_of_real_time_comes_into_view_when_near(
@@ -177,7 +181,6 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     series = series_of(session, track)
     slower = type(series)(track.generation)
     slower.costs.follow(rows_of(*track.categories_ns.T * 5))
-    slower.wall.follow(rows_of(track.wall_ns * 5))
     slower.walls.follow(track.wall_ns * 5)
     slower.quantiles.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
@@ -197,68 +200,62 @@ def test_marked_spikes_keep_apart() -> None:
     assert highest_spikes(worst, 10.0) == ()
 
 
-def test_breakdown_adds_up_and_agrees_with_the_analysis(replay: tuple[Session, CostTrack]) -> None:
+def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    model = breakdown_model(session, track, FRAMES, (0, FRAMES))
-    assert model.scope == bm.SELECTION
-    assert model.sum_ms == pytest.approx(model.wall_ms, rel=1e-12)
-    truth = breakdown(session)
-    per_frame = np.array([truth.categories[name] for name in CATEGORIES]) / FRAMES * 1e-6
-    assert np.allclose(model.ms, per_frame, rtol=1e-12)
-    assert model.rtf == pytest.approx(truth.rtf)
-    # Between the stages the program works, or another one had the processor.
-    assert model.ms[CATEGORIES.index("overhead")] <= truth.between_ns / FRAMES * 1e-6 * (1 + 1e-9)
-    lines = stage_lines(truth.stages, FRAMES)
-    assert [line.ms for line in lines] == sorted((line.ms for line in lines), reverse=True)
-    assert sum(line.ms for line in lines) == pytest.approx(model.wall_ms - truth.between_ns / FRAMES * 1e-6, rel=1e-6)
+    desk, truth = figures_of(session, track, FRAMES, (0, FRAMES)), breakdown(session)
+    assert desk.scope.kind == RANGE
+    assert desk.wall_ms == pytest.approx(truth.wall_ns / FRAMES * 1e-6, rel=1e-12)
+    own = sum(ms for name, ms in desk.categories.items() if name != OTHER_PROGRAMS)
+    assert desk.own_ms == sum(line.ms for line in desk.groups) == pytest.approx(own, rel=1e-9)
+    for name in ("compute", "memory", "unexplained", "overhead"):
+        assert desk.categories[name] == pytest.approx(truth.categories[name] / FRAMES * 1e-6, rel=1e-9)
+    assert desk.rtf_with == pytest.approx(truth.rtf)
+    assert [line.ms for line in desk.stages] == sorted((line.ms for line in desk.stages), reverse=True)
 
 
 def test_without_a_selection_now_is_next_to_before(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    model = breakdown_model(session, track, FRAMES, None)
-    assert model.scope == bm.SINCE_CHANGE
-    assert model.change == "skip ×2"
-    assert (model.first_frame, model.last_frame) == (1280, FRAMES)
-    assert model.effect is not None
-    assert model.effect.kind == "other speech"
-    assert model.before_ms is None, "what came before was other speech"
-    early = breakdown_model(session, track, 500, None)
-    assert early.scope == bm.WHOLE
-    assert early.before_ms is None
-    earlier = breakdown_model(session, track, FRAMES, (100, 200))
-    assert earlier.before_ms is None, "a stretch before the change has no before"
+    desk = figures_of(session, track, FRAMES)
+    assert (desk.scope.kind, desk.scope.text) == (CHANGE, "since skip ×2")
+    assert (desk.scope.first, desk.scope.last) == (1280, FRAMES)
+    assert desk.pair is not None
+    assert desk.pair.kind == "other speech"
+    assert not desk.before, "what came before was other speech"
+    early = figures_of(session, track, 500)
+    assert (early.scope.kind, early.pair) == (WHOLE, None)
+    assert figures_of(session, track, FRAMES, (100, 200)).pair is None, "before the change there was none"
 
 
 def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(
     replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, track = replay
-    assert breakdown_model(session, track, FRAMES, None).effect is not None
+    assert figures_of(session, track, FRAMES).pair is not None
     turn_of_a = Sides(frozenset(c.epoch for c in session.configs), frozenset(), in_turn=True)
     monkeypatch.setattr(Configurations, "sides", lambda *_: turn_of_a)
-    model = breakdown_model(session, track, FRAMES, None)
-    assert (model.effect, model.before_ms, model.scope) == (None, None, bm.SINCE_CHANGE)
+    desk = figures_of(session, track, FRAMES)
+    assert (desk.pair, desk.before, desk.scope.kind) == (None, {}, CHANGE)
 
 
 def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    assert breakdown_model(session, track, FRAMES, None).reasons == {"transfer": bm.NO_DEVICE}
-    empty = breakdown_model(session, track, 0, None)
+    assert figures_of(session, track, FRAMES).reasons == {"transfer": NO_DEVICE}
+    empty = figures_of(session, track, 0)
     assert empty.frames == 0
-    assert np.isnan(empty.ms).all()
+    assert np.isnan([empty.own_ms, *empty.categories.values()]).all()
 
 
 def test_other_programs_that_nobody_counted_are_not_none() -> None:
-    ms = np.array([1.0 if name == "compute" else 0.0 for name in CATEGORIES])
+    ms = {name: 1.0 if name == "compute" else 0.0 for name in CATEGORIES}
     reported = Stage(0, "decode.block", "decode", ("other_programs_ns",))
-    for stages, reason in (({}, bm.NOT_RECORDED), ({0: reported}, bm.NOTHING)):
+    for stages, reason in (({}, desk_snapshot.NOT_RECORDED), ({0: reported}, desk_snapshot.NOTHING)):
         session = SimpleNamespace(stages=stages, configs=[], calibration=())
-        assert bm._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
+        assert desk_snapshot._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
 
 
 def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     curves = {curve.name: curve for curve in model.curves}
     assert list(curves) == [
         "search tokens",
@@ -300,7 +297,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     replay: tuple[Session, CostTrack],
 ) -> None:
     session, track = replay
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
     assert lanes == [
         ["search tokens"],
@@ -311,7 +308,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     ]
     gaussians, _, scoring = model.panels[-3:]
     assert gaussians.scale.log, "selection leaves a tenth"
-    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
+    values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES if n not in NOT_OWN]].sum(axis=1)
     (curve,) = scoring.curves
     means = values.reshape(-1, 16).mean(axis=1)
     assert np.allclose(curve.mean, np.repeat(means, 4), rtol=1e-9)
@@ -335,7 +332,7 @@ def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
     values = np.where(np.arange(half) < half // 2, 13.0, 9.0)
     monkeypatch.setattr(session, "samples", lambda name: (times[:half], values))
     monkeypatch.setattr(type(session), "sample_names", ["search.beam"])
-    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES)
+    model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES, counted=(0, FRAMES))
     (beam,) = (c for c in model.curves if c.name == "search.beam")
     reached = (tiles["first_frame"] + tiles["frames"]).astype(int)
     first, changed, last = reached[0], reached[half // 2], reached[half - 1] + 300

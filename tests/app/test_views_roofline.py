@@ -15,11 +15,11 @@ from views_desk import settle, view_on
 
 from app.charts import still
 from app.charts.still import distance
+from app.model.desk_snapshot import StageLine, stage_line
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.theme import theme
 from app.views.breakdown import BreakdownView
-from app.views.breakdown_model import stage_lines
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, crosses, radius_of
@@ -43,6 +43,10 @@ def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
         "sentence": "It runs.", "arithmetic_ns": flops / 100, "traffic_min_ns": size / 50,
     }  # fmt: skip
     return StageRow(**(values | more))
+
+
+def stage_lines(rows: list[StageRow], frames: int) -> tuple[StageLine, ...]:
+    return tuple(stage_line(one, rows, one.own_ns, 1e-6 / frames, 4e6) for one in rows)
 
 
 FRAME = [row("scoring.layer 1", 1.0, 2e6, 4e6), row("scoring.output", 3.0, 6e6, 12e6)]
@@ -128,7 +132,6 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     known = [line.name for line in breakdown.tree.stages if line.intensity is not None]
     assert view.plot.points
     assert {p.name for p in view.plot.points} <= set(known)
-    assert breakdown.count is view.count, "counted once for both"
     last = view.plot.points[-1]
     view.plot.chosen.emit(last.name)
     view.settle()
@@ -148,7 +151,7 @@ def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample: Path, qtbot
     with view_on(RooflineView, sample, qtbot, (900, 560)) as (view, playhead):
         axis, session, track = playhead.axis, playhead.session, playhead.track
         axis.select(15.0, 20.0)
-        view.settle()
+        settle()
         view.plot.settle()
         plain = view.table()
         assert (view.plot.arrows, len(plain[0])) == ([], 5)
@@ -221,13 +224,13 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
         track = CostTrack()
         track.update(session)
         session.meta["scoring"] = {"senones": 10_252, "context": [0, 0]}
-        model = work_model(session, track, 256, (0.0, 2.56), 64)
+        model = work_model(session, track, 256, (0.0, 2.56), 64, counted=(0, 256))
         curves = {curve.name: curve for curve in model.curves}
         assert curves["scoring senones"].whole == 10_252
         assert average(curves["scoring senones"]).endswith("(50 %)")
         assert curves["search tokens"].whole is None
         session.meta["scoring"] = {"senones": "many"}
-        model = work_model(session, track, 256, (0.0, 2.56), 64)
+        model = work_model(session, track, 256, (0.0, 2.56), 64, counted=(0, 256))
         assert all(curve.whole is None for curve in model.curves)
     assert average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"
     assert average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,28 +14,15 @@ from views_desk import Desk, settle
 
 from app.charts.time_plot import GUTTER, TimePlot
 from app.style.theme import set_theme, theme
-from app.views.chart import AHEAD, DRAWN_S
+from app.views.chart import AHEAD
 from app.views.sentence import written_columns
 from profiler.analysis.lod.columns import column_grid
 
 CHARTS = ("cost", "work", "words")
 
 
-class Clock:
-    """The clock of the charts; it stands still until the test starts it."""
-
-    now = 100.0
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    standing = Clock()
-    monkeypatch.setattr("app.views.chart.time", SimpleNamespace(monotonic=lambda: standing.now))
-    return standing
-
-
-@pytest.fixture
-def desk(tmp_path: Path, qapp: QApplication, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A replay at its seventh second, with a window of 6 s that follows it."""
     desk = Desk(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
     without_figures(desk, monkeypatch)
@@ -52,12 +38,11 @@ def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.breakdown.hide()  # its texts take more or less room from the charts
     settle()
     monkeypatch.setattr("app.views.cost_items.realtime_text", lambda _: "")
+    monkeypatch.setattr("app.model.playhead.READ_S", 1e9)
     for name in CHARTS:
         view = getattr(desk, name)
-        monkeypatch.setattr(view._texts, "ask", lambda moving: None)
         # Where drawing is slow, their time comes between two pictures that are compared.
         monkeypatch.setattr(view, "_renew_texts", lambda: None)
-        view._texts.drop()
         view._late.stop()
         monkeypatch.setattr(view._late, "start", lambda *_: None)
 
@@ -155,54 +140,54 @@ def test_the_pixels_are_drawn_once_while_they_scroll(desk: Desk) -> None:
     assert all(item._pixels is kept for item, kept in zip(rasters, before, strict=True))
 
 
-def _later(desk: Desk, clock: Clock) -> None:
-    clock.now += DRAWN_S
+def _later(desk: Desk) -> None:
+    desk.playhead._desk = None
 
 
-def _far(desk: Desk, clock: Clock) -> None:
+def _far(desk: Desk) -> None:
     seconds = grid(desk)[1] * (AHEAD * desk.cost.plot.columns + 1)
     desk.playhead._position += 100 * seconds
 
 
-def _back(desk: Desk, clock: Clock) -> None:
+def _back(desk: Desk) -> None:
     desk.axis.pan(-0.1)
 
 
-def _jump(desk: Desk, clock: Clock) -> None:
+def _jump(desk: Desk) -> None:
     desk.playhead._position = 1700.0
 
 
-def _zoom(desk: Desk, clock: Clock) -> None:
+def _zoom(desk: Desk) -> None:
     desk.axis.zoom(0.5)
 
 
-def _select(desk: Desk, clock: Clock) -> None:
+def _select(desk: Desk) -> None:
     desk.axis.select(3.0, 5.0)
 
 
-def _resize(desk: Desk, clock: Clock) -> None:
+def _resize(desk: Desk) -> None:
     desk.window.resize(800, 1500)
 
 
-def _theme(desk: Desk, clock: Clock) -> None:
+def _theme(desk: Desk) -> None:
     set_theme("light" if theme().name == "dark" else "dark")
 
 
-def _reading(desk: Desk, clock: Clock) -> None:
+def _reading(desk: Desk) -> None:
     desk.playhead._reading += 1
 
 
-def _scale(desk: Desk, clock: Clock) -> None:
+def _scale(desk: Desk) -> None:
     desk.cost.set_logarithmic(True)
 
 
-def _session(desk: Desk, clock: Clock) -> None:
+def _session(desk: Desk) -> None:
     path = Path(str(desk.playhead.path)).with_name("b.asrs")
     desk.playhead.open(write_sample(path, frames=2048, utterance_frames=128, seed=5))
     follow(desk)
 
 
-def _paused(desk: Desk, clock: Clock) -> None:
+def _paused(desk: Desk) -> None:
     desk.playhead.playing = False
 
 
@@ -223,16 +208,14 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_no_longer_right_is_drawn_again(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, clock: Clock, change: str
-) -> None:
+def test_what_is_no_longer_right_is_drawn_again(desk: Desk, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     """The charts have scrolled a little when it changes, and scroll on."""
     act, charts = CHANGES[change]
     advance(desk, 3)
     made = reductions(desk, monkeypatch)
     before = theme().name
     try:
-        act(desk, clock)
+        act(desk)
         advance(desk, 2)
         assert set(made) == set(charts)
         assert_as_drawn_afresh(desk)
@@ -271,11 +254,13 @@ def test_a_requested_model_is_that_of_the_cursor(desk: Desk) -> None:
     advance(desk, 3)
     model = desk.cost.model()
     assert model is not None
-    assert model.counted.last == desk.playhead.cursor_frame
-    advance(desk, 3)
+    number, width = grid(desk)[:2]
+    assert model.first_s == pytest.approx(number * width)
+    advance(desk, 30)
     desk.cost.settle()
     assert desk.cost._model is not None
-    assert desk.cost._model.counted.last == desk.playhead.cursor_frame
+    number, width = grid(desk)[:2]
+    assert desk.cost._model.first_s == pytest.approx(number * width)
 
 
 def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,9 +284,7 @@ def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk: Desk, mon
     assert len(looks) > 8
 
 
-def test_a_live_run_shows_what_was_read(
-    tmp_path: Path, qapp: QApplication, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_live_run_shows_what_was_read(tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = Sample(tmp_path / "live.asrs", frames=2048, utterance_frames=256)
     sample.write(1024)
     desk = Desk(sample.path)
@@ -324,7 +307,7 @@ def test_a_live_run_shows_what_was_read(
         desk.window.deleteLater()
 
 
-def test_what_is_spoken_is_no_reason_to_draw(desk: Desk, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_what_is_spoken_is_no_reason_to_draw(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     advance(desk, 3)
     made = reductions(desk, monkeypatch)
     for name in CHARTS:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from sample_session import write_sample
 from views_desk import Desk, settle
 
 from app.charts.time_plot import GUTTER, TimePlot
-from app.model.pace import AT_NEXT_MS, Pace
 from profiler.frames import FRAME_S
 from tests.app.paintings import Paintings
 
@@ -54,55 +51,34 @@ def move(desk: Desk, columns: int) -> None:
 # -- when ------------------------------------------------------------------------------------------
 
 
-def test_what_is_due_between_two_drawings_is_done_with_the_next_one(
-    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parent, reported, now = QObject(), [], [100.0]
-    monkeypatch.setattr("app.model.pace.time", SimpleNamespace(monotonic=lambda: now[0]))
-    pace = Pace(parent, 200, lambda: reported.append(None))
-    pace.ask(moving=True)
-    assert len(reported) == 1
-    now[0] += 0.16
-    pace.ask(moving=True)
-    assert pace._timer.interval() in range(40 + AT_NEXT_MS, 45 + AT_NEXT_MS)
-    now[0] += 0.038  # timers are of whole milliseconds
-    pace.ask(moving=True)
-    assert len(reported) == 2
-    assert not pace._timer.isActive()
-
-
-def test_what_is_due_is_done_though_nothing_is_drawn_any_more(qtbot) -> None:
-    parent, reported = QObject(), []
-    pace = Pace(parent, 1, lambda: reported.append(None))
-    pace.ask(moving=True)
-    pace.ask(moving=True)
-    qtbot.waitUntil(lambda: len(reported) == 2)
-
-
-def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
+def test_figures_are_made_once_for_all_views_and_drawn_when_they_are_new(
     moving: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view, shown = moving.breakdown, []
+    """While the cursor moves by itself, charts follow it, and what is read stays for a quarter of a second."""
+    view, playhead, shown = moving.breakdown, moving.playhead, []
     show = view.tree.show_model
-    monkeypatch.setattr(view.tree, "show_model", lambda *models: (shown.append(models[0]), show(*models)))
-    moving.playhead.playing = True
-    moving.playhead._position = 1000.0
-    snapshot = moving.playhead.snapshot()
+    monkeypatch.setattr(view.tree, "show_model", lambda desk: (shown.append(desk), show(desk)))
+    monkeypatch.setattr("app.model.playhead.READ_S", 1e9)
+    playhead.playing = True
+    first = playhead.snapshot()
+    assert first is not None
+    for frame in (1000, 1001, 1002):
+        playhead._position = frame
+        snapshot = playhead.snapshot()
+        assert snapshot is not None
+        assert (snapshot.cursor_frame, snapshot.desk) == (frame, first.desk)
+        for each in moving.views:
+            each.update_snapshot(snapshot)
+    assert not shown
+    monkeypatch.setattr("app.model.playhead.READ_S", 0.0)
+    playhead._desk_took = 0.0
+    snapshot = playhead.snapshot()
     assert snapshot is not None
-    view.count._at = 0.0
-    view.draw(snapshot)
-    assert view.count._slices.busy
-    view.count._slices.finish()
-    assert [model.last_frame for model in shown][-1] == 1000
-    del shown[:]
-    # Not due again yet: the categories are shown at once.
-    moving.playhead._position = 1010.0
-    snapshot = moving.playhead.snapshot()
-    assert snapshot is not None
-    view.count._at = time.monotonic() + 1e3
-    view.draw(snapshot)
-    assert [model.last_frame for model in shown] == [1010]
-    moving.playhead.playing = False
+    assert snapshot.desk.scope.last == 1002
+    for each in moving.views:
+        each.update_snapshot(snapshot)
+    assert shown == [snapshot.desk]
+    playhead.playing = False
 
 
 def test_a_plot_is_painted_once_however_often_it_is_requested(moving: Desk) -> None:

@@ -46,7 +46,7 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow)
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
     menu.close()
-    assert menu.actions() == [opened.actions_["scale.lock"], opened.actions_["scale.log"]]
+    assert menu.actions() == [opened.actions_[f"scale.{name}"] for name in ("others", "lock", "log")]
     assert button in cost.header_controls, "not in a picture"
 
 

@@ -15,8 +15,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from app.model.desk_snapshot import PartLine, StageLine
 from app.model.processes import leaving
-from app.views.breakdown_model import PartLine, StageLine
 from app.views.table_twin import TableTwin
 from app.window import explanation as explanations
 from app.window.actions import dialogs

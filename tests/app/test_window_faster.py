@@ -12,15 +12,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
-from views_desk import settle, view_on
+from views_desk import figures_of, settle, view_on
 
-from app.model.faster import candidates
+from app.model.faster import candidates, unchanged
 from app.model.figures import rtf_text
+from app.model.time_axis import WHOLE
 from app.views.faster import WHAT, FasterView
 from app.window.trial import Trial
 from pipelines import config as settings
 from profiler.analysis import whatif
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
 from profiler.session.model import ConfigEpoch
 from profiler.session.reader import Session
 
@@ -46,31 +47,42 @@ def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]
         assert playhead.session is not None
         ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
         playhead.session.configs[:] = [ConfigEpoch(0, 0, settings.to_dict(ran_with), 0)]
+        playhead._desk = None
         playhead.changed.emit(playhead.snapshot())
         settle()
         made.settle()
         yield made
 
 
-def test_stages_are_ranked_by_share_times_headroom(sample: Path) -> None:
+def test_stages_are_ranked_by_share_times_what_is_above_the_roof(sample: Path) -> None:
+    """Of the run's own time: other programs give nothing, and nobody is offered its bookkeeping."""
     with Session.open(sample) as session:
-        found = breakdown(session)
-    ranked = candidates(found, None)
-    rows = {row.name: row for row in found.stages}
+        desk = figures_of(session, track_of(session), kind=WHOLE)
+    ranked = candidates(desk, None)
+    rows = {row.name: row for row in desk.costs.stages}
     gives = [one.could_give for one in ranked]
     assert gives == sorted(gives, reverse=True)
     assert any(one.headroom is not None for one in ranked)
+    assert {one.group for one in ranked} <= {"scoring", "search", "frontend", "transfer"}
+    whole = desk.own_ms * desk.frames * 1e6
     for one in ranked:
         row = rows[one.name]
-        parts = row.parts
-        headroom = 1.0 if parts is None else 1.0 - parts.share("arithmetic")
-        assert one.could_give == pytest.approx(row.time_ns / found.wall_ns * headroom)
+        headroom = 1.0
+        if row.arithmetic_ns is not None and row.traffic_min_ns is not None:
+            headroom = 1.0 - min(1.0, max(row.arithmetic_ns, row.traffic_min_ns) / row.own_ns)
+        assert one.could_give == pytest.approx(row.own_ns / whole * headroom)
         assert not one.changes  # the settings are not known
+
+
+def track_of(session: Session) -> CostTrack:
+    track = CostTrack()
+    track.update(session)
+    return track
 
 
 def test_only_changes_that_fit_the_settings_are_offered(sample: Path) -> None:
     with Session.open(sample) as session:
-        found = breakdown(session)
+        found = figures_of(session, track_of(session), kind=WHOLE)
 
     def offered(*assigned: str) -> set[str]:
         tree = settings.assign(settings.Config(), dict(settings.parse_assignment(text) for text in assigned))
@@ -112,19 +124,17 @@ def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view: Fast
     chosen = view.chosen()
     assert chosen is not None
     view._candidates = ()
-    view.show_stages()
+    view.draw(view.snapshot)
     assert view.chosen() == chosen
     assert view.try_it.isEnabled()
 
 
 def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbot: QtBot) -> None:
     first, second = (one.name for one in view.model()[:2])
-    found = view.count.found
-    assert found is not None
     assert not view.predicted.isVisible()  # nothing is faster yet
 
     def predicted(factors: dict[str, float]) -> str:
-        after = whatif.scaled(whatif.unchanged(found), factors.items())
+        after = whatif.scaled(unchanged(view.snapshot.desk), factors.items())
         return f"RTF {rtf_text(after.rtf)} → {rtf_text(after.predicted_rtf)}"
 
     view.tree.setCurrentItem(view.tree.topLevelItem(0))

@@ -53,6 +53,28 @@ def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons,
 
 
 @pytest.mark.slow
+def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons, tmp_path) -> None:
+    w = window()
+    start_run(qtbot, w, tmp_path)
+    QTest.keyClick(w, Qt.Key.Key_K)
+    assert w.status.message.full == "", "it acts at once"
+    QTest.keyClick(w, Qt.Key.Key_B)
+    QTest.keyClick(w, Qt.Key.Key_K)
+    assert w.status.message.full.startswith("Frame skipping waits for the end of this turn")
+
+
+def test_a_switch_shows_the_arm_that_runs(qtbot, window, tmp_path) -> None:
+    w = window()
+    start_run(qtbot, w, tmp_path)
+    toggle = w.top.toggles[0]
+    assert not toggle.switch.isChecked()
+    toggle.show_effect(None, {SELECTION: True})
+    assert toggle.switch.isChecked()
+    assert w.pipeline.value(SELECTION) is False, "the settings of the run are what they were"
+    toggle.show_effect(None)
+    assert not toggle.switch.isChecked()
+
+
 def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)

@@ -15,15 +15,33 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.raster import rgb
 from app.charts.time_plot import TimePlot
+from app.model.desk_snapshot import DeskSnapshot, desk_snapshot
 from app.model.playhead import Playhead
-from app.model.time_axis import TimeAxis
+from app.model.scope import scope_of
+from app.model.time_axis import Kind, TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
 from app.views.view import View
 from app.views.words import WordsView
 from app.views.work import WorkView
+from profiler.analysis.track import CostTrack
+from profiler.session.reader import Session
 
 V = TypeVar("V", bound=View)
+
+
+def figures_of(
+    session: Session,
+    track: CostTrack,
+    end: int | None = None,
+    selected: tuple[int, int] | None = None,
+    pinned: tuple[int, int] | None = None,
+    kind: Kind | None = None,
+) -> DeskSnapshot:
+    """The figures of a scope, as the desk has them with the cursor at frame `end`."""
+    end = track.n_frames if end is None else end
+    return desk_snapshot(session, track, scope_of(session, end, kind, selected), pinned)
+
 
 FRAMES = 2048
 LEFT, MIDDLE, RIGHT = (

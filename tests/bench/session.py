@@ -26,7 +26,6 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
-from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.process import children
 from profiler.session.reader import Session
@@ -124,7 +123,8 @@ def _load_rows(rows: Path) -> float:
 
 def _first_picture(path: Path) -> dict[str, float]:
     """Seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
-    from app.views.breakdown_model import breakdown_model
+    from app.model.desk_snapshot import desk_snapshot
+    from app.model.scope import scope_of
     from app.views.cost_model import cost_model
     from app.views.words_model import words_model
     from app.views.work_model import work_model
@@ -147,8 +147,7 @@ def _first_picture(path: Path) -> dict[str, float]:
     lap()
     words_model(session, track, frames, visible, 1000)
     lap()
-    breakdown_model(session, track, frames, None)
-    breakdown(session, 0, frames, track=track)
+    desk_snapshot(session, track, scope_of(session, frames, None, None))
     lap()
     session.close()
     names = ("open", "cost per frame", "cost view", "work view", "words view", "breakdown view")

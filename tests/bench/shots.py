@@ -120,8 +120,6 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
     """Pictures of the window in every state; return the faults of its texts."""
     from PySide6.QtTest import QTest
 
-    from app.window.main_window import FIGURES_MS
-
     problems = []
     with opened_window(folder, theme, size) as window:
         window.playhead.open(session)
@@ -129,7 +127,7 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
         window.resize(*size)
         for name, enter in states(window).items():
             enter()
-            QTest.qWait(2 * FIGURES_MS)
+            QTest.qWait(300)
             file = folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png"
             problems += checked(window, file)
     return problems

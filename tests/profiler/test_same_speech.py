@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -11,8 +11,9 @@ import pytest
 from profiler.analysis.comparison.arms import arms_of
 from profiler.analysis.comparison.compare import B_FASTER, NO_DIFFERENCE, UNDECIDED
 from profiler.analysis.comparison.same_speech import MIN_UNITS, UNIT, in_turn, same_speech
-from profiler.session.model import ConfigEpoch, Marker, Utterance
+from profiler.session.model import ConfigEpoch, LaneInfo, Marker, Utterance
 from profiler.session.reader import Session
+from profiler.spans import SPAN, Stage
 
 OFF, ON = 0, 1
 
@@ -27,6 +28,8 @@ class Run:
     meta: dict[str, Any] = field(default_factory=dict)
     path: str = "made up"
     wall: list[float] = field(default_factory=list)
+    stages: ClassVar = {0: Stage(0, "decode.block", "decode", ())}
+    lanes: ClassVar = {0: LaneInfo(0, "decode", "cpu", True, 0, 0)}
 
     def decode(self, name: str, seconds: int, epochs: list[int], cost: float, errors: int = 1) -> None:
         """One utterance; `epochs`: that of every second of it."""
@@ -49,6 +52,15 @@ class Run:
     def marker(self, requested_frame: int, applied: int | None) -> None:
         number = len(self.markers)
         self.markers.append(Marker(number, "option", "on", 0, requested_frame, applied, None, "key", True))
+
+    @property
+    def spans(self) -> np.ndarray:
+        """A tile per frame."""
+        tiles = np.zeros(len(self.wall), SPAN)
+        tiles["duration_ns"], tiles["frames"] = self.wall, 1
+        tiles["first_frame"] = np.arange(len(tiles))
+        tiles["start_ns"] = np.cumsum(tiles["duration_ns"]) - tiles["duration_ns"]
+        return tiles
 
     @property
     def session(self) -> Session:
@@ -81,7 +93,7 @@ def test_only_the_same_seconds_count() -> None:
     assert found.ratio.ratio == pytest.approx(0.5)
     assert found.seconds == 6
     assert found.verdict == B_FASTER
-    assert found.baseline[0] == (600, 700)
+    assert found.of_a[0] == (600, 700)
 
 
 def test_seconds_in_which_a_change_was_prepared_are_left_out() -> None:
@@ -183,8 +195,7 @@ def test_turns_decide_once_there_are_enough() -> None:
     draw = np.random.default_rng(1)
     for pairs, verdict in ((2, UNDECIDED), (6, B_FASTER)):
         run = turns(pairs, draw)
-        wall = np.array(run.wall)
-        found = in_turn(run.session, wall, len(wall), arms_of(run.session))
+        found = in_turn(arms_of(run.session), len(run.wall))
         assert found.repeats == pairs
         assert found.verdict == verdict
         assert found.ratio.ratio == pytest.approx(0.5, rel=0.05)
@@ -192,5 +203,4 @@ def test_turns_decide_once_there_are_enough() -> None:
 
 def test_an_arm_without_a_turn_before_the_cursor_has_nothing_to_say() -> None:
     run = turns(2, np.random.default_rng(1))
-    wall = np.array(run.wall)
-    assert in_turn(run.session, wall, 500, arms_of(run.session)) is None
+    assert in_turn(arms_of(run.session), 500) is None

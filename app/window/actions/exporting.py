@@ -55,7 +55,12 @@ def start(playhead: Playhead, views: tuple[str, ...], spectrogram: bool) -> Pict
     whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
     if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:
         in_view = None  # nothing of it is counted before the cursor
-    select = [] if axis.selected is None else [range_text(axis.selected)]
+    shown, select = playhead.snapshot(), []
+    if axis.selected is not None:
+        select = [range_text(axis.selected)]
+    elif axis.scope is not None and shown is not None and shown.desk.frames:
+        # A picture has no other way to be of a scope that somebody chose.
+        select = [range_text((shown.desk.scope.first * FRAME_S, shown.desk.scope.last * FRAME_S))]
     size = SIZE if len(views) != 1 else VIEW_SIZE
     return PictureRequest(
         views=views,

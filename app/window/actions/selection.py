@@ -1,4 +1,4 @@
-"""The actions about the selection: select, back and forward, bookmark it and go to a bookmark, pin it as baseline."""
+"""The actions about scope and selection: choose, select, back and forward, bookmark, go to a bookmark, pin."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QCoreApplication
 
 from app.model.conditions import Condition
+from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE, Kind
 from app.style.plain_text import TextQuestion, text_question
 from app.window.actions.actions import SUBMENU, Action, Registry
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "selection")
+
+SCOPES: Final = tuple(f"scope.{kind}" for kind in (LIVE, CHANGE, RANGE, WHOLE))  # The choices of the chip
 
 OF_SESSION: Final = "bookmarks."  # Ids of the actions about the bookmarks of a session begin so
 
@@ -29,7 +32,26 @@ def selection_actions(w: MainWindow) -> list[Action]:
     step, uses = partial(add, repeats=True), partial(add, enabled=when.has_selection)
     back, forward = history.back_unavailable_reason, history.forward_unavailable_reason
     from_here = partial(partial, playhead.select_from)
+    scopes: tuple[tuple[Kind, str, str], ...] = (
+        (LIVE, tr("Scope: the last 3 s"), tr("All figures are of the newest frames")),
+        (CHANGE, tr("Scope: since the last change"), tr("All figures are of the settings in force")),
+        (
+            RANGE,
+            tr("Scope: a range, what is in view"),
+            tr("Selects the range in view; a drag across a chart selects another"),
+        ),
+        (WHOLE, tr("Scope: the whole run"), tr("All figures are of everything up to the cursor")),
+    )
+
+    def is_scope(kind: Kind) -> bool:
+        snapshot = playhead.snapshot()
+        return snapshot is not None and snapshot.desk.scope.kind == kind
+
     return [
+        *(
+            selects(f"scope.{kind}", text, partial(axis.choose_scope, kind), help=help, checked=partial(is_scope, kind))
+            for kind, text, help in scopes
+        ),
         selects("view.select", tr("Select this utterance"), playhead.select_utterance, keys=("U",)),
         selects("view.from", tr("Select from the cursor on"), from_here(True), keys=("I",)),
         selects("view.to", tr("Select up to the cursor"), from_here(False), keys=("O",)),

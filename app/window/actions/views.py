@@ -12,12 +12,13 @@ from app.window.actions.actions import SUBMENU, Action, Registry
 from app.window.layouts import EXPLORE, PRESENT
 
 if TYPE_CHECKING:
+    from app.views.cost import CostView
     from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "views")
 
 WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others, 0 to the tenth of them
-SCALE: Final = ("scale.lock", "scale.log")  # The actions in the menu of the cost view
+SCALE: Final = ("scale.others", "scale.lock", "scale.log")  # The actions in the menu of the cost view
 SPEECH: Final = ("speech.spectrogram",)  # Those in the menu of the speech and words
 SPECTROGRAM: Final = "speech/spectrogram"  # Key under which the window remembers whether it is shown
 LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
@@ -88,14 +89,27 @@ def _panels(w: MainWindow) -> list[Action]:
     ]
 
 
-def _scale(w: MainWindow) -> list[Action]:
-    """How the scale of the cost behaves: `SCALE`, in the menu of that view too."""
+def cost_of(w: MainWindow) -> CostView:
+    """The view of the cost per frame."""
     from app.views.cost import CostView  # not before the window has been painted
 
-    add = partial(Action, group=tr("View"), enabled=w.when.has_session)
     cost = w.desk.views["cost"]
     assert isinstance(cost, CostView)
+    return cost
+
+
+def _scale(w: MainWindow) -> list[Action]:
+    """How the scale of the cost behaves: `SCALE`, in the menu of that view too."""
+    add = partial(Action, group=tr("View"), enabled=w.when.has_session)
+    cost = cost_of(w)
     return [
+        add(
+            "scale.others",
+            tr("Time of other programs in the cost"),
+            w.others.switch.toggle,
+            checked=w.others.switch.isChecked,
+            help=tr("Draws it on top of the run's own time, which all figures are of"),
+        ),
         add(
             "scale.lock",
             tr("Lock cost scale"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
@@ -17,6 +17,8 @@ from app.widgets import EffectLabel, Elided, Switch
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"
+
+NO_ARM: Mapping[str, object] = {}
 
 SPACING = 4  # Pixels between the effect and what follows it
 
@@ -42,7 +44,7 @@ class LiveToggle(QWidget):
         self.subtitle.setFont(font(0.9))
         self.effect = EffectLabel()
         self.effect.hide()
-        self.setMinimumWidth(118)
+        self.setMinimumWidth(158)
         self.setMaximumWidth(TOGGLE_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         grid = QGridLayout(self)
@@ -88,11 +90,18 @@ class LiveToggle(QWidget):
         """The toggle shown."""
         return self._toggle
 
-    def show_effect(self, effect: Effect | None) -> None:
-        """Show what flipping it did; None: it was not flipped."""
+    def show_effect(self, effect: Effect | None, arm: Mapping[str, object] = NO_ARM) -> None:
+        """Show what flipping it did (None: it was not), and of an A/B the side of the arm that has these settings."""
         if effect != self._effect:
             self._effect = effect
             self._show_below()
+        shown = self._toggle
+        if shown is not None:
+            on = arm[shown.key] != shown.declared.off if shown.key in arm else shown.on
+            if on != self.switch.isChecked():
+                with QSignalBlocker(self.switch):
+                    self.switch.setChecked(on)
+                self.switch.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Say as much of the effect as there is room for."""

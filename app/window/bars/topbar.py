@@ -1,43 +1,52 @@
-"""The bar on top: run and stop, the live toggles, preset and device, RTF and WER."""
+"""The bar on top: run and stop, the live toggles, preset and device, the scope, RTF and WER."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out, muted
-from app.model.effects import Effect
-from app.model.figures import Figures, rtf_text
+from app.model.figures import rtf_text
 from app.model.pipeline import Pipeline
+from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Label, describe, set_tip
-from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from app.widgets import Elided
 from app.window.actions.actions import ActionButton, Registry
+from app.window.actions.selection import SCOPES
 from app.window.bars.live_toggle import LiveToggle
+from app.window.bars.scope_chip import ScopeChip
 from app.window.form.preset_button import PresetButton
 from profiler.plain import clock, counted
+
+if TYPE_CHECKING:
+    from app.model.desk_snapshot import DeskSnapshot
 
 RECORDING_WIDTHS = {True: 84, False: 64}
 """Of the recorded duration, with the word REC where there is room for it."""
 
+WIDE = 1480
+"""From this width on the title of the preset is whole; below it, it makes room for what the toggles did."""
+
 NARROW = 1240
-"""Below this width the long title of the preset and the device make room for the figures."""
+"""Below this width the device, and what stands beside the figures, make room for the toggles' names."""
 
 TIGHT = 960
-"""Below this width, a 4K screen's at double scale, what the figures are of makes room for the toggles' names."""
+"""Below this width, a 4K screen's at double scale, the preset makes room for the toggles' names."""
 
 BUTTON = QSize(34, 34)
-PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 210, 150, 120
+CHIP_WIDTH, NARROW_CHIP_WIDTH = 170, 96
+PRESET_WIDTHS = {WIDE: 210, NARROW: 132, 0: 110}
+"""Of the preset, from these widths of the bar on."""
 
 
 class Recording(Label):
-    """The recorded duration, behind a red dot; no text, no dot."""
+    """The recorded duration, behind a dot; no text, no dot."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,12 +60,12 @@ class Recording(Label):
             with QPainter(self) as painter:
                 painter.setRenderHint(QPainter.RenderHint.Antialiasing)
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(theme().color("danger"))
+                painter.setBrush(theme().color("accent"))
                 painter.drawEllipse(QPointF(5.0, self.height() / 2), 4.0, 4.0)
 
 
 class Figure(QWidget):
-    """One large figure with its name above it and its scope next to it."""
+    """One large figure with its name above it and a remark next to it."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -78,19 +87,16 @@ class Figure(QWidget):
         """The figure as shown."""
         return self._value.text()
 
-    def show_value(self, value: str, note: str, tip: str, pale: bool = False, name: str = "") -> None:
-        """Show a figure; `pale`: one that must not be held against what stood there before; `name`: another one."""
+    def show_value(self, value: str, note: str, tip: str, name: str = "") -> None:
+        """Show a figure; `name`: another one than before."""
         self._name.setText(name or self._name.text())
         self._value.setText(value)
-        if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
-            self._value.setObjectName(name)
-            restyle(self._value)
         self._note.setText(note)
         self._kept_wide()
         set_tip(self, tip)
         describe(self, f"{self._name.text()} {value} {note}")
 
-    def show_scope(self, shown: bool) -> None:
+    def show_note(self, shown: bool) -> None:
         """Show the note at the figure, or (where there is no room) its tool tip alone."""
         if shown == self._note.isHidden():
             self._note.setVisible(shown)
@@ -105,11 +111,11 @@ class Figure(QWidget):
 class TopBar(QFrame):
     """Shows the toggles of the pipeline and the figures of the run; acts through the registry."""
 
-    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+    def __init__(self, pipeline: Pipeline, actions: Registry, axis: TimeAxis) -> None:
         super().__init__()
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
-        self._pipeline = pipeline
+        self._pipeline, self._axis = pipeline, axis
         self._recorded: float | None = None
         self._of_lab = False
 
@@ -126,13 +132,14 @@ class TopBar(QFrame):
         self.device.setFont(font(0.9))
         chooser = lay_out(QVBoxLayout(), self.preset, self.device, spacing=1)
 
+        self.scope = ScopeChip([actions[name] for name in SCOPES])
         self.rtf = Figure(self.tr("RTF"))
         self.wer = Figure(self.tr("WER"))
         switches = [part for toggle in self.toggles for part in (toggle, 14)]
         lay_out(
             QHBoxLayout(self),
             *(self.run, self.stop, 4, self.recording, 6, *switches),
-            *(chooser, 10, REST, self.rtf, 14, self.wer),
+            *(chooser, 10, REST, (self.scope, 1), 10, self.rtf, 14, self.wer),
             spacing=8,
             margins=(14, 8, 16, 8),
         )
@@ -140,7 +147,7 @@ class TopBar(QFrame):
         pipeline.changed.connect(lambda *_: self.refresh())
         pipeline.replaced.connect(self.refresh)
         self.refresh()
-        self.show_figures(None)
+        self.show_desk(None)
         self.show_recording(None)
 
     def _button(self, action: QAction, shape: str, ink: str) -> Button:
@@ -171,15 +178,9 @@ class TopBar(QFrame):
             self._of_lab = shown
             self.refresh()
 
-    def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
-        """Show at each toggle what flipping it did: `effect_of` the settings that it changes."""
-        for widget in self.toggles:
-            toggle = widget.toggle
-            widget.show_effect(None if toggle is None else effect_of(toggle.keys))
-
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is; NaN: that a run is recorded which is not shown."""
-        wide = self.width() >= NARROW
+        wide = self.width() >= WIDE
         self._recorded = seconds
         self.recording.setVisible(seconds is not None or wide)
         self.recording.setFixedWidth(RECORDING_WIDTHS[wide])
@@ -196,52 +197,54 @@ class TopBar(QFrame):
         self.recording.setText(f"REC {since}" if wide else since)
         describe(self.recording, self.tr("recording, {0}").format(since))
 
-    def show_figures(self, shown: Figures | None) -> None:
-        """Show RTF and WER, or that there is nothing to show."""
-        if shown is None:
+    def show_desk(self, desk: DeskSnapshot | None) -> None:
+        """Show scope, RTF, WER and what the toggles did, or that there is nothing to show."""
+        chosen = self._axis.selected is not None or self._axis.scope is not None
+        self.scope.show_scope(None if desk is None else desk.scope, desk is not None and chosen)
+        for widget in self.toggles:
+            toggle = widget.toggle
+            if toggle is None or desk is None:
+                widget.show_effect(None)
+            else:
+                widget.show_effect(desk.pairs.get(toggle.keys), desk.arm)
+        if desk is None:
             self.rtf.show_value("–", "", self.tr("Processing time / audio time"))
             self.wer.show_value("–", "", self.tr("Word error rate"))
             return
-        whole = rtf_text(shown.rtf_whole)
-        tip = self.tr("Processing time / audio time, {0}; over the whole range shown: {1}")
-        self.rtf.show_value(rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole))
-        rate = shown.errors.rate
+        rtf, whole = rtf_text(desk.rtf), rtf_text(desk.rtf_with)
+        tip = self.tr("Processing time / audio time, {0}; with the time that other programs took: {1}")
+        note = self.tr("{0} with\nothers").format(whole) if whole != rtf else ""
+        self.rtf.show_value(rtf, note, tip.format(desk.scope.text, whole))
+        self._show_words(desk)
+
+    def _show_words(self, desk: DeskSnapshot) -> None:
+        rate = desk.errors.rate
         if rate is None:
-            reason = self.tr("No utterance with a transcript is finished under these settings yet")
-            if shown.of_selection:
-                reason = self.tr("No word of a finished utterance is selected")
+            reason = self.tr("No word of a finished utterance with a transcript is in the scope yet")
             self.wer.show_value("–", "", reason)
             return
-        wrong = counted(shown.errors.errors, self.tr("error"), self.tr("errors"))
-        words = counted(shown.errors.words, *shown.errors.unit)
-        counts = self.tr("{0} in {1} of the utterances finished under these settings")
-        if shown.of_selection:
-            counts = self.tr("{0} in {1} of the selection")
-        tip, of = counts.format(wrong, words), shown.transcribed
-        if shown.errors.characters:
+        wrong = counted(desk.errors.errors, self.tr("error"), self.tr("errors"))
+        words = counted(desk.errors.words, *desk.errors.unit)
+        note, of = self.tr("{0} in\n{1}").format(wrong, words), desk.transcribed
+        tip = self.tr("{0} in {1} of finished utterances, {2}").format(wrong, words, desk.scope.text)
+        if desk.errors.characters:
             tip += self.tr("; a reference without spaces between words is compared by its characters (CER)")
         if of.utterances < of.of:
-            words += " *"
+            note += " *"
             tip += self.tr("; {0} of {1} utterances have a transcript").format(of.utterances, of.of)
-        if shown.unlike:
-            words += "\n" + self.tr("{0} of {1} differ").format(shown.unlike, shown.scored)
-            tip += self.tr(
-                "; {0} of these {1} utterances differ from those decoded with the settings before: the rate goes with "
-                "the speech, too"
-            ).format(shown.unlike, shown.scored)
-        elif shown.before is not None and shown.before.rate is not None:
-            words += "\n" + self.tr("before {0} %").format(f"{100 * shown.before.rate:.1f}")
-            tip += "; " + self.tr("the same words with the settings before: {0} errors").format(shown.before.errors)
-        self.wer.show_value(f"{100 * rate:.1f} %", words, tip, bool(shown.unlike), shown.errors.name)
+        if desk.pair is not None and desk.pair.words:
+            note = self.tr("{0}\nof {1}").format(*desk.pair.words.split(self.tr(" of "), 1))
+            tip += "; " + self.tr("the same words before and after: {0}").format(desk.pair.words)
+        self.wer.show_value(f"{100 * rate:.1f} %", note, tip, desk.errors.name)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide what matters least if there is little room."""
         super().resizeEvent(event)
         wide = self.width() >= NARROW
         self.device.setVisible(wide)
-        tight = self.width() < TIGHT
-        narrow = TIGHT_PRESET_WIDTH if tight else NARROW_PRESET_WIDTH
-        self.preset.setFixedWidth(PRESET_WIDTH if wide else narrow)
+        self.preset.setVisible(self.width() >= TIGHT)
+        self.preset.setFixedWidth(next(px for least, px in PRESET_WIDTHS.items() if self.width() >= least))
+        self.scope.setMinimumWidth(CHIP_WIDTH if wide else NARROW_CHIP_WIDTH)
         for figure in (self.rtf, self.wer):
-            figure.show_scope(not tight)
+            figure.show_note(wide)
         self.show_recording(self._recorded)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLa
 
 from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
-from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
@@ -22,14 +21,13 @@ from profiler.frames import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
+    from app.model.desk_snapshot import DeskSnapshot
     from app.model.playhead import Snapshot
 
 MARGIN = 9  # Pixels at each end of the scrub bar, so that the knob is never cut off
 NEAR = 6  # Distance in pixels within which the mouse is on a marker
 
 SECOND = round(1 / FRAME_S)
-
-SHOWN_MS = 100  # While the cursor moves by itself, knob and clock follow this often
 
 
 class Mark(NamedTuple):
@@ -197,8 +195,7 @@ class Transport(QFrame):
 
         playhead.mode_changed.connect(self.refresh)
         playhead.axis.following_changed.connect(self._show_live)
-        self._snapshot: Snapshot | None = None
-        self._pace = Pace(self, SHOWN_MS, self._show)
+        self._told: DeskSnapshot | None = None
         playhead.changed.connect(self.show_snapshot)
         playhead.closed.connect(self._closed)
         self.refresh()
@@ -255,19 +252,14 @@ class Transport(QFrame):
             widget.setVisible(widget in shown)
 
     def _closed(self) -> None:
-        self._snapshot = None
-        self._pace.drop()
+        self._told = None
         self.refresh()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
-        """Move the knob, update ticks and texts; while the cursor moves by itself, some times a second."""
-        self._snapshot = snapshot
-        self._pace.ask(snapshot.moving)
-
-    def _show(self) -> None:
-        snapshot = self._snapshot
-        if snapshot is None:
+        """Move the knob, update ticks and texts, with the figures."""
+        if snapshot.moving and snapshot.desk is self._told:
             return
+        self._told = snapshot.desk
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session

@@ -93,9 +93,12 @@ def session_arm(session: Session, name: str) -> Arm:
 
 
 class FrameSums:
-    """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch."""
+    """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch.
 
-    def __init__(self, session: Recorded) -> None:
+    `since`: the first frame that is asked for.
+    """
+
+    def __init__(self, session: Recorded, since: int = 0) -> None:
         codes = group_codes(session.stages)
         end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
         self._end = end
@@ -104,7 +107,8 @@ class FrameSums:
         for lane in session.lanes.values():
             if not lane.decode:
                 continue
-            for nested in nested_in_pieces(_of_lane(session.spans, lane.id), codes, PIECE):
+            spans = session.spans if not since else session.spans[session.spans["first_frame"] >= since]
+            for nested in nested_in_pieces(_of_lane(spans, lane.id), codes, PIECE):
                 # What stood still is no time of anything.
                 ran = 1.0 - lost_shares(nested.outer, session.stages)[STOPPED]
                 self._add(wall, nested.outer, ran)

@@ -118,7 +118,8 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
             "so there is nothing to compare."
         )
     frames = {key: found_a[key][0].n_frames for key in matched}
-    sums = {id(s): FrameSums(s) for s in (a.session, b.session)}
+    since = min(u.first_frame for u in (*a.utterances, *b.utterances)) if interleaved else 0
+    sums = {id(s): FrameSums(s, since) for s in (a.session, b.session)}
     times_a = lay_out(sums[id(a.session)], [found_a[key] for key in matched], frames.values())
     times_b = lay_out(sums[id(b.session)], [found_b[key] for key in matched], frames.values())
     dropped = (0, 0)

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis.comparison.arms import CELL_FRAMES, Arm, by_key, cell_edges
-from profiler.analysis.comparison.compare import UNDECIDED, by_interval, verdict
-from profiler.analysis.comparison.statistics import (
-    DRAWS,
-    MIN_REPEATS,
-    Ratio,
-    alternated,
-    bootstrap_interval,
-    undisturbed,
-)
+from profiler.analysis.comparison.arms import Arm, by_key
+from profiler.analysis.comparison.compare import UNDECIDED, by_interval, compare_arms
+from profiler.analysis.comparison.statistics import DRAWS, Ratio, bootstrap_interval, undisturbed
 from profiler.arrays import Array
+from profiler.errors import BadInput
 from profiler.frames import FRAME_S
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
@@ -56,7 +50,8 @@ class SameSpeech:
 
     `ratio`: time of B / time of A, None where both decoded nothing. `seconds`: of speech that count. `repeats`: turns
     of both, 0 without turns. `decoded`: the latest of A and of B of utterances that both decoded to their end.
-    `baseline`: the stretches (first frame, one after the last) of A that count.
+    `a_ns`, `b_ns`: time of a frame of that speech, whose ratio is `ratio`; None without any. `of_a`, `of_b`: the
+    stretches (first frame, one after the last) that count.
     """
 
     ratio: Ratio | None
@@ -64,7 +59,10 @@ class SameSpeech:
     seconds: float
     repeats: int
     decoded: tuple[tuple[Utterance, Utterance], ...]
-    baseline: tuple[tuple[int, int], ...]
+    a_ns: float | None = None
+    b_ns: float | None = None
+    of_a: tuple[tuple[int, int], ...] = ()
+    of_b: tuple[tuple[int, int], ...] = ()
 
 
 def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], b: Collection[int]) -> SameSpeech:
@@ -76,7 +74,7 @@ def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], 
     shared = list(_shared(session, end, a, b).items())[-MAX_UNITS:]
     decoded = _decoded_by_both(session.utterances, end, a, b)
     if not shared:
-        return SameSpeech(None, UNDECIDED, 0.0, 0, decoded, ())
+        return SameSpeech(None, UNDECIDED, 0.0, 0, decoded)
     running = np.concatenate([[0.0], np.cumsum(wall_ns[:end])])
     times = np.array([[_time(running, of_a), _time(running, of_b)] for _, (of_a, of_b) in shared])
     estimate = _ratio(times)
@@ -84,38 +82,33 @@ def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], 
     if len(times) >= MIN_UNITS:
         low, high = bootstrap_interval(times, _ratio, method="percentile", resamples=DRAWS)
         ratio = Ratio(estimate, low, high)
-    baseline = tuple((of_a[-1], of_a[-1] + UNIT) for _, (of_a, _) in shared)
+    of_a, of_b = (tuple((sides[side][-1], sides[side][-1] + UNIT) for _, sides in shared) for side in (0, 1))
+    a_ns, b_ns = (float(time) / len(times) / UNIT for time in times.sum(axis=0))
     seconds = len(times) * UNIT * FRAME_S
-    return SameSpeech(ratio, by_interval(ratio), seconds, 0, decoded, baseline)
+    return SameSpeech(ratio, by_interval(ratio), seconds, 0, decoded, a_ns, b_ns, of_a, of_b)
 
 
-def in_turn(session: Session, wall_ns: Array, end: int, arms: tuple[Arm, Arm]) -> SameSpeech | None:
-    """Compare the arms of an A/B, of what was decoded before frame `end`; None until both have decoded something."""
-    end = min(end, len(wall_ns))
-    a, b = (by_key(u for u in arm.utterances if u.first_frame + u.n_frames <= end) for arm in arms)
-    matched = [key for key in a if key in b and a[key][0].n_frames == b[key][0].n_frames]
-    if not matched:
-        return None
-    repeats = min(len(side[key]) for side in (a, b) for key in matched)
-    running = np.concatenate([[0.0], np.cumsum(wall_ns[:end])])
-    of_a, of_b = (np.concatenate([_cells(running, side[key][:repeats]) for key in matched], axis=1) for side in (a, b))
-    ratio = alternated(of_a, of_b).ratio()
-    return SameSpeech(
-        ratio,
-        UNDECIDED if ratio is None or repeats < MIN_REPEATS else verdict(ratio, ratio.p),
-        sum(a[key][0].n_frames for key in matched) * FRAME_S,
-        repeats,
-        tuple((a[key][-1], b[key][-1]) for key in matched),
-        tuple((u.first_frame, u.first_frame + u.n_frames) for key in matched for u in a[key][:repeats]),
+def in_turn(arms: tuple[Arm, Arm], end: int) -> SameSpeech | None:
+    """Compare the arms of an A/B, of what was decoded before frame `end`; None until both have decoded something.
+
+    The figures are those of `compare_arms`.
+    """
+    a, b = (
+        replace(arm, utterances=tuple(u for u in arm.utterances if u.first_frame + u.n_frames <= end)) for arm in arms
     )
-
-
-def _cells(running: Array, utterances: Iterable[Utterance]) -> Array:
-    """Time of every cell of one file's utterances, float64 [repeats, cells] in ns."""
-    found = list(utterances)
-    at = np.array([u.first_frame for u in found])[:, None] + cell_edges(found[0].n_frames, CELL_FRAMES)
-    cells: Array = np.diff(running[at], axis=1)
-    return cells
+    try:
+        found = compare_arms(a, b)
+    except BadInput:
+        return None
+    decoded = tuple(zip(found.decoded_a, found.decoded_b, strict=True))
+    frames = sum(one.n_frames for one, _ in decoded)
+    of_a, of_b = (
+        tuple((u.first_frame, u.first_frame + u.n_frames) for key in found.matched for u in side[key][: found.repeats])
+        for side in (by_key(a.utterances), by_key(b.utterances))
+    )
+    overall = found.overall
+    times = (overall.a_s * 1e9 / frames, overall.b_s * 1e9 / frames)
+    return SameSpeech(overall.ratio, overall.verdict, frames * FRAME_S, found.repeats, decoded, *times, of_a, of_b)
 
 
 def _ratio(times: Array) -> float:

@@ -28,7 +28,6 @@ class FrameSeries:
         self.seen = (0, 0)
         """Spans and frames that were there when it was updated last."""
         self.costs = RunningSums(len(CATEGORIES))
-        self.wall = RunningSums(1)
         self.walls = Extremes()
         self.quantiles = BlockQuantiles()
         self._work = WorkSeries(())
@@ -54,7 +53,6 @@ class FrameSeries:
         if same < start and known:
             same = 0
         self.costs.follow(costs)
-        self.wall.follow([walls])
         self.walls.follow(walls, same=same)
         self.quantiles.follow(walls, same)
         self._tail = _of_all(costs, max(0, frames - CHECKED_FRAMES), frames)

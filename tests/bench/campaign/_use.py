@@ -16,7 +16,8 @@ from typing import Any, Final
 from app.cli.main import main
 from app.export import writers
 from app.model import configurations, figures, latency, provenance
-from app.views.breakdown_model import breakdown_model, stage_lines
+from app.model.desk_snapshot import desk_snapshot
+from app.model.scope import scope_of
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points
 from app.views.words_model import words_model
@@ -87,8 +88,7 @@ def look(session: Session, folder: Path) -> None:
         model(session, track, frames, (0.0, seconds), 300)
         model(session, track, frames // 2, (0.1, 0.1 + seconds / 3), 40)
     for selected in (None, (1, 7)):
-        breakdown_model(session, track, frames, selected).reasons.values()
-    stage_lines(rows, frames)
+        desk_snapshot(session, track, scope_of(session, frames, None, selected)).reasons.values()
     points(rows)
     _window(session, track)
     with contextlib.suppress(BadInput):
@@ -102,11 +102,7 @@ def look(session: Session, folder: Path) -> None:
 def _window(session: Session, track: CostTrack) -> None:
     """Figures, latency and provenance around the views."""
     for end in (track.n_frames, track.n_frames // 2):
-        axis = SimpleNamespace(selected_frames=None)
-        snapshot: Any = SimpleNamespace(
-            session=session, track=track, cursor_frame=end, live=False, following=False, axis=axis
-        )
-        figures.figures(snapshot)
+        snapshot: Any = SimpleNamespace(session=session, track=track, cursor_frame=end)
         figures.recorder_cost(snapshot)
         waits = latency.of_session(session, track, end)
         if waits is not None:

@@ -1,0 +1,392 @@
+"""What the desk says of a scope: one immutable snapshot, made once per update, from which every view takes its figures.
+
+Time of other programs is in no category, group or stage; it is given beside them. A frame is one of 10 ms, scored or
+copied. Stages add up to their group and groups to the whole; work of a device, for which the decode lane waits, is
+shown and not added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from app.model.configurations import arm_of, settings_before
+from app.model.effects import Effect, effects_of
+from app.model.figures import counts_steps
+from app.model.scope import Scope
+from app.model.toggles import toggle_keys
+from profiler.analysis.categories import (
+    CATEGORIES,
+    NOT_OWN,
+    OTHER_PROGRAMS,
+    OVERHEAD,
+    PARTS,
+    SCORING_CATEGORIES,
+)
+from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.utterances import real_time_factor
+from profiler.plain import one_line
+from profiler.session.facts import setting
+
+if TYPE_CHECKING:
+    from pipelines.audio.word_errors import ErrorCount, Transcribed
+    from profiler.analysis.breakdown import Breakdown, StageRow
+    from profiler.analysis.parts import Parts
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+ROUNDING: Final = 1e-9
+"""Of a sum of times: less is no time."""
+
+MAX_SENTENCE = 600
+"""Maximum characters of a text about a stage: its name can be anything."""
+
+GROUPS: Final = ("scoring", "search", "frontend", "transfer", OVERHEAD)
+"""The groups of stages, in the order of the breakdown; together they are the whole."""
+
+PARTED: Final = ("scoring", "search")
+"""The groups whose stages have parts."""
+
+NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
+NOT_RECORDED = "not recorded"
+
+REASONS: Final = {
+    NO_DEVICE: (
+        "none: everything runs on the CPU",
+        "none: all on the CPU",
+        "none on the CPU",
+        "none",
+    ),
+    NO_ROOFS: ("not separated: machine not calibrated", "machine not calibrated", "not calibrated"),
+    NO_SCORING: ("none: nothing was scored here", "nothing was scored", "none scored"),
+    NOT_RECORDED: ("not recorded in this session", "not recorded"),
+    NOTHING: ("none in this range", "none"),
+}
+"""Why a category is zero: in words, and in fewer for a narrow column."""
+
+
+class PartLine(NamedTuple):
+    """A part of a stage's time (a key of `profiler.analysis.parts`) as a share of it, 0…1, with its interval."""
+
+    name: str
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """A stage or a group over the scope: milliseconds per frame of its own, share of the whole, verdict and evidence.
+
+    `share` is None for work of a device, which is not added to anything. `of_group`: what parts of its
+    group's time, operations and least bytes are its own, each None where the group's are not all known.
+    `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
+    than the arithmetic, each at its roof; None where one is not known. `parts`: what its time consists of, empty where
+    it has no cost law. `other_ms`: what other programs took besides. `roof`: the share of its time that it would take
+    at the roof that binds it, 0…1; None where that is not known.
+    """
+
+    name: str
+    group: str
+    lane: str
+    ms: float
+    share: float | None
+    verdict: str = ""
+    evidence: str = ""
+    sentence: str = ""
+    of_group: tuple[float | None, float | None, float | None] = (None, None, None)
+    intensity: float | None = None
+    memory_roof: bool | None = None
+    parts: tuple[PartLine, ...] = ()
+    other_ms: float = 0.0
+    roof: float | None = None
+
+
+class Baseline(NamedTuple):
+    """Pinned frames [first, last), and what one took: ms by category, other programs' among them, and of all its own.
+
+    `costs`: by stage.
+    """
+
+    first: int
+    last: int
+    categories: Mapping[str, float]
+    own_ms: float
+    costs: Breakdown
+
+
+@dataclass(frozen=True)
+class DeskSnapshot:
+    """The figures of a scope. Times are ms per frame, NaN without a frame.
+
+    Attributes:
+        scope: what all of them are of.
+        categories: by name, without other programs' time, which is a category of its own; all together `wall_ms`.
+        reasons: category → why it is zero (NO_DEVICE …), for those that are.
+        groups: in the order of GROUPS, those that took time; together `own_ms`.
+        stages: the most expensive first; those of a group that are added together are that group.
+        own_ms: the sum of the groups.
+        wall_ms: the same with what other programs took.
+        rtf: real-time factor of `own_ms`; None without audio.
+        rtf_with: of `wall_ms`.
+        errors: word errors, of the utterances that were decoded to their end.
+        transcribed: how many of those utterances have a transcript.
+        pair: what the settings in force did, against those before them on the same speech; None where there were no
+            others, or the scope holds several.
+        before, after: categories of the pair, other programs' left out, on either side; empty without one. With a
+            baseline, of that and of the scope.
+        pairs: the same by the settings that a toggle changes.
+        baseline: the range that was pinned, or None.
+        costs: the breakdown that all of this is from; None without a frame.
+        arm: settings of the arm of an A/B that runs at the cursor; empty outside one.
+        threads: of scoring.
+        of_steps: whether a frame is a step of a lab, which stands for no audio.
+    """
+
+    scope: Scope
+    categories: Mapping[str, float]
+    reasons: Mapping[str, str]
+    groups: tuple[StageLine, ...]
+    stages: tuple[StageLine, ...]
+    own_ms: float
+    wall_ms: float
+    rtf: float | None
+    rtf_with: float | None
+    errors: ErrorCount
+    transcribed: Transcribed
+    pair: Effect | None = None
+    before: Mapping[str, float] = field(default_factory=dict)
+    after: Mapping[str, float] = field(default_factory=dict)
+    pairs: Mapping[frozenset[str], Effect] = field(default_factory=dict)
+    baseline: Baseline | None = None
+    costs: Breakdown | None = None
+    arm: Mapping[str, object] = field(default_factory=dict)
+    threads: int = 1
+    of_steps: bool = False
+
+    @property
+    def frames(self) -> int:
+        """Frames in the scope."""
+        return self.scope.frames
+
+    @property
+    def other_share(self) -> float:
+        """Part of the wall time that other programs took, 0…1."""
+        return self.categories[OTHER_PROGRAMS] / self.wall_ms if self.wall_ms > 0 else 0.0
+
+    def share(self, ms: float) -> float | None:
+        """Part of the whole that `ms` per frame are; None where no time is known."""
+        return ms / self.own_ms if self.own_ms > 0 else None
+
+
+def desk_snapshot(
+    session: Session, track: CostTrack, scope: Scope, pinned: tuple[int, int] | None = None
+) -> DeskSnapshot:
+    """Work out all figures of a scope; `track`: up to date, `pinned`: frames of the baseline."""
+    from app.model.alignment import errors_in
+    from profiler.analysis.breakdown import breakdown
+
+    known, effects = scope.frames > 0, effects_of(session)
+    costs = breakdown(session, scope.first, scope.last, track) if known else None
+    categories, stages, groups = _sums(costs)
+    own_ms = sum(line.ms for line in groups) if known else float("nan")
+    wall_ms = own_ms + sum(categories[name] for name in NOT_OWN)
+    of_steps = counts_steps(session)
+    audio_s = 0.0 if costs is None or of_steps else costs.audio_s
+    errors, transcribed = errors_in(session, scope.first, scope.last, scope.end)
+    pairs = {}
+    for keys in toggle_keys():
+        if (effect := effects.last_change(session, track, scope.last, keys)) is not None:
+            pairs[keys] = effect
+    baseline = _baseline(session, track, pinned)
+    pair = effects.in_force(session, track, scope.last) if scope.configurations == 1 and baseline is None else None
+    before, after = {}, {}
+    if baseline is not None:
+        before, after = (of | dict.fromkeys(NOT_OWN, 0.0) for of in (dict(baseline.categories), categories))
+    elif pair is not None and pair.before_ms is not None and pair.after_ms is not None:
+        before = _divided(pair.before_ms, track, pair.baseline)
+        after = _divided(pair.after_ms, track, pair.changed)
+    return DeskSnapshot(
+        scope=scope,
+        categories=categories,
+        reasons=_reasons(session, categories, scope.first) if known else {},
+        groups=groups,
+        stages=stages,
+        own_ms=own_ms,
+        wall_ms=wall_ms,
+        rtf=real_time_factor(own_ms * 1e6 * scope.frames, audio_s),
+        rtf_with=real_time_factor(wall_ms * 1e6 * scope.frames, audio_s),
+        errors=errors,
+        transcribed=transcribed,
+        pair=pair,
+        before=before,
+        after=after,
+        pairs=pairs,
+        baseline=baseline,
+        costs=costs,
+        arm=dict(effects.configurations.up_to(session, scope.end)[-1][1]) if arm_of(session, scope.end) else {},
+        threads=threads_at(session, scope.first),
+        of_steps=of_steps,
+    )
+
+
+def _divided(ms: float, track: CostTrack, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """A time per frame by category, as the own time of these frames is divided."""
+    totals = [track.total_ns(*stretch).tolist() for stretch in stretches]
+    sums = {name: sum(part) for name, part in zip(CATEGORIES, zip(*totals, strict=True), strict=False)}
+    sums |= dict.fromkeys(NOT_OWN, 0.0)
+    whole = sum(sums.values())
+    return {name: ms * sums.get(name, 0.0) / whole if whole > 0 else 0.0 for name in CATEGORIES}
+
+
+def _baseline(session: Session, track: CostTrack, pinned: tuple[int, int] | None) -> Baseline | None:
+    from profiler.analysis.breakdown import breakdown
+
+    if pinned is None or pinned[0] >= track.n_frames:
+        return None
+    costs = breakdown(session, *pinned, track)
+    categories, _, groups = _sums(costs)
+    return Baseline(costs.first_frame, costs.last_frame, categories, sum(line.ms for line in groups), costs)
+
+
+def _sums(costs: Breakdown | None) -> tuple[dict[str, float], tuple[StageLine, ...], tuple[StageLine, ...]]:
+    """Categories, stages and groups, ms per frame; categories are NaN and the rest empty without a frame."""
+    from profiler.analysis.breakdown import BETWEEN
+
+    if costs is None:
+        return dict.fromkeys(CATEGORIES, float("nan")), (), ()
+    per_frame = 1e-6 / max(1, costs.last_frame - costs.first_frame)
+    overhead = costs.overhead()
+    own = [
+        overhead[row.name] if row.group == OVERHEAD and row.share is not None else row.own_ns for row in costs.stages
+    ]
+    by_group: dict[str, float] = {}
+    for row, ns in zip(costs.stages, own, strict=True):
+        if row.share is not None:
+            by_group[row.group] = by_group.get(row.group, 0.0) + ns
+    if overhead[BETWEEN] > 0:
+        by_group[OVERHEAD] = by_group.get(OVERHEAD, 0.0) + overhead[BETWEEN]
+    whole = sum(by_group.values())
+    stages = [stage_line(row, costs.stages, ns, per_frame, whole) for row, ns in zip(costs.stages, own, strict=True)]
+    if (between := overhead[BETWEEN]) > 0:
+        stages.append(StageLine(BETWEEN, OVERHEAD, "", between * per_frame, between / whole if whole else None))
+    groups = tuple(
+        StageLine(
+            group,
+            group,
+            "",
+            by_group[group] * per_frame,
+            by_group[group] / whole if whole else None,
+            parts=_part_lines(costs.parts_of(group)) if group in PARTED else (),
+        )
+        for group in GROUPS
+        if by_group.get(group, 0.0) > 0
+    )
+    ns_of = costs.categories | {name: by_group.get(name, 0.0) for name in GROUPS}
+    # Exactly what the groups leave of the wall time.
+    lost, known = costs.wall_ns - whole, sum(ns_of[name] for name in NOT_OWN)
+    scale = lost / known if known > 0 and lost > ROUNDING * costs.wall_ns else 0.0
+    ns_of |= {name: ns_of[name] * scale for name in NOT_OWN}
+    categories = {name: ns_of[name] * per_frame for name in CATEGORIES}
+    return categories, tuple(sorted(stages, key=lambda line: (-line.ms, line.name))), groups
+
+
+def stage_line(row: StageRow, rows: Sequence[StageRow], own_ns: float, per_frame: float, whole_ns: float) -> StageLine:
+    """A row of `profiler.analysis.breakdown`, one of `rows`, as a line; `per_frame`: ms of a ns of the scope."""
+    return StageLine(
+        name=one_line(row.name),
+        group=row.group,
+        lane=one_line(row.lane),
+        ms=own_ns * per_frame,
+        share=None if row.share is None or not whole_ns else own_ns / whole_ns,
+        verdict=row.verdict or "",
+        evidence=row.evidence or "",
+        sentence=one_line(row.sentence or "", MAX_SENTENCE),
+        of_group=_of_group(row, rows),
+        intensity=row.intensity,
+        memory_roof=_under_memory(row),
+        parts=_part_lines(row.parts),
+        other_ms=(row.time_ns - own_ns) * per_frame,
+        roof=_roof(row),
+    )
+
+
+def _roof(row: StageRow) -> float | None:
+    if row.arithmetic_ns is None or row.traffic_min_ns is None or row.own_ns <= 0:
+        return None
+    return min(1.0, max(row.arithmetic_ns, row.traffic_min_ns) / row.own_ns)
+
+
+def _part_lines(parts: Parts | None) -> tuple[PartLine, ...]:
+    """The parts of the own time."""
+    own = 0.0 if parts is None else parts.own.time_ns
+    if parts is None or own <= 0:
+        return ()
+    return tuple(
+        PartLine(name, *(ends[name] / own for ends in (parts.likely, parts.low, parts.high)))
+        for name in PARTS
+        if name not in NOT_OWN
+    )
+
+
+def _reasons(session: Session, ms: Mapping[str, float], first_frame: int) -> dict[str, str]:
+    """Say why a category is exactly zero."""
+    scoring = sum(ms[name] for name in SCORING_CATEGORIES if name not in NOT_OWN)
+    reasons = {}
+    for name in (name for name in CATEGORIES if ms[name] == 0):
+        reasons[name] = NOTHING
+        if name == "transfer" and _on_cpu(session, first_frame):
+            reasons[name] = NO_DEVICE
+        elif name in SCORING_CATEGORIES and name not in NOT_OWN and scoring == 0:
+            reasons[name] = NO_SCORING
+        elif name in ("compute", "memory") and not session.calibration:
+            reasons[name] = NO_ROOFS
+        elif name == OTHER_PROGRAMS and not _counts_other_programs(session):
+            reasons[name] = NOT_RECORDED
+    return reasons
+
+
+def _counts_other_programs(session: Session) -> bool:
+    """Whether the run recorded how long other programs had its processor."""
+    return any(OTHER_COUNT in stage.work for stage in session.stages.values())
+
+
+def _tree_at(session: Session, frame: int) -> Mapping[str, object]:
+    """The settings in force at a frame."""
+    found = settings_before(session, frame + 1)
+    return {} if found is None else found.tree
+
+
+def threads_at(session: Session, frame: int) -> int:
+    """Threads of scoring at a frame; 1 where the session does not say."""
+    threads = setting(_tree_at(session, frame), "threads")
+    return threads if isinstance(threads, int) and threads > 0 else 1
+
+
+def _on_cpu(session: Session, frame: int) -> bool:
+    """Whether scorer and search both ran on the CPU at a frame."""
+    tree = _tree_at(session, frame)
+    return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
+
+
+def _under_memory(row: StageRow) -> bool | None:
+    if not row.arithmetic_ns or row.traffic_min_ns is None:
+        return None
+    return row.traffic_min_ns > row.arithmetic_ns
+
+
+def _of_group(row: StageRow, rows: Sequence[StageRow]) -> tuple[float | None, float | None, float | None]:
+    mine = [other for other in rows if (other.group, other.lane) == (row.group, row.lane)]
+
+    def part(values: list[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        own = values[mine.index(row)]
+        complete = len(mine) > 1 and len(known) == len(values) and sum(known) > 0
+        return own / sum(known) if complete and own is not None else None
+
+    return (
+        part([other.own_ns for other in mine]),
+        part([other.flops for other in mine]),
+        part([other.bytes_min for other in mine]),
+    )

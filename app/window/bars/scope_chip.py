@@ -1,0 +1,130 @@
+"""The chip that says what every figure of the desk is of: a click offers the four kinds of scope, × goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QFontMetricsF, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from app.layout import muted
+from app.style.keys import ToolButton
+from app.style.plain_text import Button, describe, fitting, new_menu, set_tip
+from app.style.theme import font
+from app.widgets import draw_arrow
+
+if TYPE_CHECKING:
+    from app.model.scope import Scope
+
+ROOM = 26  # Pixels of the button for its border and the arrow of its list
+
+WIDTH = 216
+
+
+class ScopeChip(QWidget):
+    """Shows a scope; `left`: somebody wants the usual one again.
+
+    Args:
+        choices: the actions that choose a scope, in the order of the menu.
+    """
+
+    left = Signal()
+
+    def __init__(self, choices: Sequence[QAction]) -> None:
+        super().__init__()
+        self._scope: Scope | None = None
+        self._direction = 0
+        self._menu = new_menu(self.tr("Scope"), self)
+        self._menu.addActions(list(choices))
+        self.button = _Drop()
+        self.button.setObjectName("scope-chip")
+        self.button.setFont(font(0.95, strong=True))
+        self.button.clicked.connect(lambda _=False: self._menu.popup(self.mapToGlobal(self.rect().bottomLeft())))
+        self.away = ToolButton()
+        self.away.setObjectName("table-toggle")
+        self.away.setText("×")
+        describe(self.away, self.tr("Back to the usual scope"))
+        set_tip(self.away, self.tr("Back to the usual scope (Esc)"))
+        self.away.clicked.connect(lambda _=False: self.left.emit())
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setSpacing(1)
+        grid.addWidget(muted(self.tr("scope of all figures"), 0.85), 0, 0, 1, 2)
+        grid.addWidget(self.button, 1, 0)
+        grid.addWidget(self.away, 1, 1)
+        grid.setColumnStretch(0, 1)
+        self.setMaximumWidth(WIDTH)
+        self.show_scope(None, False)
+
+    def sizeHint(self) -> QSize:
+        """As wide as it may be: it must not move because its text changed."""
+        return QSize(WIDTH, super().sizeHint().height())
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.button.full
+
+    def show_scope(self, scope: Scope | None, chosen: bool) -> None:
+        """Show a scope, or that there is none; `chosen`: by somebody, who can go back."""
+        self._scope = scope
+        self.button.setEnabled(scope is not None)
+        self.away.setVisible(chosen)
+        self._show()
+
+    def show_direction(self, direction: int) -> None:
+        """Say that the scope lies left (−1) or right (1) of what is in view, or (0) within it."""
+        if direction != self._direction:
+            self._direction = direction
+            self._show()
+
+    def _show(self) -> None:
+        if self._scope is None:
+            self.button.show_text("–")
+            describe(self.button, self.tr("Scope: no session"))
+            return
+        text = self._scope.text
+        before, after = ("◂ ", "") if self._direction < 0 else ("", " ▸") if self._direction > 0 else ("", "")
+        self.button.show_text(f"{before}{text}{after}", before, after)
+        frames = self.tr("{0} frames of 10 ms").format(self._scope.frames)
+        tips = [self.tr("All figures are of this: {0}").format(text), frames]
+        if self._direction:
+            tips.append(self.tr("It lies outside of what is in view."))
+        set_tip(self.button, "\n".join(tips))
+        describe(self.button, self.tr("Scope: {0}").format(text))
+
+
+class _Drop(Button):
+    """A button with the arrow of a list, whose text is shortened to its width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = ""
+        self._around = "", ""
+        self.setProperty("drop", True)
+
+    def show_text(self, text: str, before: str = "", after: str = "") -> None:
+        """Show a text; the arrows before or after it stay."""
+        self.full, self._around = text, (before, after)
+        self._shorten()
+
+    def _shorten(self) -> None:
+        before, after = self._around
+        core = self.full.removeprefix(before).removesuffix(after)
+        metrics = QFontMetricsF(self.font())
+        room = max(self.width() - ROOM - metrics.horizontalAdvance(before + after), 20)
+        # What changed stands at the end, "since" before it.
+        short = metrics.elidedText(core, Qt.TextElideMode.ElideMiddle, room)
+        self.setText(before + fitting(metrics, room, core, short) + after)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the text again."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the button and a small arrow like that of the drop-down lists."""
+        super().paintEvent(event)
+        draw_arrow(self)
