@@ -158,7 +158,7 @@ def _characters(word: str) -> list[str]:
 @lru_cache(maxsize=1 << 10)
 def unspaced(reference: str) -> bool:
     """Whether a text has no spaces between its words: in scripts that have none, none or a few between phrases."""
-    letters = sum(letter.isalpha() for letter in _LETTER.findall(reference))
+    letters = sum(found[0].isalpha() for found in _LETTER.finditer(reference))
     spaces = len(_SPACE.findall(reference))
     longest = LONG_WORD_IN_SYLLABLES if _SYLLABLE.search(reference) else LONG_WORD
     words = sum(not _LETTER.search(word) for word in reference.split()) if letters else 0  # of other scripts

@@ -17,7 +17,7 @@ import assets
 from pipelines.audio import collecting, suffixes
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts as texts
-from pipelines.audio.transcripts import Row
+from pipelines.audio.text_file import Row
 from pipelines.config import Audio
 from profiler.plain import counted, one_line
 

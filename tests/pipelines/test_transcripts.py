@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError, Part
-from pipelines.audio.transcripts import Row
+from pipelines.audio.text_file import Row
 from tests.pipelines.sound_files import make, sentence
 
 
