@@ -139,15 +139,24 @@ class ValueAxisItem(_Axis):
         super().__init__("left")
         self.setWidth(GUTTER)
         self.labels: Sequence[tuple[float, str]] = ()
+        self._kept: tuple[object, ...] = ()
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
         """Draw each label next to its value; the first and last stay within the axis."""
-        (low, high), height, scale = self.range, self.size().height(), still_scale(p)
-        for value, text in self.labels:
-            y = height - (value - low) / (high - low) * height
-            y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
-            place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
-            self._label(p, place, RIGHT, fitting(self._metrics, place.width(), text), scale)
+        (low, high), height = self.range, self.size().height()
+
+        def draw(into: QPainter) -> None:
+            for value, text in self.labels:
+                y = height - (value - low) / (high - low) * height
+                y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
+                place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
+                self._label(into, place, RIGHT, fitting(self._metrics, place.width(), text), 0)
+
+        key = low, high, *self.labels
+        if key != self._kept:
+            self._kept = key
+            self._stills.drop()
+        self._stills.paint(p, QRectF(0, 0, GUTTER, height + TIME_LABELS), key, draw, still_scale(p))
 
 
 class TimePlot(pg.GraphicsView):

@@ -15,6 +15,8 @@ from sample_session import write_sample
 from app.model.alignment import Token
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
+from app.views.breakdown import BreakdownView
+from app.views.stage_tree import _Delegate
 from app.views.word_places import GAP, WordPlaces
 from app.views.words import WordsView
 from app.views.words_model import Spoken
@@ -60,6 +62,36 @@ def test_the_sentence_is_painted_when_it_looks_different(
         changes += view.sentence._looks != before
         before = view.sentence._looks
     assert paintings.count == changes < 10
+
+
+def test_the_tree_paints_cells_with_other_figures_alone(
+    tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playhead = Playhead(TimeAxis())
+    view = BreakdownView(playhead.axis)
+    playhead.changed.connect(view.update_snapshot)
+    playhead.closed.connect(view.clear)
+    view.resize(420, 700)
+    view.show()
+    playhead.open(write_sample(tmp_path / "a.asrs", frames=512, utterance_frames=256))
+    playhead.seek(500)
+    view.settle()
+    settle()
+    names: list[str] = []
+    paint = _Delegate._paint_name
+    monkeypatch.setattr(_Delegate, "_paint_name", lambda *of: names.append(of[3].name) or paint(*of))
+    paintings = Paintings(view.tree.viewport())
+    playhead.seek(504)
+    view.settle()
+    settle()
+    assert paintings.count
+    assert not names
+    view.tree.viewport().update()
+    settle()
+    assert "compute" in names
+    playhead.close()
+    view.close()
+    view.deleteLater()
 
 
 def utterance(first_s: float, *words: str, wrong: int = -1) -> Spoken:

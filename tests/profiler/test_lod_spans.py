@@ -77,3 +77,16 @@ def test_frames_and_times_of_blocks_are_mapped_both_ways() -> None:
     assert timeline.frames_at(np.array([0.0, 150.0, 250.0, 350.0])).tolist() == [0, 8, 16, 24]
     assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
     assert timeline.extent_ns == (100, 400)
+
+
+def test_between_blocks_times_lie_on_a_line() -> None:
+    """As `np.interp` has it, also where two blocks meet at one frame or one moment, and beyond the ends."""
+    random = np.random.default_rng(5)
+    timeline = Timeline()
+    frames, times = (np.cumsum(random.integers(0, 3, 500)).astype(np.float64) for _ in range(2))
+    timeline._frames.extend(frames)
+    timeline._times.extend(times)
+    at = np.concatenate([frames, frames + 0.3, [-5.0, 1e6]])
+    np.testing.assert_allclose(timeline.ns_at(at), np.interp(at, frames, times), atol=1e-9)
+    np.testing.assert_allclose(timeline.frames_at(at), np.interp(at, times, frames), atol=1e-9)
+    assert Timeline().ns_at(at).tolist() == [0.0] * len(at)
