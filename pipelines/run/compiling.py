@@ -34,15 +34,12 @@ POLL_S: Final = 0.05
 MODULE: Final = "pipelines.run.compiling"
 
 
-SELECTION: Final = "gmm.selection.enabled"
-
-
 def with_selection(config: Config) -> Config | None:
     """The settings with the Gaussian selection that is to be prepared in advance; None: none is."""
     chosen = config.gmm.selection
     if not chosen.prepare or chosen.enabled or settings.unavailable_reason(config, "gmm.selection.prepare"):
         return None
-    return settings.replace(config, SELECTION, True)
+    return settings.replace(config, "gmm.selection.enabled", True)
 
 
 @cache

@@ -48,15 +48,16 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
     from profiler.process import kernel_cache
 
     usual.exec_module(module)
-    from numba.core import caching  # this module
+    from numba.core import caching, config  # the first is this module
 
     class Locator(caching.UserProvidedCacheLocator):
-        def __init__(self, function: Callable[..., object], file: str) -> None:
-            super().__init__(function, file)
-            self._cache_path = str(kernel_cache.folder(Path(file).resolve(), Path(caching.config.CACHE_DIR)))
+        def __init__(self, function: object, file: str) -> None:
+            super().__init__(function, file)  # type: ignore[no-untyped-call]
+            kept = Path(config.CACHE_DIR)  # type: ignore[attr-defined]
+            self._cache_path = str(kernel_cache.folder(Path(file).resolve(), kept))
 
         @classmethod
-        def from_function(cls, function: Callable[..., object], file: str) -> Locator | None:
+        def from_function(cls, function: object, file: str) -> Locator | None:
             # Nothing else where the folder cannot be used: kernels of other sources may lie there.
             return cls(function, file) if kernel_cache.is_of_program(Path(file).resolve()) else None
 

@@ -60,7 +60,7 @@ def _computed(
     places: tuple[int, int],
     sizes: tuple[int, int, int],
     chosen: tuple[Array, Array],
-    at: int,
+    at: int | np.int64,
     end: int,
     counts: Array,
 ) -> None:
@@ -169,7 +169,7 @@ def queued(
     parameters = address(panels, np.float32)
     counts = np.zeros((streams, n), np.int64)
     lse_ns = 0
-    at = 0
+    at = np.int64(0)  # a literal is a type, for which `_computed` would be compiled once more
     for place in range(len(groups)):
         group = groups[place]
         counts[:] = 0
