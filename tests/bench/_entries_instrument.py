@@ -194,6 +194,21 @@ def desk(trees: Trees) -> list[Table]:
     return [Table(("figure", "wanted", *platforms), rows)]
 
 
+def soaked(trees: Trees) -> list[Table]:
+    """`bench soak`, a row for each process."""
+    (tree,) = trees
+    return [
+        Table.of(
+            tree["rows"],
+            ("process", "process"),
+            ("MB a minute (at most 1)", "memory_mb_per_minute", ".2f"),
+            ("MB at the end", "memory_mb_last", ".0f"),
+            ("more files", "files_more"),
+            ("more threads", "threads_more"),
+        )
+    ]
+
+
 def confirmed(trees: Trees) -> list[Table]:
     """`confirm` of stages, after the run."""
     _, *confirmations = trees
@@ -386,6 +401,7 @@ ENTRIES = (
     ),
     Entry("selection", ("asrscope bench selection --json",), selection, 10),
     Entry("desk", ("asrscope bench desk --json",), desk, 900),
+    Entry("soak", ("asrscope bench soak --minutes 13 --json",), soaked, 1000),
     Entry("overhead", ("asrscope bench overhead --json",), overhead, 300),
     Entry("ab-validation", (f"{BENCH}.ab_validation --aa 200 --planted 50",), validation, 2400),
     Entry("constants", (f"{BENCH}.constants",), constants, 60, _data.human_speech),
