@@ -15,7 +15,7 @@ import numpy as np
 from app.model.effects import effects_of
 from app.model.events import marks
 from app.model.figures import counts_steps
-from profiler.analysis.categories import OTHER_PROGRAMS, PARTS, SCORING_CATEGORIES
+from profiler.analysis.categories import OTHER_PROGRAMS, PARTS, SCORING_CATEGORIES, THROTTLED
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.parts import Parts
@@ -231,7 +231,8 @@ def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
     cost = dict(zip(CATEGORIES, ms.tolist(), strict=True))
     scoring = sum(cost[name] for name in SCORING_CATEGORIES)
     reasons = {}
-    for name in (name for name in CATEGORIES if cost[name] == 0):
+    # Throttled has no row where there is none.
+    for name in (name for name in CATEGORIES if cost[name] == 0 and name != THROTTLED):
         reasons[name] = NOTHING
         if name == "transfer" and _on_cpu(session, first_frame):
             reasons[name] = NO_DEVICE

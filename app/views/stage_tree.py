@@ -42,10 +42,14 @@ from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
 from app.views.part_bars import group_color, paint_strip
 from app.views.stage_texts import ratio_text, reasons, tip, verdicts
+from profiler.analysis.categories import THROTTLED
 from profiler.analysis.lod.series import CATEGORIES
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""
+
+NO_ROW = 0.001
+"""Share of the sum up to which throttled has no row: a host takes next to nothing of most machines."""
 
 ROW = 20
 """Height of a row in pixels."""
@@ -159,6 +163,8 @@ class StageTree(QTreeWidget):
         for index, name in enumerate(CATEGORIES):
             value = float(model.ms[index])
             before = None if model.before_ms is None else float(model.before_ms[index])
+            if name == THROTTLED and max(value, before or 0.0) < NO_ROW * model.sum_ms:
+                continue
             zero = name in model.reasons and not before
             yield (
                 "",

@@ -47,7 +47,7 @@ class Pulse:
         return {}
 
     def stopped_ns(self, since: int) -> int:
-        """For how long the process stood still since a time of the clock, as far as that can be known: at most so long."""
+        """For how long the process stood still since a time of the clock, at most."""
         with self._lock:
             if not self._beat:
                 return 0
