@@ -161,7 +161,7 @@ def stages_of_csv(o: Opened, column: str, unit: float = 1.0) -> dict[str, Value]
     return {
         f"{row['stage']}/{row['lane']}": float(row[column]) * unit if row[column] else None
         for row in o.csv
-        if row["stage"] not in ("overhead", "other_programs")  # what lies between stages
+        if row["stage"] not in ("overhead", "other_programs", "throttled")  # what lies between stages
     }
 
 
