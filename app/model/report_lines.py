@@ -141,7 +141,7 @@ def categories(tree: Tree) -> list[CategoryRow]:
 
 def own_time(row: Tree, tree: Tree) -> tuple[float, float | None]:
     """Seconds that a stage took of its own, of which those of a group add up to its categories; of the wall time."""
-    seconds: float = row.get("own_s", row["time_s"])  # other versions have the whole time alone
+    seconds = float(row["own_s" if "own_s" in row else "time_s"])  # other versions have the whole time alone
     return seconds, None if row["share"] is None or not tree["wall_s"] else seconds / tree["wall_s"]
 
 
