@@ -25,11 +25,10 @@ def as_text(tree: Tree) -> str:
             f"{row.name:28} {row.seconds:8.3f} s {number(row.share, '.1%'):>7}" for row in report_lines.categories(tree)
         ]
     if tree["stages"]:
-        lines += ["", f"{'stage':28} {'own time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
+        lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
         for row in tree["stages"]:
-            seconds, share = report_lines.own_time(row, tree)
             lines.append(
-                f"{row['name']:28} {seconds:8.3f} s {number(share, '.1%'):>7} {row['calls']:8d}  "
+                f"{row['name']:28} {row['time_s']:8.3f} s {number(row['share'], '.1%'):>7} {row['calls']:8d}  "
                 f"{report_lines.verdict(row)}"
             )
             said = report_lines.parts(row["parts"], row["parts_low"], row["parts_high"])

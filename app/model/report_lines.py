@@ -139,12 +139,6 @@ def categories(tree: Tree) -> list[CategoryRow]:
     ]
 
 
-def own_time(row: Tree, tree: Tree) -> tuple[float, float | None]:
-    """Seconds that a stage took of its own, of which those of a group add up to its categories; of the wall time."""
-    seconds = float(row["own_s" if "own_s" in row else "time_s"])  # other versions have the whole time alone
-    return seconds, None if row["share"] is None or not tree["wall_s"] else seconds / tree["wall_s"]
-
-
 PREEMPTED_FROM: Final = 0.1
 """Share of a stage's time that was not its own from which the verdict mentions it."""
 
@@ -246,10 +240,9 @@ def recorder(tree: Tree) -> list[str]:
     if not tree["recorder"]:
         return []
     cost = RecorderCost(**tree["recorder"])
-    books = "" if cost.bookkeeping is None else f", with {cost.bookkeeping:.2%} of bookkeeping between the stages"
     return [
         f"recorder: {counted(cost.spans, 'span', 'spans')} at {number(cost.ns_per_span, '.0f')} ns, "
-        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run{books}"
+        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run"
     ]
 
 
