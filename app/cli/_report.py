@@ -25,11 +25,11 @@ def as_text(tree: Tree) -> str:
             f"{row.name:28} {row.seconds:8.3f} s {number(row.share, '.1%'):>7}" for row in report_lines.categories(tree)
         ]
     if tree["stages"]:
-        lines += ["", f"{'stage':28} {'own time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
+        lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]
         for row in tree["stages"]:
             lines.append(
-                f"{row['name']:28} {row['own_s']:8.3f} s {number(report_lines.own_share(row, tree), '.1%'):>7} "
-                f"{row['calls']:8d}  {report_lines.verdict(row)}"
+                f"{row['name']:28} {row['time_s']:8.3f} s {number(row['share'], '.1%'):>7} {row['calls']:8d}  "
+                f"{report_lines.verdict(row)}"
             )
             said = report_lines.parts(row["parts"], row["parts_low"], row["parts_high"])
             lines.append(f"  {said or row['sentence']}")

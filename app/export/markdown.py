@@ -154,15 +154,15 @@ def _categories(tree: Tree) -> list[str]:
 
 
 def _stages(tree: Tree) -> list[str]:
-    from app.model.report_lines import own_share, parts, verdict
+    from app.model.report_lines import parts, verdict
 
     return table(
         STAGES,
         (
             (
                 row["name"],
-                _time(row["own_s"]),
-                _share(own_share(row, tree)),
+                _time(row["time_s"]),
+                _share(row["share"]),
                 str(row["calls"]),
                 verdict(row),
                 parts(row["parts"], row["parts_low"], row["parts_high"]),

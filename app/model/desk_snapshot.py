@@ -23,6 +23,7 @@ from profiler.analysis.categories import (
     OVERHEAD,
     PARTS,
     SCORING_CATEGORIES,
+    THROTTLED,
 )
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.utterances import real_time_factor
@@ -334,7 +335,8 @@ def _reasons(session: Session, ms: Mapping[str, float], first_frame: int) -> dic
     """Say why a category is exactly zero."""
     scoring = sum(ms[name] for name in SCORING_CATEGORIES if name not in NOT_OWN)
     reasons = {}
-    for name in (name for name in CATEGORIES if ms[name] == 0):
+    # Throttled has no row where there is none.
+    for name in (name for name in CATEGORIES if ms[name] == 0 and name != THROTTLED):
         reasons[name] = NOTHING
         if name == "transfer" and _on_cpu(session, first_frame):
             reasons[name] = NO_DEVICE

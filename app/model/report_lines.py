@@ -137,11 +137,6 @@ def categories(tree: Tree) -> list[CategoryRow]:
     ]
 
 
-def own_share(row: Tree, tree: Tree) -> float | None:
-    """The part of the wall time that a stage took of its own; as for its group, they add up to the categories."""
-    return None if row["share"] is None or not tree["wall_s"] else row["own_s"] / tree["wall_s"]
-
-
 PREEMPTED_FROM: Final = 0.1
 """Share of a stage's time that was not its own from which the verdict mentions it."""
 
@@ -243,10 +238,9 @@ def recorder(tree: Tree) -> list[str]:
     if not tree["recorder"]:
         return []
     cost = RecorderCost(**tree["recorder"])
-    books = "" if cost.bookkeeping is None else f", with {cost.bookkeeping:.2%} of bookkeeping between the stages"
     return [
         f"recorder: {counted(cost.spans, 'span', 'spans')} at {number(cost.ns_per_span, '.0f')} ns, "
-        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run{books}"
+        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run"
     ]
 
 

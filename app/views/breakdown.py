@@ -31,10 +31,13 @@ from profiler.plain import milliseconds
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""
 
-LEAST_TREE = (len(CATEGORIES) + 2) * ROW
+USUAL = len(CATEGORIES) - 1
+"""Rows of categories where nothing was throttled."""
+
+LEAST_TREE = (USUAL + 2) * ROW
 """Pixels of the tree in which all categories are in sight below its heading."""
 
-LEAST_IN_PICTURE = 100 + len(CATEGORIES) * ROW
+LEAST_IN_PICTURE = 100 + USUAL * ROW
 """Height of a picture that has all categories and their sum."""
 
 
@@ -153,7 +156,7 @@ class BreakdownView(View):
         """In a picture nothing scrolls: rows are whole, and the panel is there if it leaves room for the categories."""
         needed = self.panel.needed(self.panel.width())
         room = self.tree.height() + (self.panel.height() if not self.panel.isHidden() else 0)
-        self.panel.setVisible(not on or room - needed >= (len(CATEGORIES) + 2) * ROW)
+        self.panel.setVisible(not on or room - needed >= (USUAL + 2) * ROW)
         self._column.activate()
         self.tree.set_picture(on)
 

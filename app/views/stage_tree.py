@@ -50,11 +50,14 @@ from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.part_bars import group_color, paint_strip
 from app.views.stage_texts import name_of, ratio_text, reasons, tip, verdicts
-from profiler.analysis.categories import CATEGORIES, NOT_OWN
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, THROTTLED
 from profiler.plain import milliseconds
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""
+
+NO_ROW = 0.001
+"""Share of the sum up to which throttled has no row: a host takes next to nothing of most machines."""
 
 ROW = 20
 """Height of a row in pixels."""
@@ -173,6 +176,8 @@ class StageTree(QTreeWidget):
         most = max((*(model.categories[name] for name in own), *before_ms.values(), 1e-12))
         for name in (*own, *NOT_OWN):
             value, before = model.categories[name], before_ms.get(name)
+            if name == THROTTLED and max(value, before or 0.0) < NO_ROW * model.own_ms:
+                continue
             zero, apart = name in model.reasons and not before, name in NOT_OWN
             share = "" if zero or apart else percent(model.share(value))
             yield (

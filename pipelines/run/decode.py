@@ -260,7 +260,7 @@ class Decoder:
         return now, wall_ns
 
     def _utterance(self, item: Item) -> None:
-        clock, lane, recogniser = self._clock, self._lane, self.recogniser
+        clock, lane, recogniser, control = self._clock, self._lane, self.recogniser, self._control
         begun = self._begin(item)
         utterance, wall_ns, stream, heard = begun.number, begun.wall_ns, begun.stream, begun.heard
         first, n_frames = self._frame, len(begun.features)
@@ -281,7 +281,8 @@ class Decoder:
             if stream is not None:
                 block_start_ns, took_ns = self._receive(stream, self._frame - first, block_start_ns)
                 wall_ns += took_ns
-            self._follow_requests()
+            if control.has_requests or self._live.waiting:
+                self._follow_requests()
             begin = at = self._frame - first
             count = min(recogniser.block, n_frames - begin)
             if stream is not None:
@@ -337,13 +338,14 @@ class Decoder:
                 stream.chunks[-1].other_ns += lost.other_ns
             now = clock()
             took_ns = self._put_tile("decode.block", block_start_ns, now, self._frame, count, lost)
-            self._adapt_beam(now, count, took_ns)
+            if recogniser.config.search.adaptive_beam:
+                self._adapt_beam(now, count, took_ns)
             wall_ns += took_ns
             self._frame += count
             if recogniser.devices:
                 for notice in recogniser.take_notices():
                     self._journal.marker("error", notice, self._frame)
-            self._control.frame = self._frame
+            control.frame = self._frame
             block_ns, block_start_ns = now - block_start_ns, now
             if last:
                 break
@@ -390,10 +392,8 @@ class Decoder:
         return end - start - stopped_ms * MS
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
-        """Adapt the beam, if that is on, to the time of the last block."""
+        """Adapt the beam to the time of the last block."""
         search = self.recogniser.search
-        if not self.recogniser.config.search.adaptive_beam:
-            return
         cutoff = search.cutoff if math.isfinite(search.cutoff) else None
         self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
         search.spent(frames, spent_ns)

@@ -21,7 +21,7 @@ INTERVAL_NS: Final = 100_000_000
 """Between two beats: that of the sampler (`profiler.machine.sampler.INTERVAL_SECONDS`)."""
 
 LEAST_NS: Final = 100_000_000
-"""A shorter stop is not told from a beat that comes late."""
+"""A shorter stop is not distinguished from a beat that comes late."""
 
 EVERY_NS: Final = 1_000_000_000
 """Between two readings of all threads: a system call for each, and each lets another thread have the interpreter."""
@@ -47,7 +47,7 @@ class Pulse:
         return {}
 
     def stopped_ns(self, since: int) -> int:
-        """For how long the process stood still since a time of the clock, as far as can be told: at most so long."""
+        """For how long the process stood still since a time of the clock, at most."""
         with self._lock:
             if not self._beat:
                 return 0

@@ -33,7 +33,7 @@ than this with all of it in the caches, and more after other data went through t
 --only system`). What is left out counts the next time."""
 
 LEAST_STOP_NS: Final = 150_000_000
-"""Neither on a processor nor ready for so long: it is asked whether the process stood still."""
+"""A thread was neither on a processor nor ready for so long: the process may have stood still."""
 
 TICK_NS: Final = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
 """The unit of STAT."""

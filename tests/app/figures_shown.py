@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from app.cli import _report, compare
 from app.model import latency, report
 from app.style.theme import CATEGORY_TITLES
@@ -175,14 +177,15 @@ def own_categories(o: Opened) -> dict[str, float]:
 def overhead_of_table(o: Opened) -> float:
     """The category as the table's rows make it, as a share of the wall time.
 
-    Stages of overhead stand there with what other programs took of them, which is as large a part of each as of the
-    time between the stages.
+    Stages of overhead stand there with what they lost to other programs and to limits.
     """
-    rows = [(row["stage"], row["group"], float(row["share"] or 0.0)) for row in o.csv]
-    between = sum(share for stage, _, share in rows if stage == "overhead")
-    taken = sum(share for stage, _, share in rows if stage == "other_programs")
-    named = sum(share for stage, group, share in rows if group == "overhead" != stage)
-    return between + named * (between / (between + taken) if between + taken else 1.0)
+    between = sum(float(row["share"] or 0.0) for row in o.csv if row["stage"] == "overhead")
+    own = 0.0
+    for row in o.csv:
+        if row["group"] == "overhead" != row["stage"] and row["share"]:
+            lost = sum(float(row[name] or 0.0) for name in ("other_programs_ns", "throttled_ns"))
+            own += float(row["share"]) * (1.0 - lost / max(float(row["time_ns"]), 1.0))
+    return between + own
 
 
 def printed(text: str, unit: float = 1.0) -> Value:
@@ -206,7 +209,7 @@ def stages_of_csv(o: Opened, column: str, unit: float = 1.0) -> dict[str, Value]
     return {
         f"{row['stage']}/{row['lane']}": float(row[column]) * unit if row[column] else None
         for row in o.csv
-        if row["stage"] not in ("overhead", "other_programs")  # what lies between stages
+        if row["stage"] not in ("overhead", "other_programs", "throttled")  # what lies between stages
     }
 
 
@@ -343,7 +346,10 @@ def wer_of_page(o: Opened) -> Values:
 
 
 def cost_by_hand(o: Opened) -> float | None:
-    """Every span of every lane, recorded or lost, at what a span cost; with the counters where they were read."""
+    """Every span of every lane, recorded or lost, at what a span cost; with the counters where they were read.
+
+    Tiles are recorded between the stages, and what a run does there for itself is all of it.
+    """
     reported = o.session.meta.get("recorder") or {}
     lanes = o.session.lanes.values()
     if "ns_per_span" not in reported:
@@ -354,7 +360,11 @@ def cost_by_hand(o: Opened) -> float | None:
     events = o.session.meta.get("device_events") or {}
     ns += events.get("events", 0) * events.get("ns_per_event", 0.0)
     ns += events.get("recording_ns", 0)
-    return float(ns / 1e9 / o.json["wall_s"])
+    tiling = [stage.id for stage in o.session.stages.values() if stage.group in TILING]
+    ns -= float(np.isin(o.session.spans["stage"], tiling).sum()) * reported["ns_per_span"]
+    named = (row for row in o.json["stages"] if row["group"] == "overhead" and not row["name"].startswith("decode."))
+    between_s = o.json["categories"]["overhead_s"] - sum(row["own_s"] for row in named)
+    return float((ns / 1e9 + between_s) / o.json["wall_s"])
 
 
 def audio_by_hand(o: Opened) -> float:

@@ -51,15 +51,18 @@ def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
         f"{name}_s"
         for name in (
             "compute", "memory", "unexplained", "other_programs", "transfer", "search", "frontend",
-            "overhead", "hidden",
+            "overhead", "throttled", "hidden",
         )
     }  # fmt: skip
     summed = sum(v for k, v in tree["categories"].items() if k != "hidden_s")
     assert summed == pytest.approx(tree["wall_s"], rel=1e-6)
     assert tree["rtf"] == pytest.approx(tree["wall_s"] / tree["audio_s"])
+    for group in ("search", "frontend", "transfer"):
+        own = sum(stage["own_s"] for stage in tree["stages"] if stage["group"] == group)
+        assert own == pytest.approx(tree["categories"][f"{group}_s"], rel=1e-6, abs=1e-9)
     for stage in tree["stages"]:
         assert {
-            "name", "group", "lane", "time_s", "share", "calls", "flops", "bytes_min", "bytes_max",
+            "name", "group", "lane", "time_s", "own_s", "share", "calls", "flops", "bytes_min", "bytes_max",
             "work", "verdict", "evidence",
         } <= set(stage)  # fmt: skip
         assert stage["group"] in {"frontend", "scoring", "search", "transfer", "overhead"}

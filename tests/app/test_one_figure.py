@@ -242,12 +242,6 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"([\d.]+|\u2013)%? of the run$", 0.01),
         "status line": lambda o: o.of_status(r"recorder ([\d.]+) % of the run", 0.01),
         "chrome trace": lambda o: o.chrome["otherData"]["recorder"]["perturbation"],
-        "spans at their price": lambda o: (
-            o.json["recorder"]["ns_per_span"]
-            * (o.json["recorder"]["spans"] + o.json["recorder"]["dropped"])
-            / 1e9
-            / o.json["wall_s"]
-        ),
     },
     "recorder: ns per span": {
         "show --json": lambda o: o.json["recorder"]["ns_per_span"],

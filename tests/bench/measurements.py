@@ -215,6 +215,12 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("desk", ("asrscope bench desk --json",), shown(("figures",)), 900),
     Entry(
+        "soak",
+        ("asrscope bench soak --minutes 13 --json",),
+        shown(("rows", "process", "memory_mb_per_minute", "memory_mb_last", "files_more", "threads_more")),
+        1000,
+    ),
+    Entry(
         "overhead",
         ("asrscope bench overhead --json",),
         shown(("rows", "measure", "block", "limit", "median", "p25", "p75", "ci95_low", "ci95_high")),

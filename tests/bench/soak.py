@@ -1,4 +1,4 @@
-"""Does anything grow? The looping demo in a window and a stream beside it, for an hour: four weeks of use in little.
+"""Does anything grow? The looping demo in a window and a stream at the same time, for an hour.
 
     asrscope bench soak --json
     asrscope bench soak --minutes 15

@@ -112,7 +112,7 @@ def test_decode_spans_tile_the_frames_without_gap_or_overlap(
     assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
 
 
-def test_what_the_run_does_for_itself_is_told_once(recorded: tuple[Outcome, Path]) -> None:
+def test_what_the_run_does_for_itself_counts_once(recorded: tuple[Outcome, Path]) -> None:
     """It is the overhead, and with the spans of the stages the recorder's cost; no stage of the recogniser has it."""
     with closing(Session.open(recorded[1])) as session:
         assert {stage.group for stage in session.stages.values()} <= {*LEAF_GROUPS, *TILING, "setup", "idle"}
