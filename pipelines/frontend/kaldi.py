@@ -118,8 +118,8 @@ class KaldiMfcc:
 
         if self.ivectors is not None:
             heard = KaldiStream(self, samples, replace(self.pacing, silence_weight=1.0))
-            for piece in heard.whole():
-                record(*piece[:3], *piece.work)
+            for done in heard.whole():
+                record(*done[:3], *done.work)
             return heard.features
         import kaldi_native_fbank
 

@@ -78,7 +78,7 @@ class Term:
     """`scale` × `node` at a time that follows from t.
 
     That is t + `before`, rounded down to a multiple of `every`, + `after`. `latest`: of the i-vector, at whatever time
-    (ReplaceIndex); the one that is known last is taken.
+    (ReplaceIndex); each frame comes with the one that was known for it.
     """
 
     node: str

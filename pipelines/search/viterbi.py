@@ -240,13 +240,14 @@ class Viterbi:
         found = np.zeros(last - first, bool)
         entry = self._entry(int(np.argmin(cost))) if len(cost) else -1
         history, end = self._space.books.history, last
+        labels, targets, loops = graph.arcs["ilabel"], graph.arcs["target"], graph.states["loop_label"]
         while entry >= 0 and end > first:
             entry, arc, frame = history[entry].tolist()
             if arc < 0:
                 continue
-            label, target = graph.arcs[["ilabel", "target"]][arc]
+            label = labels[arc]
             # After an arc its state's self-loop is taken, which is another phone's where HMMs begin with the loop.
-            for senone, begin in ((graph.states["loop_label"][target] or label, frame + 1), (label, frame)):
+            for senone, begin in ((loops[targets[arc]] or label, frame + 1), (label, frame)):
                 if senone and begin < end:
                     found[max(begin - first, 0) : end - first] = graph.filler[graph.senone_phone[senone - 1]]
                     end = max(begin, first)

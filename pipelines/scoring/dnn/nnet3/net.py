@@ -3,8 +3,7 @@
 A block comes with the net's context. *Again*: everything is computed for each block, as in decoding by chunks, and an
 output does not depend on what came before. *Looped*: what the next block needs of a step is kept, so that each frame is
 computed once; a block that does not follow the one before (its context is another) is computed as a whole. Both give
-the same scores, except where the input takes the latest i-vector (ReplaceIndex): that of the last frame at hand, so
-that a step which is kept has that of an earlier block.
+the same scores. Where the input takes the latest i-vector (ReplaceIndex), that of the frame is taken.
 
 The softmax at the end is left out: it takes the same from all senones of a frame.
 """
