@@ -131,7 +131,7 @@ class Recording:
         return ms
 
     def statistics(self, name: str | None = None) -> Statistics | None:
-        """Percentiles and slowest frames of a stage, or of whole frames; None where it did not run."""
+        """How the own time of single frames is spread, of a stage or of whole frames; None where it did not run."""
         from app.model.statistics import WHOLE, statistics
 
         return statistics(self.session, self._track, name or WHOLE, 0, self.frames)

@@ -49,12 +49,11 @@ def errors_in(session: Session, first: int, last: int, end: int) -> tuple[ErrorC
     that was decoded again with the same settings counts once, as it was decoded last. The turns of an A/B within a run,
     which decode one utterance again and again, count only where the range lies within it.
     """
-    from app.model.configurations import going_on, turns_within
-    from app.model.effects import effects_of
+    from app.model.configurations import configurations_of, going_on, turns_within
 
     going = going_on(session, last)
     turns = frozenset() if going is not None and first >= going.start else turns_within(session)
-    settings = effects_of(session).configurations.all(session)
+    settings = configurations_of(session).all(session)
     alike: dict[tuple[int, ...], int] = {}
     for number, (epochs, _) in enumerate(settings):
         alike |= dict.fromkeys(((epoch,) for epoch in epochs), number)

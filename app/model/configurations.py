@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pipelines.config import COURSE, flatten
 
@@ -132,6 +133,14 @@ class Configurations:
                 before, after = _epochs(rows, settings), _epochs(rows, now)
                 return Sides(before, after, _has_turns(session, before, after))
         return None
+
+
+_known: WeakKeyDictionary[Session, Configurations] = WeakKeyDictionary()
+
+
+def configurations_of(session: Session) -> Configurations:
+    """The configurations of a session, which are read once."""
+    return _known.setdefault(session, Configurations())
 
 
 class GoingOn(NamedTuple):

@@ -1,6 +1,6 @@
 """What the desk says of a scope: one immutable snapshot, made once per update, from which every view takes its figures.
 
-Time of other programs is in no category, group or stage; it is given beside them. A frame is one of 10 ms, scored or
+Time of other programs is in no category, group or stage; it is given next to them. A frame is one of 10 ms, scored or
 copied. Stages add up to their group and groups to the whole; work of a device, for which the decode lane waits, is
 shown and not added.
 """
@@ -202,12 +202,9 @@ def desk_snapshot(
             pairs[keys] = effect
     baseline = _baseline(session, track, pinned)
     pair = effects.in_force(session, track, scope.last) if scope.configurations == 1 and baseline is None else None
-    before, after = {}, {}
+    before, after = ({}, {}) if pair is None else (pair.before_parts, pair.after_parts)
     if baseline is not None:
         before, after = (of | dict.fromkeys(NOT_OWN, 0.0) for of in (dict(baseline.categories), categories))
-    elif pair is not None and pair.before_ms is not None and pair.after_ms is not None:
-        before = _divided(pair.before_ms, track, pair.baseline)
-        after = _divided(pair.after_ms, track, pair.changed)
     return DeskSnapshot(
         scope=scope,
         categories=categories,
@@ -230,15 +227,6 @@ def desk_snapshot(
         threads=threads_at(session, scope.first),
         of_steps=of_steps,
     )
-
-
-def _divided(ms: float, track: CostTrack, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:
-    """A time per frame by category, as the own time of these frames is divided."""
-    totals = [track.total_ns(*stretch).tolist() for stretch in stretches]
-    sums = {name: sum(part) for name, part in zip(CATEGORIES, zip(*totals, strict=True), strict=False)}
-    sums |= dict.fromkeys(NOT_OWN, 0.0)
-    whole = sum(sums.values())
-    return {name: ms * sums.get(name, 0.0) / whole if whole > 0 else 0.0 for name in CATEGORIES}
 
 
 def _baseline(session: Session, track: CostTrack, pinned: tuple[int, int] | None) -> Baseline | None:

@@ -7,7 +7,8 @@ that both decoded (`profiler.analysis.comparison.same_speech`); during an A/B, i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from profiler.session.facts import setting
 if TYPE_CHECKING:
     from profiler.analysis.comparison.same_speech import SameSpeech
     from profiler.analysis.track import CostTrack
+    from profiler.arrays import Array
     from profiler.session.reader import Session
 
 
@@ -53,8 +55,8 @@ class Effect:
     where no speech is shared, and the interval where there is too little. `before`, `after`: word errors over the same
     utterances; `words_kind`: whether they are decidedly "more" or "fewer", the "same", or "undecided". `seconds`: of
     speech timed. `turns`: of the A/B, 0 without one; `missing`: about how many more would decide it, and their seconds.
-    `baseline`, `changed`: ranges of frames that the times are of. `follows`: the speech being decoded brings what is
-    missing; `lacking`: only an A/B brings word errors. `arm`: of an A/B, what B has that A has not.
+    `before_parts`, `after_parts`: the times by category, without other programs. `follows`: the speech being decoded
+    brings what is missing; `lacking`: only an A/B brings word errors.
     """
 
     kind: Kind
@@ -69,11 +71,10 @@ class Effect:
     seconds: float = 0.0
     turns: int = 0
     missing: tuple[int, float] | None = None
-    baseline: tuple[tuple[int, int], ...] = ()
-    changed: tuple[tuple[int, int], ...] = ()
+    before_parts: Mapping[str, float] = field(default_factory=dict)
+    after_parts: Mapping[str, float] = field(default_factory=dict)
     follows: bool = False
     lacking: bool = False
-    arm: str = ""
 
     @property
     def decided(self) -> bool:
@@ -177,8 +178,6 @@ class Effect:
         if self.figures:
             same = tr("A frame before and after, over {0} s of speech decoded both ways: {1}")
             parts.append(same.format(f"{self.seconds:.1f}", self.headline))
-        if self.arm:
-            parts.append(tr("A: before; B: {0}").format(self.arm))
         if self.turns:
             parts.append(" · ".join(filter(None, (self._turns_each, self.needs))))
         if self.words:
@@ -237,7 +236,8 @@ class Effects:
         if sides is None:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
-        own = track.wall_ns - track.categories_ns[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
+        costs = track.categories_ns
+        own = track.wall_ns - costs[:, [CATEGORIES.index(name) for name in NOT_OWN]].sum(axis=1)
         found = same.same_speech(session, own, end, sides.before, sides.after)
         if sides.in_turn:
             turns = self._in_turn(session, end)
@@ -245,9 +245,9 @@ class Effects:
             if turns is not None and (enough or going_on(session, end) is not None):
                 found = replace(turns, decoded=found.decoded or turns.decoded)
         effect = _effect_of(found)
-        if found.repeats:
-            of = dict(self.configurations.up_to(session, end))
-            effect = replace(effect, arm=arm_name(of[min(sides.before)], of[min(sides.after)]))
+        if effect.before_ms is not None and effect.after_ms is not None:
+            before, after = _divided(effect.before_ms, costs, found.of_a), _divided(effect.after_ms, costs, found.of_b)
+            effect = replace(effect, before_parts=before, after_parts=after)
         if session.state != "recording":
             return replace(effect, missing=None)
         if effect.words:
@@ -338,9 +338,20 @@ def _effect_of(comparison: SameSpeech) -> Effect:
         comparison.seconds,
         comparison.repeats,
         _missing(comparison) if kind == "undecided" else None,
-        comparison.of_a,
-        comparison.of_b,
     )
+
+
+def _divided(ms: float, costs: Array, stretches: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """A time per frame by category, as the own time of these frames is; `costs` [frames, categories]: all of them."""
+    import numpy as np
+
+    from profiler.analysis.categories import CATEGORIES, NOT_OWN
+
+    totals = np.sum([costs[first:last].sum(axis=0) for first, last in stretches], axis=0)
+    sums = dict(zip(CATEGORIES, totals.tolist(), strict=True))
+    sums |= dict.fromkeys(NOT_OWN, 0.0)
+    whole = sum(sums.values())
+    return {name: ms * float(ns) / whole if whole > 0 else 0.0 for name, ns in sums.items()}
 
 
 def _words(comparison: SameSpeech) -> tuple[ErrorCount, ErrorCount, str]:

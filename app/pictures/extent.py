@@ -19,7 +19,7 @@ from profiler.analysis.breakdown import BETWEEN
 from profiler.analysis.categories import OVERHEAD
 from profiler.files.inputs import InputError
 from profiler.frames import FRAME_S
-from profiler.plain import clock, one_line
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,6 @@ class Extent:
         cursor_frame: end of what is drawn and counted.
         end_frame: of the session.
         selected: frames selected, or None.
-        counted: scope of the figures where it is not the whole session or the cursor; else empty.
         selection: what was selected, in words; empty for nothing.
         stage: name of the stage or group that is chosen in all views, or None for the default of each.
     """
@@ -53,7 +52,6 @@ class Extent:
     cursor_frame: int
     end_frame: int
     selected: tuple[int, int] | None
-    counted: str
     selection: str
     stage: str | None
 
@@ -77,7 +75,7 @@ class Extent:
         """Frames that figures and breakdown count over: the selection, else the part of a session shown; None: all."""
         if self.selected is not None:
             return self.selected
-        if self.counted:
+        if (self.first_frame, self.last_frame) != (0, self.end_frame):
             return self.first_frame, min(self.last_frame, self.cursor_frame)
         return None
 
@@ -103,11 +101,7 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
         raise PictureError(
             f"--select {names[-1]} begins after the cursor, which is at {seconds_text(cursor * FRAME_S)} s."
         )
-    counted = ""
-    if selected is not None or wanted.range_s is not None:
-        over = selected or (first, min(last, cursor))
-        counted = f"{clock(over[0] * FRAME_S, 1)} – {clock(min(over[1], cursor) * FRAME_S, 1)}"
-    return Extent(first, last, cursor, frames, selected, counted, ", ".join(names), stage)
+    return Extent(first, last, cursor, frames, selected, ", ".join(names), stage)
 
 
 def selected_of(select: Sequence[str], session: Session, frames: int) -> Selected:

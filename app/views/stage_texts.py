@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 TOLD_FROM = 0.005
-"""Share of the wall time from which other programs are mentioned beside the sum."""
+"""Share of the wall time from which other programs are mentioned next to the sum."""
 
 
 def tr(text: str) -> str:

@@ -413,7 +413,7 @@ class MainWindow(FirstWindow):
         self.refresh()
 
     def _on_live_change(self, key: str, _value: object) -> None:
-        """Say what a change waits for that is asked for during an A/B."""
+        """Say what a change waits for made during an A/B."""
         if self.side_by_side.active:
             text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
             self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))

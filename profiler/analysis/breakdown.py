@@ -394,7 +394,7 @@ class _Model:
     def evidence(
         self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool, of_steps: bool, frames: int
     ) -> Evidence:
-        """Return the evidence for the verdict on a stage in a stretch of so many frames.
+        """Return the evidence for the verdict on a stage in a stretch of `frames` frames.
 
         It is on the stage's own time, without other programs. `parts`: None without a law or roofs.
         """

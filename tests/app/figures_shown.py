@@ -142,7 +142,7 @@ def _own(o: Opened) -> dict[tuple[str, str, str], float]:
     found = {
         (row.name, row.group, row.lane): overhead[row.name]
         if row.group == OVERHEAD and row.share is not None
-        else row.time_ns - (row.other_ns or 0.0)
+        else row.own_ns
         for row in whole.stages
     }
     on_device = {(row.name, row.group, row.lane) for row in whole.stages if row.share is None}

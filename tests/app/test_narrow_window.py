@@ -99,7 +99,7 @@ def test_on_a_small_laptop_an_effect_has_its_interval(opened: MainWindow) -> Non
 
 
 def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened: MainWindow) -> None:
-    effect = replace(FASTER, factor=1.61, low=1.1, high=2.36, turns=4, arm="every 2nd")
+    effect = replace(FASTER, factor=1.61, low=1.1, high=2.36, turns=4)
     toggle = opened.top.toggles[0]
     shown = set()
     for width in range(120, 320, 5):

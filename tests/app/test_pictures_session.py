@@ -174,7 +174,7 @@ def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> No
 def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(
     shown: tuple[int, int], cursor: int, says: str
 ) -> None:
-    assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", "", None)) == says
+    assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", None)) == says
 
 
 def figures(headline: Headline) -> dict[str, tuple[str, str]]:

@@ -50,7 +50,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[
 
 
 def adds_up(desk: DeskSnapshot) -> None:
-    """Stages are their group, groups the header; other programs are beside them, and a device's work is in none."""
+    """Stages are their group, groups the header; other programs are next to them, and a device's work is in none."""
     for group in desk.groups:
         mine = [line for line in desk.stages if line.group == group.name and line.share is not None]
         assert sum(line.ms for line in mine) == pytest.approx(group.ms, rel=1e-9)
@@ -192,10 +192,10 @@ def test_the_chip_says_the_scope_and_leads_back(window, sample: Path, qtbot: QtB
     qtbot.waitUntil(lambda: chip.text == "0:00.00 – 0:04.00")
 
 
-def test_other_programs_are_told_when_they_took_much(window, qtbot: QtBot) -> None:
+def test_other_programs_are_named_when_they_took_much(window, qtbot: QtBot) -> None:
     made: MainWindow = window()
-    for share, told in ((0.1, False), (0.21, True), (0.17, True), (0.1, False)):
+    for share, named in ((0.1, False), (0.21, True), (0.17, True), (0.1, False)):
         made.others.show_share(share)
-        assert made.others.isHidden() is not told
+        assert made.others.isHidden() is not named
     made.others.show_share(0.34)
     assert made.others.taken.text() == "Other programs took 34 % of the processor."

@@ -70,7 +70,7 @@ def selection_actions(w: MainWindow) -> list[Action]:
             tr("Pin the selection as baseline"),
             lambda: axis.pin(axis.selected),
             keys=("Shift+B",),
-            help=tr("Breakdown and statistics show what is selected next as a multiple of it"),
+            help=tr("Breakdown, roofline and statistics show it next to what is selected later"),
         ),
         add("view.unpin", tr("Unpin the baseline"), lambda: axis.pin(None), enabled=when.has_baseline),
         uses(

@@ -34,7 +34,7 @@ WIDE = 1480
 """From this width on the title of the preset is whole; below it, it makes room for what the toggles did."""
 
 NARROW = 1240
-"""Below this width the device, and what stands beside the figures, make room for the toggles' names."""
+"""Below this width the device, and what stands next to the figures, make room for the toggles' names."""
 
 TIGHT = 960
 """Below this width, a 4K screen's at double scale, the preset makes room for the toggles' names."""

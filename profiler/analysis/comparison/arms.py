@@ -95,7 +95,7 @@ def session_arm(session: Session, name: str) -> Arm:
 class FrameSums:
     """Running sums over frames of each stage's time on the decode lanes of a session, for sums over any stretch.
 
-    `since`: the first frame that is asked for.
+    `since`: the first frame that counts.
     """
 
     def __init__(self, session: Recorded, since: int = 0) -> None:
