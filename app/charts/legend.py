@@ -12,7 +12,7 @@ from app.charts.swatch import paint_swatch
 from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
 from app.style.theme import CATEGORY_TITLES, font, theme
-from profiler.analysis.lod.series import CATEGORIES
+from profiler.analysis.categories import CATEGORIES, THROTTLED
 
 LINE = 20
 """Height of a line in pixels."""
@@ -25,9 +25,13 @@ class Legend(QWidget):
     """One line: the layers in stacking order, and a note on the right."""
 
     def __init__(self, titles: Mapping[str, str] | None = None) -> None:
-        """`titles` of the layers, by the categories whose colours they have; None: those of the categories."""
+        """`titles` of the layers, by the categories whose colours they have; None: those of the categories.
+
+        Throttled is among them where `set_titles` names it.
+        """
         super().__init__()
-        self._plain: Mapping[str, str] = titles or {name: CATEGORY_TITLES[name] for name in CATEGORIES}
+        usual = (name for name in CATEGORIES if name != THROTTLED)
+        self._plain: Mapping[str, str] = titles or {name: CATEGORY_TITLES[name] for name in usual}
         self._titles = self._plain
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -61,7 +65,8 @@ class Legend(QWidget):
         rows = [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._titles.items()]
         if self._titles is self._plain or sum(row[2] + MIN_GAP for row in rows) <= 1.8 * (self.width() - GUTTER):
             return rows
-        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._plain.items()]
+        plain = ((name, self._plain.get(name, title)) for name, title in self._titles.items())
+        return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in plain]
 
     def _left(self) -> int:
         """Where a line begins: below the plot, or further left where one line has room there alone."""

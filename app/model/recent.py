@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import hmac
-import json
 import os
 import secrets
 from collections.abc import Collection
@@ -74,6 +73,8 @@ class Memory:
         with contextlib.suppress(OSError, OutputError):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with writing(place, "what the window remembers") as draft:
+                import json
+
                 draft.write_text(json.dumps({"schema": SCHEMA, "values": self._values}, indent=1), encoding="ascii")
 
     def texts(self, key: str) -> list[str]:

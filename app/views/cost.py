@@ -27,6 +27,7 @@ from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import LAYERS, OWN, CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
+from profiler.analysis.categories import CATEGORIES, THROTTLED
 from profiler.frames import FRAME_S
 from profiler.plain import clock, milliseconds
 
@@ -126,7 +127,9 @@ class CostView(ChartView[CostModel]):
         self.arms.show_turns(turns_of(shown.session, shown.end_frame, names), "" if pair is None else pair.needs)
 
     def show_texts(self, model: CostModel) -> None:
-        """Show note and remark."""
+        """Show note, remark and the names of what there is."""
+        limited = self.snapshot is not None and self.snapshot.desk.categories[THROTTLED] > 0
+        self.legend.set_titles({name: CATEGORY_TITLES[name] for name in CATEGORIES if name != THROTTLED or limited})
         faint = model.block_frames > 1
         self.legend.set_remark(
             self.by_unit(self.tr("faint line: p95 of the frames"), self.tr("faint line: p95 of the steps"))

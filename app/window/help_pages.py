@@ -44,6 +44,7 @@ TERMS: Final = (
     ("memory latency", "part of a stage's time: waiting for scattered accesses"),
     ("call overhead", "part of a stage's time: what calls take, whatever they compute"),
     ("other programs", "time in which another program had the processor (preempted)"),
+    ("throttled", "time in which the CPU limit of the container was used up, or the host had the processor"),
     ("not attributed", "time that neither law nor measurement accounts for"),
     ("verdict", "the largest part of a stage's own time; mixed where intervals overlap"),
     ("grade A", "counted by the hardware"),

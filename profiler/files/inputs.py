@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import codecs
 import errno
-import json
 import os
 import stat
 import tomllib
 from io import BufferedReader
 from pathlib import Path
 from typing import Final, TypeVar
-
-import msgspec
 
 from profiler.errors import BadInput
 from profiler.plain import one_line
@@ -168,6 +165,8 @@ def read_toml(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) 
 
 def json_tree(text: str | bytes, where: str) -> object:
     """Return the tree that `text` writes in JSON; `where` begins the sentence of an InputError."""
+    import json
+
     try:
         tree: object = json.loads(text)
     except RecursionError:
@@ -192,6 +191,8 @@ def toml_tree(text: str, where: str) -> dict[str, object]:
 
 def read_struct(path: str | os.PathLike[str], kind: type[T], what: str, limit: int = TREE_BYTES) -> T:
     """Return the content of a JSON file that this program has written, as the msgspec type `kind`."""
+    import msgspec  # the window reads files before it needs it
+
     content = read_bytes(path, what, limit)
     try:
         return msgspec.json.decode(content, type=kind)

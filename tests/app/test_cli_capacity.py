@@ -206,6 +206,6 @@ def test_a_study_that_is_not_finished_says_so() -> None:
     tree = {
         "capacity": 0, "capacity_range": [0, 0], "cores": 2, "finished": False, "bound_p99_s": 0.5, "streams": [],
         "why": "The study is not finished.", "chunk_ms": 160, "study": "calls", "bound_meaning": model.DELAY,
-        "rtfx_meaning": model.RTFX, "memory_meaning": model.MEMORY,
+        "rtfx_meaning": model.RTFX, "memory_meaning": model.MEMORY, "cpu_limit": None, "notes": [],
     }  # fmt: skip
     assert verb.as_text(tree).startswith("So far 0 streams on 2 cores: p99 of the delay is at most 0.5 s")

@@ -163,7 +163,7 @@ def extractor(matrices: np.ndarray, inverses: np.ndarray, offset: float, kind: s
 def write_ivector(model: Path, seed: int = 1, cepstra: int = 13, d: int = 7, gaussians: int = 6) -> Path:
     """The folder `ivector` of a model: LDA from 3 spliced frames to 5 values, statistics as text."""
     folder, rng, m = model / "ivector", np.random.default_rng(seed), 5
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     matrices, halves = rng.normal(0, 0.5, (gaussians, m, d)), rng.normal(0, 0.5, (gaussians, m, m))
     inverses = halves @ halves.transpose(0, 2, 1) + np.eye(m)
     (folder / "final.ie").write_bytes(extractor(matrices, inverses, 4.0))

@@ -39,7 +39,7 @@ from numba.core.extending import _Intrinsic
 import pipelines.scoring
 from pipelines.scoring.dnn import products
 from pipelines.scoring.simd.maxima import largest
-from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address
 from profiler.arrays import Array
 from tests.fences import Fenced, Side
 
@@ -47,6 +47,8 @@ ROOM = pipelines.scoring.__name__
 
 BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply")
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
+NARROW = () if WIDE_REGISTERS else ("tied.kernels._eight",)
+"""What the compiler leaves out on this processor, since nothing calls it there."""
 MAX_CALLS = 150
 SOME = 12
 """Calls of a kernel that are kept to be interpreted."""
