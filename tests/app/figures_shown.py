@@ -22,7 +22,7 @@ from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
 from profiler.analysis.breakdown import BETWEEN, breakdown
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
+from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, THROTTLED
 from profiler.export import chrome_trace, speedscope, table
 from profiler.session.reader import Session
 from profiler.spans import TILING
@@ -170,7 +170,7 @@ def own_categories(o: Opened) -> dict[str, float]:
     found = {name: ns * 1e-9 for name, ns in whole.categories.items()}
     for group in ("search", "frontend", "transfer"):
         found[group] = sum(seconds for (_, of, _), seconds in _own(o).items() if of == group)
-    found[OTHER_PROGRAMS] = max(whole.wall_ns * 1e-9 - own_s(o), 0.0)
+    found[OTHER_PROGRAMS] = max(whole.wall_ns * 1e-9 - own_s(o) - found[THROTTLED], 0.0)
     return found
 
 

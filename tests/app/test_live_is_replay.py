@@ -59,11 +59,15 @@ def numbers(value: Any) -> Any:
 
 
 def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
-    """What the views of numbers would draw with the playhead at `frame`."""
+    """What the views of numbers would draw with the playhead at `frame`, but for what a run still waits for."""
+    desk = figures_of(session, track, frame, (0, frame))
+    pairs = {
+        keys: pair and replace(pair, missing=None, follows=False, lacking=False) for keys, pair in desk.pairs.items()
+    }
     return [
         numbers(cost_model(session, track, frame, VISIBLE, COLUMNS)),
         numbers(work_model(session, track, frame, VISIBLE, COLUMNS)),
-        numbers(replace(figures_of(session, track, frame, (0, frame)), costs=None)),
+        numbers(replace(desk, costs=None, pairs=pairs)),
     ]
 
 

@@ -65,6 +65,7 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis import whatif
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.categories import NOT_OWN
 from profiler.session.reader import Session
 from profiler.spans import TILING
 
@@ -97,7 +98,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "snapshot": lambda o: o.desk.own_ms * o.frames * MS,
         "groups": lambda o: sum(line.ms for line in o.desk.groups) * o.frames * MS,
         "stages": lambda o: sum(line.ms for line in o.desk.stages if line.share is not None) * o.frames * MS,
-        "categories": lambda o: (o.desk.wall_ms - o.desk.categories["other_programs"]) * o.frames * MS,
+        "categories": lambda o: (o.desk.wall_ms - sum(o.desk.categories[name] for name in NOT_OWN)) * o.frames * MS,
         "breakdown, sum": lambda o: Shown(o.match(r"sum (\S+) ms", sum_text(o.desk))[1], o.frames * MS),
         "icicle": lambda o: sum(one.ms for one in icicle_model(o.desk) if one.level == GROUP) * o.frames * MS,
         "faster": lambda o: unchanged(o.desk).wall_ns * 1e-9,
