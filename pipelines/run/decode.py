@@ -333,7 +333,8 @@ class Decoder:
                     recogniser.search.start(segment)
                     if isinstance(heard, KaldiStream):
                         heard.begin_segment(segment - first)
-            lost = self._lost(block_start_ns, surely=last or stream is not None)
+            # Asked by the time now: what held a block up for long belongs to it.
+            lost = self._lost(clock(), surely=last or stream is not None)
             if stream is not None:
                 stream.chunks[-1].other_ns += lost.other_ns
             now = clock()
