@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.style.keys import ENTER, REACHED, pressed
-from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, literal, set_tip
+from app.style.plain_text import LONGEST_LINE, Button, Label, describe, fitting, literal, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from profiler.plain import one_line
@@ -287,6 +287,28 @@ def draw_arrow(widget: QWidget) -> None:
         painter.setPen(QPen(theme().color("muted"), 1.4))
         x, y = widget.width() - 12.0, widget.height() / 2.0
         painter.drawPolyline([QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)])
+
+
+class DropButton(Button):
+    """A button with the arrow of a list, whose text is shortened to its width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("drop", True)
+
+    def _shorten(self) -> None:
+        """Show as much of the text as there is room for (override)."""
+        raise NotImplementedError
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Shorten the text again."""
+        super().resizeEvent(event)
+        self._shorten()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the button and a small arrow like that of the drop-down lists."""
+        super().paintEvent(event)
+        draw_arrow(self)
 
 
 class CheckBox(QCheckBox):

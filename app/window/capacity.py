@@ -166,8 +166,8 @@ class CapacityDialog(CommandDialog):
         """Show how many, what limits them, the chart and the table."""
         result = msgspec.json.decode(printed, type=Result)
         self.form.hide()
-        told = (result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
-        self.state.setText(headline(*told, result.cpu_limit))
+        figures = (result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
+        self.state.setText(headline(*figures, result.cpu_limit))
         for sentence in (result.why, *result.notes):
             self.add_sentence(sentence)
         if result.streams:

@@ -183,7 +183,7 @@ class Notices(QWidget):
         return None
 
     def info(self, text: str, stays_ms: int | None = None) -> Banner:
-        """Show a remark, for INFO_MS unless told otherwise."""
+        """Show a remark, for `stays_ms` (INFO_MS if not given)."""
         banner = self._show(Banner("info", text, self))
         single_shot(banner, stays_ms or INFO_MS, banner.dismiss).start()
         return banner

@@ -9,8 +9,8 @@ from app.style.plain_text import Label, describe
 from app.style.theme import font
 from app.widgets import Switch
 
-TOLD_FROM, TOLD_TO = 0.2, 0.15
-"""Share of the wall time from which it is said, and below which no longer."""
+SHOWN_FROM, SHOWN_TO = 0.2, 0.15
+"""Share of the wall time from which the banner is shown, and below which it is hidden again."""
 
 
 class OtherPrograms(QFrame):
@@ -34,10 +34,10 @@ class OtherPrograms(QFrame):
 
     def show_share(self, share: float) -> None:
         """Say what share of the wall time of the scope, 0…1, they took."""
-        told = share > (TOLD_TO if not self.isHidden() else TOLD_FROM)
-        if told:
+        shown = share > (SHOWN_TO if not self.isHidden() else SHOWN_FROM)
+        if shown:
             text = self.tr("Other programs took {0} % of the processor.").format(f"{100 * share:.0f}")
             if text != self.taken.text():
                 self.taken.setText(text)
-        if told == self.isHidden():
-            self.setVisible(told)
+        if shown == self.isHidden():
+            self.setVisible(shown)

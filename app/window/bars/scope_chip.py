@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QFontMetricsF, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction, QFontMetricsF
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from app.layout import muted
 from app.style.keys import ToolButton
-from app.style.plain_text import Button, describe, fitting, new_menu, set_tip
+from app.style.plain_text import describe, fitting, new_menu, set_tip
 from app.style.theme import font
-from app.widgets import draw_arrow
+from app.widgets import DropButton
 
 if TYPE_CHECKING:
     from app.model.scope import Scope
@@ -96,14 +96,13 @@ class ScopeChip(QWidget):
         describe(self.button, self.tr("Scope: {0}").format(text))
 
 
-class _Drop(Button):
-    """A button with the arrow of a list, whose text is shortened to its width."""
+class _Drop(DropButton):
+    """Shortens what changed, and keeps the arrows around it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.full = ""
         self._around = "", ""
-        self.setProperty("drop", True)
 
     def show_text(self, text: str, before: str = "", after: str = "") -> None:
         """Show a text; the arrows before or after it stay."""
@@ -118,13 +117,3 @@ class _Drop(Button):
         # What changed stands at the end, "since" before it.
         short = metrics.elidedText(core, Qt.TextElideMode.ElideMiddle, room)
         self.setText(before + fitting(metrics, room, core, short) + after)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the text again."""
-        super().resizeEvent(event)
-        self._shorten()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the button and a small arrow like that of the drop-down lists."""
-        super().paintEvent(event)
-        draw_arrow(self)

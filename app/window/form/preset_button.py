@@ -5,25 +5,24 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from app.model.pipeline import missing_file
-from app.style.plain_text import Button, add_entry, describe, new_menu, set_tip
-from app.widgets import draw_arrow
+from app.style.plain_text import add_entry, describe, new_menu, set_tip
+from app.widgets import DropButton
 from pipelines.config import presets
 
 ARROW_ROOM = 34  # Pixels of the button for border, padding and arrow
 
 
-class PresetButton(Button):
+class PresetButton(DropButton):
     """Emits `chosen` with the name of the preset."""
 
     chosen = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
-        self.setProperty("drop", True)
         self._title = ""
         self._entries: dict[str, QAction] = {}
         self.choices = QMenu(self)
@@ -73,13 +72,3 @@ class PresetButton(Button):
         room = max(self.width() - ARROW_ROOM, 20)
         mode = Qt.TextElideMode.ElideRight
         self.setText(self.fontMetrics().elidedText(self._title, mode, room))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the title again."""
-        super().resizeEvent(event)
-        self._shorten()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the button and a small arrow like that of the drop-down lists."""
-        super().paintEvent(event)
-        draw_arrow(self)
