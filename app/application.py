@@ -95,7 +95,6 @@ def in_sentences(tell: Callable[[str], None] | None = None) -> Iterator[None]:
 
 
 def once(sentence: str, tell: Callable[[str], None]) -> None:
-    """Pass on a sentence unless this process has already done so."""
     if sentence not in _passed_on:
         _passed_on.add(sentence)
         tell(sentence)

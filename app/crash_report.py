@@ -32,7 +32,6 @@ class LastWords:
         self._fatal = False
 
     def clear(self) -> None:
-        """Forget all."""
         self._lines.clear()
         self._rest, self._fatal = b"", False
 
@@ -59,7 +58,6 @@ class LastWords:
 
     @property
     def text(self) -> str:
-        """The lines."""
         rest = [one_line(self._rest.decode("utf-8", "replace"), LONGEST_LINE)] if self._rest else []
         return "\n".join([*self._lines, *rest])
 

@@ -43,7 +43,6 @@ MAX_FAULTS = 50  # Maximum number of distinct faults that are reported
 
 
 def log_folder() -> Path:
-    """Return the folder of the crash log."""
     where = QStandardPaths.StandardLocation.AppDataLocation
     return Path(QStandardPaths.writableLocation(where))
 

@@ -48,7 +48,6 @@ def muted(text: str = "", size: float = 1.0) -> Label:
 
 
 def wrapped(text: str, size: float = 1.0) -> Label:
-    """A remark on as many lines as it needs."""
     label = muted(text, size)
     label.setWordWrap(True)
     return label

@@ -50,11 +50,9 @@ class Switch(QAbstractButton):
         self.setFocusPolicy(REACHED)
 
     def sizeHint(self) -> QSize:
-        """Fixed size: the track and room for the focus ring."""
         return self._extent + QSize(4, 4)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter switches it, Space does not."""
         if not pressed(self, event):
             super().keyPressEvent(event)
 
@@ -105,7 +103,6 @@ class Elided(Label):
 
     @property
     def full(self) -> str:
-        """The whole text."""
         return self._full
 
     def set_full(self, text: str, *shorter: str) -> None:
@@ -121,16 +118,13 @@ class Elided(Label):
         self._shorten()
 
     def sizeHint(self) -> QSize:
-        """Room for the whole text."""
         metrics = self.fontMetrics()
         return QSize(metrics.horizontalAdvance(self._full) + 4, metrics.height() + 1)
 
     def minimumSizeHint(self) -> QSize:
-        """A few letters."""
         return QSize(20, self.fontMetrics().height() + 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten again."""
         super().resizeEvent(event)
         self._shorten()
 
@@ -192,7 +186,6 @@ class NumberBox(QDoubleSpinBox):
         self.setSuffix("" if value in self._words else unit)
 
     def setValue(self, value: float) -> None:
-        """Set the number, and its unit with it."""
         super().setValue(value)
         self._inflect(self.value())
 
@@ -217,12 +210,10 @@ class NumberBox(QDoubleSpinBox):
         return named if named is not None else _number_in(self._bare(text))
 
     def _bare(self, text: str) -> str:
-        """A text without the unit and without spaces."""
         plain, unit = ("".join(part.split()) for part in (text, self.suffix()))
         return plain.removesuffix(unit)
 
     def valueFromText(self, text: str) -> float:
-        """Read a word or a number."""
         found = self._read(text)
         return self.value() if found is None else found
 
@@ -236,7 +227,6 @@ class NumberBox(QDoubleSpinBox):
         return state, text, position
 
     def fixup(self, text: str) -> str:
-        """Refuse what was entered, and show the old number again."""
         if self._read(text) is not None:
             self.refused.emit(self._bare(text))
         return self.textFromValue(self.value()) + self.suffix()
@@ -297,16 +287,13 @@ class DropButton(Button):
         self.setProperty("drop", True)
 
     def _shorten(self) -> None:
-        """Show as much of the text as there is room for (override)."""
         raise NotImplementedError
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Shorten the text again."""
         super().resizeEvent(event)
         self._shorten()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the button and a small arrow like that of the drop-down lists."""
         super().paintEvent(event)
         draw_arrow(self)
 

@@ -26,25 +26,20 @@ class RemoteControl(Control):
         self.steering = link.Steering()
 
     def ask(self, key: str, value: Value) -> None:
-        """Ask for a live setting to change; ConfigError as for a run here."""
         super().ask(key, value)
         self.steering.send({"do": "set", "key": key, "value": value})
 
     def compare(self, other: Mapping[str, Value]) -> None:
-        """Compare with other live settings; ConfigError as for a run here."""
         super().compare(other)
         self.steering.send({"do": "compare", "with": dict(other)})
 
     def stop_comparing(self) -> None:
-        """Decode on as before."""
         self.steering.send({"do": "compare", "with": None})
 
     def mark(self, text: str) -> None:
-        """Leave a mark where the run is."""
         self.steering.send({"do": "mark", "text": text})
 
     def stop(self) -> None:
-        """Ask the run to stop."""
         super().stop()
         self.steering.stop()
 
@@ -57,7 +52,6 @@ class OnHost(worker.Worker):
         self._host = host
 
     def new_control(self) -> Control:
-        """What takes the requests to the next run."""
         return RemoteControl()
 
     def execute(

@@ -141,11 +141,9 @@ class Worker:
             self.say("finished", session=session, state=state)
 
     def new_control(self) -> Control:
-        """What takes the requests to the next run."""
         return Control()
 
     def progress(self, stage: str, fraction: float | None) -> None:
-        """Report to the window the current step and its share done."""
         self.say("progress", stage=stage, fraction=fraction)
 
     def execute(

@@ -54,7 +54,6 @@ class Linear:
         return Linear(factor * self.fixed, factor * self.per_frame, (w0, w1, w2))
 
     def plus(self, other: "Linear") -> "Linear":
-        """Return the sum of both."""
         w0, w1, w2 = (a + b for a, b in zip(self.per_work, other.per_work, strict=True))
         return Linear(self.fixed + other.fixed, self.per_frame + other.per_frame, (w0, w1, w2))
 
@@ -105,7 +104,6 @@ class Accesses:
     pattern: str = GATHER
 
     def as_list(self) -> list[Any]:
-        """Return them as JSON values."""
         return [self.count.as_list(), self.bytes, self.pattern]
 
     @classmethod

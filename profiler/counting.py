@@ -55,7 +55,6 @@ class _Total:
 
 
 def is_exact(source: str) -> bool:
-    """Whether a total from this source was counted around its stage alone (evidence grade A)."""
     return source in (SOURCE, f"{SOURCE}, user mode")
 
 
@@ -111,7 +110,6 @@ class CountingLane(Lane):
         self._read = group.read_raw
 
     def stop(self) -> None:
-        """Read no more; what was read can still be added up."""
         self._read = None
 
     def put(
@@ -125,7 +123,6 @@ class CountingLane(Lane):
         work1: int = 0,
         work2: int = 0,
     ) -> None:
-        """Record one span as Lane.put does, and read the counters if it ended after the last reading."""
         Lane.put(self, stage, start_ns, end_ns, first_frame, frames, work0, work1, work2)
         if self._read is not None:
             self._account(stage, end_ns - start_ns, end_ns)
@@ -146,7 +143,6 @@ class CountingLane(Lane):
         self._sharing = self._read is not None
 
     def lend(self) -> Lent:
-        """Hand the ring to a kernel as Lane.lend does."""
         lent = Lane.lend(self)
         self._lent_at = lent[1][AT]
         return lent

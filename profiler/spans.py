@@ -104,7 +104,6 @@ class Recorder:
             return stage.id
 
     def stage_id(self, name: str) -> int:
-        """Return the id of a registered stage; KeyError when there is none."""
         return self._by_name[name].id
 
     def cost(self, stage_id: int, epoch: int, cost: Cost) -> None:

@@ -107,7 +107,6 @@ class RasterItem(QGraphicsItem):
         self._values, self._changed = values, True
 
     def show_nothing(self) -> None:
-        """Draw no columns."""
         self.prepareGeometryChange()
         self._place = QRectF()
 

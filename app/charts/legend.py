@@ -37,7 +37,6 @@ class Legend(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Return the height of the lines that the names need at this width."""
         return QSize(200, LINE * len(self._lines()))
 
     def set_titles(self, titles: Mapping[str, str]) -> None:
@@ -69,7 +68,6 @@ class Legend(QWidget):
         return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in plain]
 
     def _left(self) -> int:
-        """Where a line begins: below the plot, or further left where one line has room there alone."""
         line = sum(width + MIN_GAP for _, _, width in self._names()) - MIN_GAP
         room = self.width() - MARGIN
         return 0 if room - GUTTER < line <= room else GUTTER

@@ -106,7 +106,6 @@ class Overlay(PixelItem):
 
     @property
     def band(self) -> float:
-        """Pixels at the top that belong to the flags."""
         return self._margin + self._rows * FLAG_ROW
 
     def set_events(self, marks: tuple[Marker, ...], boundaries: Sequence[int] | I64) -> None:
@@ -117,7 +116,6 @@ class Overlay(PixelItem):
         self.update()
 
     def lay_out(self) -> None:
-        """Lay the flags out for a range that moved."""
         if self._marks:
             self._place()
 
@@ -289,5 +287,4 @@ class Overlay(PixelItem):
 
 
 def _waits(mark: Marker) -> bool:
-    """Whether it is of a change that has not been applied yet."""
     return mark.kind == "option" and mark.applied_frame is None

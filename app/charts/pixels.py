@@ -26,7 +26,6 @@ def is_vector(painter: QPainter) -> bool:
 
 
 def is_pixels(painter: QPainter) -> bool:
-    """True on a screen and in PNG: what was drawn before can be painted as it was."""
     return painter.paintEngine().type() == QPaintEngine.Type.Raster
 
 
@@ -51,7 +50,6 @@ class Stills:
         self._of: tuple[float, str] | None = None
 
     def drop(self) -> None:
-        """Draw all of them afresh when they are painted next."""
         self._pixels.clear()
 
     def paint(

@@ -55,7 +55,6 @@ class Readout(QWidget):
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """A notice came, went, or has another size."""
         if event.type() in (QEvent.Type.Show, QEvent.Type.Move, QEvent.Type.Resize):
             self._place()
         return super().eventFilter(watched, event)

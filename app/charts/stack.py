@@ -38,7 +38,6 @@ class Stack(RasterItem):
         self.show_columns(first_s, last_s, 0.0, 1.0, scale.stacked(layers))
 
     def look(self) -> object:
-        """Whether there are hatches."""
         return self.hatched
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:

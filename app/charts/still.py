@@ -59,7 +59,6 @@ class _Texts(QGraphicsItem):
         self.setZValue(1000.0)
 
     def boundingRect(self) -> QRectF:
-        """The whole plot."""
         return self.room
 
     def paint(self, painter: QPainter, *_: object) -> None:
@@ -111,11 +110,9 @@ class StillPlot(pg.GraphicsView):
         """Between the axes."""
 
     def build(self) -> None:
-        """Draw everything."""
         raise NotImplementedError
 
     def rebuild(self) -> None:
-        """What is shown has changed: draw everything before the next painting."""
         self._built = None
         self.viewport().update()
 
@@ -204,7 +201,6 @@ class StillPlot(pg.GraphicsView):
         )
 
     def between(self, lower: Sequence[QPointF], upper: Sequence[QPointF], color: QColor) -> None:
-        """What lies between two lines."""
         lines = [pg.PlotCurveItem(*_arrays(points), pen=None) for points in (lower, upper)]
         self._add(pg.FillBetweenItem(*lines, brush=color))
 
@@ -280,7 +276,6 @@ class StillPlot(pg.GraphicsView):
         return not any(around.intersects(other.boundingRect()) and shape.intersects(other) for other in self.taken)
 
     def spot(self, place: QRectF, tip: str, name: str = "") -> None:
-        """Say what the mouse hits here."""
         self._spots.append(Spot(place, name, tip))
 
     def _add(self, item: QGraphicsItem) -> None:
@@ -290,7 +285,6 @@ class StillPlot(pg.GraphicsView):
     # -- painting and mouse ---------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw what has changed, and paint."""
         self.settle()
         super().paintEvent(event)
 
@@ -321,7 +315,6 @@ class StillPlot(pg.GraphicsView):
             event.ignore()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """As one click."""
         self.mousePressEvent(event)
 
     def _left_to_others(self, event: QEvent) -> None:
@@ -332,7 +325,6 @@ class StillPlot(pg.GraphicsView):
 
 
 def small_metrics() -> QFontMetricsF:
-    """Of the texts of a plot."""
     return QFontMetricsF(font(SMALL))
 
 

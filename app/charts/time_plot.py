@@ -76,7 +76,6 @@ class _Axis(pg.AxisItem):
         self._stills = Stills()
 
     def setRange(self, mn: float, mx: float) -> None:
-        """Take over the range of the view box."""
         self.range = [mn, mx]
 
     def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str, scale: int) -> None:
@@ -109,7 +108,6 @@ class TimeAxisItem(_Axis):
                 yield left, max(min(right, width), left + BAR), one
 
     def names_at(self, x: float) -> str:
-        """The names of the ranges at a position, one a line."""
         return "\n".join(one.name for left, right, one in self._named() if left - SNAP <= x <= right + SNAP)
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
@@ -215,7 +213,6 @@ class TimePlot(pg.GraphicsView):
     # -- for the charts ------------------------------------------------------------------------
 
     def add(self, item: QGraphicsItem, z: float) -> None:
-        """Put an item in data coordinates into the plot."""
         item.setZValue(z)
         self.box.addItem(item, ignoreBounds=True)
 
@@ -226,7 +223,6 @@ class TimePlot(pg.GraphicsView):
             self.viewport().update()
 
     def set_ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
-        """Label the left axis: values and their texts."""
         if ticks != self.left.labels:
             self.left.labels = ticks
             self.viewport().update()
@@ -255,7 +251,6 @@ class TimePlot(pg.GraphicsView):
         return first + (last - first) * at.x() / self.columns
 
     def in_widget(self, at: QPointF) -> QPoint:
-        """Position in the widget of a position in the area."""
         place: QPoint = self.mapFromScene(self.box.mapToScene(at))
         return place
 
@@ -267,11 +262,9 @@ class TimePlot(pg.GraphicsView):
         self.repaint_area()
 
     def repaint_area(self, *_: object) -> None:
-        """Paint all but the labels at the left once, however many ask."""
         self.viewport().update(self._moving)
 
     def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        """Fill with the colour of the card."""
         painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
@@ -308,7 +301,6 @@ class TimePlot(pg.GraphicsView):
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A gesture may begin."""
         self._pressed, self._dragged = self._inside(event), None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -351,7 +343,6 @@ class TimePlot(pg.GraphicsView):
             self.clicked.emit(self._area_position(event))
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Fit."""
         if event.button() == Qt.MouseButton.LeftButton and self._inside(event) is not None:
             self.axis.fit()
 
@@ -365,16 +356,13 @@ class TimePlot(pg.GraphicsView):
         return True
 
     def keyPressEvent(self, event: QEvent) -> None:
-        """Leave every key to the actions of the window."""
         event.ignore()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The mouse left: hide the read-out."""
         super().leaveEvent(event)
         self._hover(None)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Qt sends no leave event to a plot that is hidden under the mouse."""
         super().hideEvent(event)
         self._hover(None)
 

@@ -28,12 +28,10 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
-    """Add an option that may be given several times: the list of its values, empty without any."""
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=help)
 
 
 def print_json(tree: Tree) -> None:
-    """Print one JSON object; what is not a finite number is null."""
     text = json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)
     print(_UNUSUAL.sub(_escape_unusual, text))
 
@@ -71,7 +69,6 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def complain(sentence: str) -> None:
-    """Print on stderr what is wrong."""
     print(f"asrscope: {one_line(sentence, LONGEST)}", file=sys.stderr)
 
 
@@ -126,7 +123,6 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         self._last = text
 
     def __exit__(self, *_: object) -> None:
-        """Clear the moving line."""
         if self._terminal and self._width:
             self._move("")
             self._move("")

@@ -47,7 +47,6 @@ def as_text(tree: Tree) -> str:
 
 
 def _apart(lines: list[str]) -> list[str]:
-    """Lines with an empty one before them, if there are any."""
     return ["", *lines] if lines else []
 
 

@@ -39,7 +39,6 @@ class Shown(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flush buffered output."""
         with self._trying():
             self.beneath.flush()
 
@@ -57,17 +56,14 @@ class Shown(io.TextIOBase):
             raise OutputError(f"Standard output cannot be written: {reason}.") from problem
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     def isatty(self) -> bool:
-        """Whether this is a terminal."""
         with contextlib.suppress(ValueError):
             return self.beneath.isatty()
         return False
 
     def fileno(self) -> int:
-        """Descriptor of the underlying stream."""
         return self.beneath.fileno()
 
     def close(self) -> None:
@@ -75,7 +71,6 @@ class Shown(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Encoding of the underlying stream."""
         return getattr(self.beneath, "encoding", None) or "utf-8"
 
     @property
@@ -108,7 +103,6 @@ def printable_output() -> Iterator[None]:
 
 
 def beneath(stream: TextIO) -> TextIO:
-    """Return the stream itself, for what moves the cursor on purpose."""
     return stream.beneath if isinstance(stream, Shown) else stream
 
 

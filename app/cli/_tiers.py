@@ -24,7 +24,6 @@ class Tier:
 
 
 def _tier(name: str, available: bool, grade: str, reason: str) -> Tier:
-    """A tier that gives evidence of this grade where it is available."""
     return Tier(name, available, grade if available else None, reason)
 
 

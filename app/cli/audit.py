@@ -41,7 +41,6 @@ from profiler.plain import counted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser, repeat=False)
     _recorded.add_arguments(parser, 1)
     _output.json_flag(parser)

@@ -58,7 +58,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def names() -> list[str]:
-    """The benches of this checkout."""
     folder = CHECKOUT / "tests" / "bench"
     found = {file.stem for file in folder.glob("*.py") if not file.stem.startswith("_")}
     return sorted(found - NOT_BENCHES)

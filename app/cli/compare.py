@@ -193,7 +193,6 @@ def as_text(tree: Tree) -> str:
 
 
 def ratio_text(row: Tree) -> str:
-    """A ratio with its interval."""
     if row["ci95"] is None:
         return f"{row['ratio']:.3f} (no interval)"
     return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"

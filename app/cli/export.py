@@ -91,7 +91,6 @@ def _streamed(path: Path) -> bool:
 
 
 def _check_names(names: list[str]) -> None:
-    """BadInput if one output would overwrite another."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadInput(f"{one_line(twice)}: only one export can be written there; give each its own file.")

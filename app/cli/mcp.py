@@ -43,7 +43,6 @@ WORDS: Final = 50
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("folders", metavar="FOLDER", nargs="*", help="folders with sessions")
 
 
@@ -69,7 +68,6 @@ class _Messages(io.RawIOBase):
         self._line, self._tail, self._ready = bytearray(), b"", bytearray()
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:

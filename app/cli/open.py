@@ -13,12 +13,10 @@ from app.cli._display import require_display, show_window
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     help = "a session file (.asrs), or the folder of a study that `asrscope sweep` has made"
     parser.add_argument("session", metavar="SESSION", nargs="?", help=help)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the window until it is closed."""
     require_display()
     return show_window(arguments.session, demo=False)

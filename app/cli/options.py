@@ -14,7 +14,6 @@ from pipelines import config
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _output.json_flag(parser)
 
 

@@ -13,7 +13,6 @@ from pipelines.config import presets, to_dict
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _output.json_flag(parser)
 
 

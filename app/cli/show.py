@@ -25,7 +25,6 @@ from app.model.report import report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     _select.add_argument(parser)
     _output.json_flag(parser)

@@ -12,7 +12,6 @@ from profiler.export import writers as of_profiler
 
 
 def writers() -> list[Writer]:
-    """All writers, in the order in which they are offered."""
     from app.export import markdown
 
     return sorted([*of_profiler(), cast("Writer", markdown)], key=lambda writer: writer.FORMAT.place)

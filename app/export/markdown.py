@@ -61,7 +61,6 @@ _MARKS: Final = {ord(c): f"\\{c}" for c in "*_[]#~!"}
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, with the characters of Markdown escaped."""
     shown = re.sub(" +", " ", one_line(text, LONGEST)).strip()
     return shown.translate(_REFERENCES | _MARKS)
 
@@ -80,12 +79,10 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def bullets(lines: Iterable[str]) -> list[str]:
-    """The lines as a list; those that are indented belong to the one before."""
     return [f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in lines]
 
 
 def code(line: str) -> list[str]:
-    """A line for a shell, in a block that nothing in it can end."""
     shown = printable(line)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", shown))])
     return [f"{fence}sh", shown, fence]
@@ -237,7 +234,6 @@ def _distribution(known: Tree, unit: str) -> list[str]:
 
 
 def _of(table: Tree) -> str:
-    """How much of the whole a list shows."""
     return f"{len(table['rows'])} of {table['of']}"
 
 

@@ -35,7 +35,6 @@ class Token:
 
     @property
     def middle_s(self) -> float:
-        """Middle of its place."""
         return (self.first_s + self.last_s) / 2
 
 
@@ -123,7 +122,6 @@ def aligned(
 
 
 def _display_text(word: str, part: str) -> str:
-    """Return a word with its punctuation; if it is compared as something else, return that."""
     return wer.spelled(word) if wer.parts(word) == (part,) else part
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def all_set(config: Config) -> list[str]:
-    """Every setting that has a value."""
     return [_assignment(config, option.key) for option in settings.options() if settings.get(config, option.key) != ""]
 
 

@@ -46,7 +46,6 @@ class AudioChoice:
 
     @cached_property
     def files(self) -> int:
-        """How many audio files there were when it was chosen, folders counted one level deep."""
         return sum(len(audio_in(Path(p))) if os.path.isdir(p) else 1 for p in self.paths)
 
 

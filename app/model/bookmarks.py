@@ -39,13 +39,11 @@ class Bookmark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NOTE)]
 
     def __post_init__(self) -> None:
-        """Refuse an empty range."""
         if self.first_frame >= self.last_frame:
             raise ValueError("last_frame must be above first_frame")
 
     @property
     def frames(self) -> tuple[int, int]:
-        """First frame and exclusive end."""
         return self.first_frame, self.last_frame
 
 
@@ -58,7 +56,6 @@ class _Sidecar(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def sidecar(session: str | os.PathLike[str]) -> Path:
-    """The file of the bookmarks of a session file."""
     return Path(f"{os.fspath(session)}.bookmarks.json")
 
 
@@ -114,7 +111,6 @@ class Bookmarks(QObject):
         return next((one for one in self.all if one.frames == self._axis.selected_frames), None)
 
     def go_to(self, bookmark: Bookmark) -> None:
-        """Select the range of a bookmark and show it."""
         first, last = (frame * FRAME_S for frame in bookmark.frames)
         self._axis.reveal(first, last, around=1.0)
         self._axis.select(first, last)
@@ -136,7 +132,6 @@ class Bookmarks(QObject):
         self._change(added)
 
     def delete(self) -> None:
-        """Delete the bookmark of what is selected."""
         gone = self.selected
         self._change(lambda known: [one for one in known if one != gone])
 

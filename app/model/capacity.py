@@ -129,7 +129,6 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Report:
-    """The report of a run; InputError where it is none."""
     return read_struct(path, Report, "the report of a run", LARGEST)
 
 

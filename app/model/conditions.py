@@ -21,7 +21,6 @@ class Condition:
         self.unavailable_reason = unavailable_reason
 
     def __call__(self) -> bool:
-        """Whether it holds."""
         return self.unavailable_reason() is None
 
 
@@ -37,50 +36,42 @@ class Conditions:
         self._runs, self._playhead = runs, playhead
 
     def is_idle(self) -> bool:
-        """No run is under way."""
         return not self._runs.control.busy
 
     @condition
     def has_session(self) -> str | None:
-        """A session is shown."""
         if self._playhead.session is not None:
             return None
         return tr("No session is shown; start a run or open one.")
 
     @condition
     def has_selection(self) -> str | None:
-        """A stretch of time is selected."""
         if self._playhead.axis.selected is not None:
             return None
         return tr("Nothing is selected: drag across a chart, or select an utterance.")
 
     @condition
     def has_baseline(self) -> str | None:
-        """A baseline is pinned."""
         return None if self._playhead.axis.baseline is not None else tr("No baseline is pinned.")
 
     @condition
     def has_finished_session(self) -> str | None:
-        """A session is shown that nobody writes any more."""
         if self._playhead.live:
             return tr("The session shown is still being recorded; stop the run first.")
         return self.has_session.unavailable_reason()
 
     @condition
     def is_live(self) -> str | None:
-        """The session shown is being recorded."""
         return None if self._playhead.live else tr("No session that is being recorded is shown.")
 
     @condition
     def may_run(self) -> str | None:
-        """No run is under way, and nothing that one would disturb."""
         if self.is_idle():
             return self._runs.unavailable_reason()
         return tr("A run is under way; runs go one at a time.")
 
     @condition
     def can_start(self) -> str | None:
-        """Nothing runs and there is something to decode."""
         return self.has_audio.unavailable_reason() or self.may_run.unavailable_reason()
 
     @condition
@@ -95,31 +86,26 @@ class Conditions:
 
     @condition
     def can_stop(self) -> str | None:
-        """A run is under way that was not stopped yet."""
         return None if self._runs.control.state == "starting" else self.is_running.unavailable_reason()
 
     @condition
     def is_elsewhere(self) -> str | None:
-        """A run is under way, and another session is shown."""
         if self._runs.showing_run:
             return tr("The session of the run is shown already.")
         return self.is_running.unavailable_reason()
 
     @condition
     def has_audio(self) -> str | None:
-        """Something is chosen to be decoded."""
         if self._runs.audio is not None:
             return None
         return tr("There is nothing to decode; choose audio files first.")
 
     @condition
     def has_bundled(self) -> str | None:
-        """The synthetic voices are there."""
         if audio_choice.bundled() is not None:
             return None
         return tr("The bundled voices are missing from this installation.")
 
     @condition
     def can_demo(self) -> str | None:
-        """The demo can be started now."""
         return self.has_bundled.unavailable_reason() or self.may_run.unavailable_reason()

@@ -139,7 +139,6 @@ _known: WeakKeyDictionary[Session, Configurations] = WeakKeyDictionary()
 
 
 def configurations_of(session: Session) -> Configurations:
-    """The configurations of a session, which are read once."""
     return _known.setdefault(session, Configurations())
 
 
@@ -199,12 +198,10 @@ def turns_of(session: Session, end: int, names: tuple[str, str]) -> list[Turn]:
 
 
 def is_ab(session: Session) -> bool:
-    """Whether the whole session is an A/B, not only some turns of a run."""
     return _epochs_of_arms(session) is not None and not turns_within(session)
 
 
 def turns_within(session: Session) -> frozenset[int]:
-    """Return the epochs of an A/B requested during a run; empty if the whole session is an A/B."""
     about = session.meta.get("ab") or {}
     return frozenset(_epochs_of_arms(session) or ()) if "ended" in about else frozenset()
 
@@ -217,7 +214,6 @@ def _epochs_of_arms(session: Session) -> tuple[int, int] | None:
 
 
 def _has_turns(session: Session, before: frozenset[int], after: frozenset[int]) -> bool:
-    """Whether the A/B of the session was between these."""
     epochs = _epochs_of_arms(session)
     return epochs is not None and epochs[0] in before and epochs[1] in after
 
@@ -227,5 +223,4 @@ def _epochs(rows: Iterable[tuple[int, Settings]], wanted: Settings) -> frozenset
 
 
 def differing(a: Settings, b: Settings) -> set[str]:
-    """The settings in which two configurations differ."""
     return {key for key in {*a, *b} if a.get(key) != b.get(key)}

@@ -168,7 +168,6 @@ class DeskSnapshot:
 
     @property
     def frames(self) -> int:
-        """Frames in the scope."""
         return self.scope.frames
 
     @property
@@ -338,12 +337,10 @@ def _reasons(session: Session, ms: Mapping[str, float], first_frame: int) -> dic
 
 
 def _counts_other_programs(session: Session) -> bool:
-    """Whether the run recorded how long other programs had its processor."""
     return any(OTHER_COUNT in stage.work for stage in session.stages.values())
 
 
 def _tree_at(session: Session, frame: int) -> Mapping[str, object]:
-    """The settings in force at a frame."""
     found = settings_before(session, frame + 1)
     return {} if found is None else found.tree
 
@@ -355,7 +352,6 @@ def threads_at(session: Session, frame: int) -> int:
 
 
 def _on_cpu(session: Session, frame: int) -> bool:
-    """Whether scorer and search both ran on the CPU at a frame."""
     tree = _tree_at(session, frame)
     return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
 

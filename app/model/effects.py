@@ -78,7 +78,6 @@ class Effect:
 
     @property
     def decided(self) -> bool:
-        """Whether the interval says which is faster, or that they are equal."""
         return self.kind in ("faster", "slower", "no difference")
 
     @property
@@ -106,14 +105,12 @@ class Effect:
 
     @property
     def headline(self) -> str:
-        """What became of the time, in a few words; for other speech, only that."""
         if self.kind == "preparing":
             return tr("preparing …")
         return " · ".join((self.figures, self.times)) if self.figures else tr("no comparison yet")
 
     @property
     def brief(self) -> str:
-        """The headline without the times, for where there is no room for them."""
         return self.times.replace(tr(" to "), "–") if self.figures and self.kind != "preparing" else self.headline
 
     @property
@@ -160,7 +157,6 @@ class Effect:
 
     @property
     def text(self) -> str:
-        """Headline and remark, as one line."""
         return " · ".join(filter(None, (self.headline, self.remark)))
 
     @property
@@ -305,7 +301,6 @@ _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()
 
 
 def effects_of(session: Session) -> Effects:
-    """The effects within a session: the same for all who show them."""
     if session not in _effects:
         _effects[session] = Effects()
     return _effects[session]

@@ -62,7 +62,6 @@ class Candidate:
 
     @property
     def could_give(self) -> float:
-        """Share of the run that could go at most; all of the stage where its parts are not known."""
         return self.share * (1.0 if self.headroom is None else self.headroom)
 
 

@@ -25,13 +25,11 @@ LOADED_LATER = (
 
 
 def load() -> None:
-    """Import these slow modules early, before a session is opened or a setting is changed."""
     for name in LOADED_LATER:
         import_module(name)
 
 
 def counts_steps(session: Session) -> bool:
-    """Whether its frames are the steps of a lab, which stand for no audio."""
     from profiler.analysis import utterances
 
     return utterances.counts_steps(session)

@@ -76,12 +76,10 @@ class Hints(QObject):
 
     @property
     def text(self) -> str:
-        """The sentence of the present hint; empty without one."""
         running, hint = self._pipeline.running, self.current
         return "" if running is None or hint is None else hint.text(running)
 
     def _selection_text(self, config: Config) -> str:
-        """What can be seen to fall: memory takes much of the time only where every frame reads a large model."""
         if config.model == "continuous" and config.block == 1:
             return self.tr("switch Gaussian selection on (G): watch memory shrink")
         return self.tr("switch Gaussian selection on (G): watch Gaussians fall")
@@ -91,7 +89,6 @@ class Hints(QObject):
         return self.all.index(hint) + 1
 
     def dismiss(self) -> None:
-        """Show the present hint no more."""
         if self.current is not None:
             self._end(self.current)
 

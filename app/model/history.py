@@ -48,11 +48,9 @@ class History(QObject):
         return self.tr("This is the newest selection, range and stage.")
 
     def back(self) -> None:
-        """Show the selection, the range and the stage before."""
         self._go(-1)
 
     def forward(self) -> None:
-        """Show the selection, the range and the stage after."""
         self._go(1)
 
     def _go(self, step: int) -> None:

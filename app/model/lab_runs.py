@@ -58,7 +58,6 @@ class LabRuns(QObject):
 
     @property
     def running(self) -> str:
-        """The name of the lab under way; empty when there is none."""
         return self._name if self.control.busy else ""
 
     def unavailable_reason(self) -> str | None:
@@ -91,7 +90,6 @@ class LabRuns(QObject):
         self.changed.emit()
 
     def stop(self) -> None:
-        """End the lab under way; its session is closed properly."""
         self.control.stop()
 
     def _over(self) -> None:

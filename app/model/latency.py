@@ -55,23 +55,19 @@ class Latency:
 
     @property
     def block_s(self) -> float:
-        """Until the block is spoken."""
         return self.block_frames * FRAME_S
 
     @property
     def context_s(self) -> float | None:
-        """Until the context after the block is spoken."""
         return None if self.context_frames is None else self.context_frames * FRAME_S
 
     @property
     def total_s(self) -> float | None:
-        """All of it."""
         if self.context_s is None or self.score_s is None:
             return None
         return self.block_s + self.context_s + self.score_s
 
     def as_dict(self) -> dict[str, float | None]:
-        """The parts as JSON values."""
         keys = ("block_frames", "block_s", "context_frames", "context_s", "score_s", "total_s")
         return {key: getattr(self, key) for key in keys}
 
@@ -128,7 +124,6 @@ def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
 
 
 def _after(about: Mapping[str, Any] | None) -> int | None:
-    """Frames of context after a block, as the session tells."""
     context = (about or {}).get("context")
     return None if context is None else int(context[1])
 

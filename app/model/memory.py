@@ -98,7 +98,6 @@ def largest(used: Mapping[str, float]) -> str:
 
 
 def most_text(session: Session) -> str:
-    """The most memory that was ever resident, in a session that has readings."""
     return _most(*(resources.peaks(session) or (0.0, 0.0)))
 
 
@@ -125,12 +124,10 @@ def growth_text(slope: Mapping[str, float] | None) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as people read them."""
     return f"{count / 1e6:.0f} MB" if count >= 9.95e6 else f"{count / 1e6:.1f} MB"
 
 
 def signed(count: float) -> str:
-    """A growth in MB, to a tenth."""
     text = f"{count / 1e6:.1f}"
     return "0 MB" if text in ("0.0", "-0.0") else f"{text.replace('-', '−')} MB"
 

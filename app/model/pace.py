@@ -15,7 +15,6 @@ from PySide6.QtCore import QObject, QTimer
 
 
 def single_shot(parent: QObject, milliseconds: int, call: Callable[[], None]) -> QTimer:
-    """Make a timer that calls once, so long after it was started."""
     timer = QTimer(parent, singleShot=True, interval=milliseconds)
     timer.timeout.connect(call)
     return timer
@@ -38,7 +37,6 @@ class Slices(QObject, Generic[Result]):
 
     @property
     def busy(self) -> bool:
-        """Whether a job is under way."""
         return self._job is not None
 
     def start(self, job: Generator[None, None, Result], after_ms: int = 0) -> None:
@@ -47,12 +45,10 @@ class Slices(QObject, Generic[Result]):
         self._timer.start(after_ms)
 
     def finish(self) -> None:
-        """Do the rest of the job at once."""
         self._timer.stop()
         self._go_on(float("inf"))
 
     def drop(self) -> None:
-        """Forget the job."""
         self._timer.stop()
         self._job = None
 
@@ -94,7 +90,6 @@ class RedrawClock:
 
     @property
     def interval_s(self) -> float:
-        """Seconds between two redraws."""
         return min(max(self._cost_s / SHARE, FASTEST_S), SLOWEST_S)
 
     def spent(self, process_s: float) -> None:
@@ -105,7 +100,6 @@ class RedrawClock:
         self._spent_s = process_s
 
     def wait_s(self, now_s: float) -> float:
-        """How long to wait for the next redraw; one that was missed is not made up for."""
         due = now_s if self._due is None else max(self._due, now_s - self.interval_s)
         self._due = due + self.interval_s
         return self._due - now_s

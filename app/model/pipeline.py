@@ -70,12 +70,10 @@ class Pipeline(QObject):
 
     @property
     def displayed(self) -> Config:
-        """The configuration that form and toggles show."""
         return self.next if self.recorded is None else self.recorded
 
     @property
     def in_force(self) -> Config:
-        """The configuration that acts: of the recording, of the run under way, or of the next one."""
         return self.recorded or self.running or self.next
 
     @property
@@ -91,11 +89,9 @@ class Pipeline(QObject):
         return self._waiting or (None if self.preset_shown == self.preset else self.preset)
 
     def option(self, key: str) -> Option:
-        """Return the description of one setting."""
         return self._by_key[key]
 
     def value(self, key: str) -> Value:
-        """Return a setting as shown: of the next run, or of the recording."""
         return settings.get(self.displayed, key)
 
     def waits(self, key: str, value: Value | None = None) -> bool:
@@ -106,7 +102,6 @@ class Pipeline(QObject):
         return settings.get(self.running, key) != wanted
 
     def differs(self) -> bool:
-        """Tell whether the settings shown do other work than those of their preset."""
         return modified(self.displayed, self.preset_shown.config)
 
     def unavailable_reason(self, key: str, choice: Value | None = None) -> str | None:
@@ -127,7 +122,6 @@ class Pipeline(QObject):
         return None
 
     def _effective_config(self, key: str) -> Config:
-        """The configuration that a setting joins: for a live one, that of the run under way."""
         if self.recorded is None and self.running is not None and self._by_key[key].live:
             return self.running
         return self.displayed
@@ -228,7 +222,6 @@ class Pipeline(QObject):
         self.replaced.emit()
 
     def edit(self) -> None:
-        """Show the settings of the next run in place of those of a recording."""
         self.show_recorded(None)
         self.editing.emit()
 
@@ -281,7 +274,6 @@ class Pipeline(QObject):
             self.replaced.emit()
 
     def not_taken(self, key: str) -> None:
-        """The worker refused a live change: it waits for the next run."""
         if self.running is not None and key in self._before:
             self.running = settings.replace(self.running, key, self._before.pop(key))
             self.changed.emit(key, self.value(key))

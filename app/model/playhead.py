@@ -52,7 +52,6 @@ class Snapshot:
 
     @property
     def end_frame(self) -> int:
-        """Exclusive end of the frames known: live the cursor, in a replay the end of the session."""
         return int(self.track.n_frames)
 
 
@@ -94,12 +93,10 @@ class Playhead(QObject):
 
     @property
     def n_frames(self) -> int:
-        """Frames known so far."""
         return 0 if self.track is None else int(self.track.n_frames)
 
     @property
     def cursor_frame(self) -> int:
-        """Exclusive end of the frames shown."""
         return min(int(self._position), self.n_frames)
 
     @property
@@ -215,7 +212,6 @@ class Playhead(QObject):
         self._emit()
 
     def rename(self, path: Path) -> None:
-        """The file of the session shown, which nobody records into, has another name now."""
         if self.session is not None:
             self.session.path = path
             self.mode_changed.emit()
@@ -238,7 +234,6 @@ class Playhead(QObject):
             self.play()
 
     def pause(self) -> None:
-        """Hold the view where it is."""
         self.following = self.playing = False
         self._moved()
 
@@ -298,7 +293,6 @@ class Playhead(QObject):
         return None
 
     def select_utterance(self) -> None:
-        """Select the utterance at the cursor."""
         if (frames := self.utterance_frames()) is not None:
             self.axis.select(frames[0] * FRAME_S, frames[1] * FRAME_S)
 

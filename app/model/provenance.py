@@ -77,7 +77,6 @@ def caption(provenance: Mapping[str, str]) -> str:
 
 
 def device_names(session: Session) -> list[str]:
-    """Names of the devices that the session ran on, besides the processor."""
     devices = session.meta.get("devices")
     rows = devices.values() if isinstance(devices, dict) else ()
     return [row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)]

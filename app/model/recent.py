@@ -78,7 +78,6 @@ class Memory:
                 draft.write_text(json.dumps({"schema": SCHEMA, "values": self._values}, indent=1), encoding="ascii")
 
     def texts(self, key: str) -> list[str]:
-        """Return a remembered list of texts."""
         value = self._values.get(key)
         return list(value) if isinstance(value, list) else []
 
@@ -113,7 +112,6 @@ class Memory:
         self._put(key, None)
 
     def layouts(self) -> list[str]:
-        """Names of the layouts that the user saved."""
         keys = (key.removeprefix(f"{LAYOUTS}/") for key in self._values if key.startswith(f"{LAYOUTS}/"))
         return sorted(map(unquote, keys))
 
@@ -122,21 +120,17 @@ class Memory:
         return self.state(_layout_key(name))
 
     def remember_layout(self, name: str, state: QByteArray) -> None:
-        """Keep a layout under a name."""
         self.remember_state(_layout_key(name), state)
 
     def forget_layout(self, name: str) -> None:
-        """Delete a layout that the user saved."""
         self.forget(_layout_key(name))
 
     def sessions(self) -> list[Path]:
-        """Recent sessions that still exist, the newest first."""
         known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
 
     @property
     def has_sessions(self) -> bool:
-        """Whether any is remembered; it may be gone."""
         return bool(self.texts("recent"))
 
     def add_session(self, path: Path) -> None:
@@ -151,16 +145,13 @@ class Memory:
         self.remember("recent", [t for t in self.texts("recent") if t != text])
 
     def rename_session(self, old: Path, new: Path) -> None:
-        """Have a session in the list under its new name, at the same place."""
         before, after = str(old.resolve()), str(new.resolve())
         self.remember("recent", [after if t == before else t for t in self.texts("recent")])
 
     def forget_sessions(self) -> None:
-        """Empty the list of recent sessions (the files stay)."""
         self.forget("recent")
 
     def audio(self) -> list[str]:
-        """Audio files or folders of the last run that still exist."""
         return [text for text in self.texts("audio") if os.path.exists(text)]
 
     def export_folder(self) -> Path:
@@ -174,7 +165,6 @@ class Memory:
 
 
 def _layout_key(name: str) -> str:
-    """A name may have slashes, which would be groups of keys."""
     return f"{LAYOUTS}/{quote(name, safe='')}"
 
 

@@ -60,12 +60,10 @@ class RecordedSettings(QObject):
 
     @property
     def editing(self) -> bool:
-        """Whether the form is for a run, under way or next."""
         return self._pipeline.recorded is None
 
     @property
     def offered(self) -> bool:
-        """Whether there is a recording whose settings can be shown."""
         session = self._playhead.session  # that of a lab has no settings
         return session is not None and bool(session.configs) and not self._playhead.live
 

@@ -231,7 +231,6 @@ def _transfer(row: Transfers) -> dict[str, Any]:
 
 
 def _counters(counted: Any) -> dict[str, Any]:
-    """Totals by name, with grade A if counted around the stage alone, D if estimated."""
     if counted is None:
         return {"counters": None, "counters_evidence": None}
     return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}

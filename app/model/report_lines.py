@@ -70,7 +70,6 @@ def selection(tree: Tree) -> list[str]:
 
 
 def problem(tree: Tree) -> list[str]:
-    """Why its run failed, if it did."""
     return [f"the run failed: {one_line(str(tree['problem']), 1000)}"] if tree.get("problem") else []
 
 
@@ -101,7 +100,6 @@ def transcribed(tree: Tree) -> str:
 
 
 def hypothesis(row: Tree) -> str:
-    """The words of an utterance, and whether a grammar has no such sentence."""
     said = row["hypothesis"] or "(nothing)"
     return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said
 
@@ -188,20 +186,17 @@ GRADES: Final = {
 
 
 def grades(tree: Tree) -> list[str]:
-    """The grades of evidence that the stages have, in words."""
     there = {row["evidence"] for row in tree["stages"]}
     said = [text for grade, text in GRADES.items() if grade in there]
     return [f"evidence: {' · '.join(said)}"] if said else []
 
 
 def parts_of_groups(tree: Tree) -> list[str]:
-    """The same for all stages of scoring, and for those of the search."""
     said = {group: parts(found) for group, found in tree["parts"].items()}
     return [f"all of {group}: {text}" for group, text in said.items() if text]
 
 
 def defects(tree: Tree) -> list[str]:
-    """The stages that were faster than their roofs allow, by name."""
     return [
         f"flagged as a defect of the tool: {row['name']}. {row['defect']}" for row in tree["stages"] if row["defect"]
     ]
@@ -245,12 +240,10 @@ def recorder(tree: Tree) -> list[str]:
 
 
 def number(value: float | None, form: str) -> str:
-    """A number in a format; an en dash where it is not known."""
     return "–" if value is None else format(value, form)
 
 
 def interval_text(ends: tuple[float, float] | None) -> str:
-    """The ends of an interval of ratios; an en dash where there is none."""
     return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
 
 

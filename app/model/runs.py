@@ -145,16 +145,13 @@ class Runs(QObject):
                 self._pipeline.set(key, settings.option(key).default, by_hand=False)
 
     def unavailable_reason(self) -> str | None:
-        """Why no run may begin although none is under way: something else measures, or has not ended yet."""
         return self.other_run() or leaving.unavailable_reason()
 
     @property
     def audio_waits(self) -> bool:
-        """Whether a run is under way that decodes other audio than what is chosen."""
         return self.control.busy and self.audio != self._last_audio
 
     def start(self) -> None:
-        """Run the settings as they are on the audio chosen."""
         self._is_demo = False
         self._elsewhere = None
         self._start()
@@ -168,7 +165,6 @@ class Runs(QObject):
         self._start()
 
     def hosts(self) -> list[str]:
-        """The machines that runs were started on, the last one first."""
         return self._memory.texts(HOSTS)
 
     def _start(self) -> None:
@@ -259,28 +255,23 @@ class Runs(QObject):
         self.stop()
 
     def restart(self) -> None:
-        """Run once more what ran last."""
         if self._last_audio is not None:
             self.audio = self._last_audio
         self._start()
 
     def stop(self) -> None:
-        """End the run, or give up starting it."""
         self.control.stop()
 
     def mark(self) -> None:
-        """Put a marker where the run is now."""
         here = clock(self._playhead.n_frames * FRAME_S)
         self.control.mark(self.tr("mark at {0}").format(here))
 
     def show_running(self) -> None:
-        """Show the session being recorded."""
         if self.control.session and not self.showing_run:
             self._follow(self.control.session)
 
     @property
     def showing_run(self) -> bool:
-        """True while the session shown is the one being recorded."""
         session = self._playhead.session
         return session is not None and str(session.path) == self.control.session
 

@@ -45,7 +45,6 @@ class Scope:
 
     @property
     def frames(self) -> int:
-        """How many frames there are."""
         return max(0, self.last - self.first)
 
     @property
@@ -63,12 +62,10 @@ class Scope:
 
     @property
     def several(self) -> str:
-        """That it holds several settings; empty where it does not."""
         return counted(self.configurations, "", tr("settings")).strip() if self.configurations > 1 else ""
 
     @property
     def extent(self) -> str:
-        """The begin of a sentence about it."""
         first, last = (clock(frame * FRAME_S, 2) for frame in (self.first, self.last))
         text = tr("From {0} to {1},")
         return text.format(first, last)

@@ -71,22 +71,18 @@ class SetUp:
         self._begun, self._within = now, 0.0
 
     def durations(self, now: float) -> list[float]:
-        """Seconds that each phase has taken."""
         self._end_phase(now)
         return list(self._took)
 
     @property
     def text(self) -> str:
-        """What is being done."""
         return PHASE_NAMES[self._phase]
 
     def _phase_share(self, now: float) -> float:
-        """How much of the present phase is done: the share reported, or at least what its usual duration suggests."""
         usual = max(self._usual[self._phase], SHORTEST_S)
         return max(self._within, 1.0 - math.exp(-(now - self._begun) / usual))
 
     def left_s(self, now: float) -> float:
-        """Seconds to go, if everything takes as long as it usually does."""
         after = sum(self._usual[self._phase + 1 :])
         return self._usual[self._phase] * (1.0 - self._phase_share(now)) + after
 

@@ -36,7 +36,6 @@ class SideBySide(QObject):
 
     @property
     def active(self) -> bool:
-        """Whether an A/B was requested and has not ended."""
         return self._asked_frame is not None
 
     def unavailable_reason(self) -> str | None:

@@ -150,13 +150,11 @@ class Stream:
 
     @property
     def played_s(self) -> float:
-        """Seconds played so far."""
         if self._zero_s is None:
             return 0.0
         return max(float(self._stream.time) - self._zero_s, 0.0)
 
     def stop(self) -> None:
-        """Be silent at once."""
         self._stream.abort()
         self._stream.close()
 
@@ -207,7 +205,6 @@ class Sound(QObject):
 
     @property
     def playing(self) -> bool:
-        """Whether audio is playing."""
         return self._playing is not None
 
     def toggle(self) -> None:
@@ -232,7 +229,6 @@ class Sound(QObject):
         self.changed.emit()
 
     def _mode_changed(self) -> None:
-        """The cursor moves by itself: it cannot follow the sound as well."""
         if self._playhead.playing or self._playhead.following:
             self.stop()
 

@@ -64,12 +64,10 @@ class Chunk:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """What tells it from others of the session."""
         return self.utterance.id, self.begin, self.end
 
     @property
     def first(self) -> int:
-        """Its first frame in the run."""
         return self.utterance.first_frame + self.begin
 
 
@@ -88,11 +86,9 @@ class Spectra:
         self._known: OrderedDict[tuple[int, int, int], Array | str] = OrderedDict()
 
     def forget(self) -> None:
-        """Another session is shown."""
         self._known.clear()
 
     def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
-        """Those that were not read yet."""
         return [chunk for chunk in chunks if chunk.key not in self._known]
 
     def read(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
@@ -131,7 +127,6 @@ class Spectra:
         return loudest_of(frames, np.floor(edges[:-1]).astype(np.int64) - begin)
 
     def reason(self, chunks: Iterable[Chunk]) -> str:
-        """Why none of the chunks has a spectrum, in one sentence; empty where one has or none was tried."""
         found = [self._known.get(chunk.key) for chunk in chunks]
         texts = [one for one in found if isinstance(one, str)]
         return texts[0] if texts and not any(isinstance(one, np.ndarray) for one in found) else ""

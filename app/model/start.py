@@ -39,7 +39,6 @@ class Phase(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
         return self.end_s - self.begin_s
 
 
@@ -75,5 +74,4 @@ def _before(session: Session) -> float:
 
 
 def longest(steps: Sequence[Phase]) -> Phase:
-    """The step that takes longest."""
     return max(steps, key=lambda one: one.seconds)

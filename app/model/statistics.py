@@ -67,7 +67,6 @@ class Statistics:
 
 
 def stage_names(session: Session, track: CostTrack) -> tuple[str, ...]:
-    """WHOLE, then the stages that have run on frames in the decode lanes, in the order in which they were declared."""
     ran = {stage for (lane, stage, _), _ in track.stages.totals() if session.lanes[lane].decode}
     stages = (s.name for n, s in session.stages.items() if n in ran and s.group in COUNTED)
     return WHOLE, *dict.fromkeys(stages)

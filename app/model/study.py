@@ -133,17 +133,14 @@ class Study(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def by_id(self) -> Mapping[int, Trial]:
-        """The trials by their numbers."""
         return {trial.id: trial for trial in self.trials}
 
     @cached_property
     def points(self) -> Mapping[int, Point]:
-        """The points of the front by the numbers of their trials."""
         return {point.trial: point for point in self.front}
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The settings that were varied."""
         return tuple(dict.fromkeys(key for trial in self.trials for key in trial.settings))
 
     def figure(self, trial: Trial, name: str) -> float | None:
@@ -169,7 +166,6 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         return self.by_id[min(found)[1]] if found else None
 
     def counts(self) -> Mapping[str, int]:
-        """How many trials ended in each state."""
         return Counter(trial.state for trial in self.trials)
 
 

@@ -108,13 +108,11 @@ class TimeAxis(QObject):
         """Range in seconds that the figures of the selection are compared with, None for none."""
 
     def set_hover(self, second: float | None) -> None:
-        """Tell all charts where the mouse is: they share one crosshair."""
         if second != self.hover:
             self.hover = second
             self.hover_changed.emit()
 
     def set_named(self, ranges: Iterable[NamedRange]) -> None:
-        """Mark these ranges on the row of times."""
         self._named = tuple(ranges)
         self.named_changed.emit()
 
@@ -146,7 +144,6 @@ class TimeAxis(QObject):
 
     @property
     def windowed(self) -> bool:
-        """True while a window of a fixed width follows the cursor."""
         return self.following and self._mode != "fit"
 
     @property
@@ -209,7 +206,6 @@ class TimeAxis(QObject):
             self.cursor_changed.emit(cursor)
 
     def set_visible(self, t0: float, t1: float) -> None:
-        """Show the given range; following ends unless the cursor stays at the right edge."""
         self._mode, self._chosen = "tail", True
         self._set_following(self.following and t0 <= self.cursor <= t1 and t1 >= self.end)
         self._show(t0, t1)
@@ -255,13 +251,11 @@ class TimeAxis(QObject):
         self.select(first, last)
 
     def fit(self) -> None:
-        """Show all there is, and keep doing so while it grows."""
         self._mode, self._chosen = "fit", True
         self._set_following(True)
         self._follow_cursor()
 
     def follow(self) -> None:
-        """Move to the cursor and stay with it, at the present width."""
         self._set_following(True)
         self._follow_cursor()
 
@@ -273,7 +267,6 @@ class TimeAxis(QObject):
         self._follow_cursor()
 
     def follow_replay(self) -> None:
-        """A replay begins: follow it with a window, unless the user has chosen what to see."""
         if not self._chosen and self.end > WINDOW_S:
             self.follow_window()
 
@@ -293,7 +286,6 @@ class TimeAxis(QObject):
         return min(near, key=lambda at: abs(at - second), default=second)
 
     def clear(self) -> None:
-        """Drop the selection."""
         if self.selected is not None:
             self.selected = None
             self.selection_changed.emit(None)

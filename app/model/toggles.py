@@ -37,16 +37,13 @@ class Toggle:
 
     @property
     def on(self) -> bool:
-        """Whether it is on: in the recording shown, or for the next run (and for this one, as soon as that can be)."""
         return self._pipeline.value(self.key) != self.declared.off
 
     @property
     def keys(self) -> frozenset[str]:
-        """The settings that flipping it may change."""
         return frozenset(self._last)
 
     def other_side(self) -> dict[str, Value]:
-        """What flipping it would set."""
         return {self.key: self.declared.off} if self.on else self._switched_on()
 
     @property
@@ -63,7 +60,6 @@ class Toggle:
         return next((reason for reason in reasons if reason), None)
 
     def flip(self) -> None:
-        """Switch it to the other side."""
         self.set(not self.on)
 
     def set(self, on: bool) -> None:
@@ -75,7 +71,6 @@ class Toggle:
             self._pipeline.set(key, value)
 
     def _switched_on(self) -> dict[str, Value]:
-        """What is set, in this order, when it is switched on."""
         wanted = {o.key: self._pipeline.value(o.key) for o in self._hanging}
         wanted |= {key: self._last[key] for key, value in wanted.items() if value == KEEPS_ALL}
         return wanted | {self.key: self._last[self.key]}
@@ -143,6 +138,5 @@ def toggle_keys() -> tuple[frozenset[str], ...]:
 
 
 def toggles_of(pipeline: Pipeline) -> tuple[Toggle, ...]:
-    """Every setting that is declared to be one, by place."""
     found = [Toggle(o, o.toggle, pipeline) for o in pipeline.options if o.toggle is not None]
     return tuple(sorted(found, key=lambda toggle: toggle.declared.place))

@@ -45,13 +45,11 @@ class Undo(QObject):
         return self.tr("No change of a setting was undone.")
 
     def undo(self) -> None:
-        """Set the setting changed last to the value before."""
         if self._done:
             change = self._done.pop()
             self._set(change.key, change.before, change, self._undone)
 
     def redo(self) -> None:
-        """Make the change again that was undone last."""
         if self._undone:
             change = self._undone.pop()
             self._set(change.key, change.after, change, self._done)

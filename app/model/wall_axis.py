@@ -98,7 +98,6 @@ class WallAxis(TimeAxis):
         ]
 
     def fit(self) -> None:
-        """Show all that was recorded, set-up as well."""
         self._show(0.0, self.end)
 
     # -- each axis moves the other, which does not move it back --------------------------------

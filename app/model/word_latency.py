@@ -67,12 +67,10 @@ class WordLatency:
 
     @property
     def shown_s(self) -> float:
-        """User-perceived latency: until it was shown for the first time."""
         return sum(self.parts)
 
     @property
     def end_frame(self) -> int:
-        """Frame after its last one."""
         return self.first_frame + self.frames
 
 
@@ -236,7 +234,6 @@ def as_dict(session: Session, frames: tuple[int, int] | None = None) -> dict[str
 
 
 def by_utterance(session: Session) -> dict[int, dict[str, object]]:
-    """What the row of an utterance in the report has of its words, by its id."""
     return {number: {"words": [_as_row(word) for word in one.words]} for number, one in streams(session).items()}
 
 
@@ -260,17 +257,14 @@ def mean_parts(words: Sequence[WordLatency]) -> dict[str, float]:
 
 
 def attack(means: dict[str, float]) -> str | None:
-    """The largest part."""
     return max(means, key=lambda name: means[name], default=None)
 
 
 def queue_from(session: Session) -> str:
-    """The part that makes chunks wait for each other: what takes most of the time in which they are decoded."""
     return "other_programs" if _share_of_others(session) > HALF else "compute"
 
 
 def _share_of_others(session: Session) -> float:
-    """The part of the time in which chunks are decoded that other programs have the processor."""
     every = streams(session).values()
     busy_s = sum(one.busy_s for one in every)
     return sum(one.other_s for one in every) / busy_s if busy_s else 0.0

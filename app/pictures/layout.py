@@ -58,7 +58,6 @@ def lay_out(widget: QWidget, size: QSize) -> None:
 
 
 def settle() -> None:
-    """Process pending layouts and redraws."""
     for _ in range(3):
         QApplication.sendPostedEvents()
         QApplication.processEvents()
@@ -91,5 +90,4 @@ def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoi
 
 
 def paint_part(painter: QPainter, part: QWidget, at: QPoint) -> None:
-    """Paint a widget without those in it."""
     part.render(painter, at, QRegion(), QWidget.RenderFlag(0))

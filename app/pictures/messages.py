@@ -29,5 +29,4 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def line(message: Job | Answer) -> bytes:
-    """A message as it is sent."""
     return msgspec.json.encode(message) + b"\n"

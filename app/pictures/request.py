@@ -82,12 +82,10 @@ class PictureRequest:
 
     @property
     def ordered_views(self) -> tuple[str, ...]:
-        """The views in the order of the desk."""
         return tuple(name for name in VIEWS if name in (self.views or DESK))
 
     @property
     def name(self) -> str:
-        """What it shows, for a file name."""
         return "desk" if self.ordered_views == DESK else "-".join(self.ordered_views)
 
     def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
@@ -107,7 +105,6 @@ class PictureRequest:
         return words + ["--spectrogram"] * self.spectrogram
 
     def command(self, session: str, kind: str) -> str:
-        """The same as a line for a shell."""
         return shlex.join(["asrscope", *self.words(session, kind)])
 
 
@@ -153,7 +150,6 @@ def read_range(text: str, option: str = "--range") -> Range:
 
 
 def is_range(text: str) -> bool:
-    """Whether a text to select by is a stretch of time and no name."""
     first, dots, last = text.strip().partition("..")
     return bool(dots) and all(not end or _TIME.fullmatch(end) for end in (first, last))
 

@@ -50,7 +50,6 @@ class SessionPictures:
         self._playhead.pause()
 
     def close(self) -> None:
-        """Let go of the session."""
         self._playhead.close()
         self._qt.processEvents()
 
@@ -106,7 +105,6 @@ class SessionPictures:
 
 
 def _view(name: str, extent: Extent) -> tuple[View, TimeAxis]:
-    """A view and its axis."""
     axis = _axis(extent)
     return create(name, axis), axis
 

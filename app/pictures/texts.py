@@ -38,7 +38,6 @@ MAX_CAPTION: Final = 420
 
 
 def tr(text: str) -> str:
-    """Translate a text of this module."""
     return QCoreApplication.translate("pictures", text)
 
 

@@ -67,7 +67,6 @@ class ButtonIcon(QObject):
         self._apply_theme(theme())
 
     def show_shape(self, name: str) -> None:
-        """Show another one."""
         if name != self._name:
             self._name = name
             self._apply_theme(theme())

@@ -34,6 +34,5 @@ class ToolButton(QToolButton):
         self.setFocusPolicy(REACHED)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter presses it, Space does not."""
         if not pressed(self, event):
             super().keyPressEvent(event)

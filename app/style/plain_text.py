@@ -109,7 +109,6 @@ class Wrapped(Label):
         self.setWordWrap(True)
 
     def text(self) -> str:
-        """The text without the places to break."""
         return super().text().replace(_BREAK, "")
 
     def setText(self, text: str) -> None:
@@ -129,7 +128,6 @@ class Button(QPushButton):
         self.setText(text)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter presses it, Space does not."""
         if not pressed(self, event):
             super().keyPressEvent(event)
 
@@ -139,7 +137,6 @@ class Button(QPushButton):
 
 
 def new_action(text: str, parent: QWidget) -> QAction:
-    """Create an action; its tool tip, which Qt derives from the text, is plain too."""
     action = QAction(literal(text), parent)
     set_tip(action, text)
     return action
@@ -157,7 +154,6 @@ def add_entry(menu: QMenu, text: str, do: Callable[[], object] | None = None) ->
 
 
 def new_menu(title: str, parent: QWidget) -> QMenu:
-    """Make a menu."""
     return QMenu(literal(title), parent)
 
 
@@ -186,7 +182,6 @@ def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: st
 
 
 def show_tip(at: QPoint, text: str, widget: QWidget) -> None:
-    """Show a tool tip at a point of the screen; an empty text hides it."""
     QToolTip.showText(at, as_tip(text), widget)
 
 
@@ -199,7 +194,6 @@ def describe(widget: QWidget, name: str | None = None, description: str | None =
 
 
 def set_title(window: QWidget, title: str) -> None:
-    """Set the title of a window."""
     window.setWindowTitle(one_line(title))
 
 

@@ -189,6 +189,5 @@ def stylesheet(tokens: Tokens) -> str:
 
 
 def restyle(widget: QWidget) -> None:
-    """Have the style sheet look at a widget again: its name or a property that a rule asks for has changed."""
     widget.style().unpolish(widget)
     widget.style().polish(widget)

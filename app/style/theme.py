@@ -120,7 +120,6 @@ class Tokens:
 
     @property
     def is_dark(self) -> bool:
-        """True for the dark theme."""
         return self.name == "dark"
 
     def color(self, token: str) -> QColor:
@@ -143,7 +142,6 @@ class Tokens:
 
 @cache
 def _parsed(value: str) -> QColor:
-    """A colour as Qt reads it; a chart asks for some hundred per painting."""
     return QColor(value)
 
 
@@ -187,7 +185,6 @@ SYSTEM = "system"  # Instead of a theme name: the theme of the desktop
 
 
 def theme() -> Tokens:
-    """Return the tokens in use now."""
     return _current
 
 

@@ -26,7 +26,6 @@ class Entry:
     height: int
 
     def load(self) -> type[View]:
-        """Import and return the class."""
         found: type[View] = getattr(import_module(self.module), self.cls)
         return found
 

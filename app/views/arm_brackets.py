@@ -33,7 +33,6 @@ class ArmBrackets(QWidget):
         self.hide()
 
     def sizeHint(self) -> QSize:
-        """One row."""
         return QSize(200, HEIGHT)
 
     def show_turns(self, turns: Sequence[Turn], needs: str) -> None:

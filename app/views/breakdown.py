@@ -143,13 +143,11 @@ class BreakdownView(View):
         return self._model
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The panel may take another share of the height."""
         super().resizeEvent(event)
         self.panel.updateGeometry()
 
     @property
     def least_in_picture(self) -> int:
-        """What the categories take; stages are left out where there is no room."""
         return LEAST_IN_PICTURE
 
     def set_picture(self, on: bool) -> None:

@@ -135,7 +135,6 @@ class ChartView(View, Generic[Model]):
         return *shown, self.axis.selected, self.plot.plot_size()
 
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
-        """Move on what is laid out for the range in view; whether the rest is right as it is (extend)."""
         band = self.overlay.band
         self.overlay.lay_out()
         return self.overlay.band == band
@@ -157,7 +156,6 @@ class ChartView(View, Generic[Model]):
         return self._model
 
     def settle(self) -> None:
-        """Bring drawing and texts up to date."""
         super().settle()
         if self._scrolled:
             self._redraw()

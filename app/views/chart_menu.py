@@ -39,7 +39,6 @@ def chart_menu(
 
 
 def _text(table: Table) -> str:
-    """All rows of a table with their headers, cells parted by tabs."""
     model = TableModel()
     model.replace(*table)
     return model.text(range(model.rowCount()))

@@ -47,7 +47,6 @@ class Confusions(TableTwin):
         self._renew()
 
     def settle(self) -> None:
-        """Align what is still to be aligned."""
         if self._ahead.busy:
             self._ahead.finish()
 

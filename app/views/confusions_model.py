@@ -32,7 +32,6 @@ class Confusion:
 
     @property
     def count(self) -> int:
-        """How often it happened."""
         return len(self.places)
 
 
@@ -76,5 +75,4 @@ def confusions(
 
 
 def _compared(word: str) -> str:
-    """A word as it is compared: without capitals and punctuation."""
     return " ".join(wer.words(word)) or word

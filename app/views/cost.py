@@ -67,16 +67,13 @@ class CostView(ChartView[CostModel]):
         )
 
     def set_other_programs(self, on: bool) -> None:
-        """Draw the time of other programs on top of the rest, or leave it out."""
         self.items.other_programs = on
         self._hold(self.holding)
 
     def set_locked(self, on: bool) -> None:
-        """Keep the scale as it is, whatever the data do."""
         self._hold(replace(self.holding, locked=on))
 
     def set_logarithmic(self, on: bool) -> None:
-        """Make the scale logarithmic, or linear again."""
         self._hold(replace(self.holding, log=on))
 
     def _hold(self, holding: Holding) -> None:
@@ -85,11 +82,9 @@ class CostView(ChartView[CostModel]):
             self.draw(self.snapshot)
 
     def set_picture(self, on: bool) -> None:
-        """Hatch the layers in a picture."""
         self.items.set_hatched(on)
 
     def clear(self) -> None:
-        """Forget the scale as well, unless it is locked."""
         super().clear()
         if not self.holding.locked:
             self.holding = replace(self.holding, before=None)
@@ -113,7 +108,6 @@ class CostView(ChartView[CostModel]):
         self.holding = replace(self.holding, before=scale)
 
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
-        """Move the brackets on as well."""
         self.arms.update()
         return super().scroll_drawing(snapshot)
 

@@ -53,7 +53,6 @@ class CostItems:
         self.labels = CostLabels(plot)
 
     def set_hatched(self, on: bool) -> None:
-        """Hatch the layers."""
         self.stack.hatched = on
         self.set_model(self.model, self.labels.band)
 

@@ -88,7 +88,6 @@ class CostModel:
 
     @property
     def realtime_above(self) -> float:
-        """How many times the mean cost of the scope real time is; NaN without any."""
         if self.of_steps:
             return math.nan
         return REALTIME_MS / self.own_ms if self.own_ms > 0 else math.nan

@@ -163,7 +163,6 @@ class FasterView(View):
         return one.name, gives, rtf_text(self._lowest(one))
 
     def _lowest(self, one: Candidate) -> float | None:
-        """The RTF without all that a stage could give."""
         return None if self._rtf is None else self._rtf * (1.0 - one.could_give)
 
     def clear(self) -> None:
@@ -176,12 +175,10 @@ class FasterView(View):
         self.set_note("")
 
     def set_picture(self, on: bool) -> None:
-        """In a picture nothing can be tried."""
         for part in (self.try_it, self.about, self._sliders):
             part.setVisible(not on)
 
     def model(self) -> tuple[Candidate, ...]:
-        """Return the stages ranked."""
         return self._candidates
 
     # -- choosing --------------------------------------------------------------------------------
@@ -200,7 +197,6 @@ class FasterView(View):
         return (item.parent() or item).text(WHAT)
 
     def _scale(self, position: int) -> None:
-        """The slider was moved: the stage would take another part of its time."""
         self._factors[self._stage()] = position / STEPS
         self._show_prediction()
 
@@ -230,7 +226,6 @@ class FasterView(View):
         )
 
     def _moved(self) -> None:
-        """Another row is the current one."""
         self._show_choice()
         if stage := self._stage():
             self.axis.choose_stage(stage)

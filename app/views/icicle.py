@@ -56,13 +56,11 @@ class Icicle(StillPlot):
 
     @property
     def marked(self) -> Block | None:
-        """The stage or group of which more is said."""
         chosen = (one for one in self._blocks if one.level in (GROUP, STAGE) and key_of(one) == self._choice)
         stages = (one for one in self._blocks if one.level == STAGE)
         return next(chosen, None) or max(stages, key=lambda one: one.share, default=None)
 
     def sentence(self, block: Block | None = None) -> str:
-        """Say what a block (the marked one) takes, and what most of it is."""
         block = block or self.marked
         return "" if block is None else self.sentences(block)[0]
 
@@ -122,19 +120,16 @@ class Icicle(StillPlot):
             self.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), LEFT_END, token)
 
     def _mark(self, place: QRectF) -> None:
-        """A frame around the marked block."""
         box = place.adjusted(0.5, 0.5, -0.5, -0.5)
         corners = [box.topLeft(), box.topRight(), box.bottomRight(), box.bottomLeft(), box.topLeft()]
         self.curve([QPointF(corner) for corner in corners], QPen(theme().color("text"), 1.6))
 
 
 def key_of(block: Block) -> str:
-    """What a click on it chooses: its stage, or its group."""
     return block.stage or block.group
 
 
 def _within(one: Block, block: Block) -> bool:
-    """Whether it is a part of a block of the level above."""
     return (not block.group or one.group == block.group) and (not block.stage or one.stage == block.stage)
 
 
@@ -177,7 +172,6 @@ class IcicleView(View):
         self.set_note("")
 
     def model(self) -> tuple[Block, ...]:
-        """Return the blocks drawn."""
         return self._blocks
 
     def summary(self) -> str:

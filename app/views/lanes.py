@@ -115,7 +115,6 @@ class PanelsItem(RasterItem):
         self.show_columns(model.first_s, model.last_s, 0.0, float(height), values)
 
     def look(self) -> object:
-        """Which curve is drawn where."""
         return tuple((drawn.curve.name, drawn.rect.top()) for drawn in self._curves)
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
@@ -169,13 +168,11 @@ class _Drawn(NamedTuple):
 
 
 def heights_of(panel: Panel, rect: QRectF, values: F64) -> F64:
-    """Pixel of each of some values of a curve, of any shape; NaN where there is none."""
     bottom, height = rect.bottom() - 1, rect.height() - 2
     return bottom - panel.scale.place(values) * height
 
 
 def line_style(quantity: Quantity) -> Qt.PenStyle:
-    """The line of its curve."""
     return Qt.PenStyle.DotLine if quantity.dotted else Qt.PenStyle.SolidLine
 
 
@@ -286,7 +283,6 @@ class LanesView(ChartView[LanesModel]):
         )
 
     def quantity(self, name: str) -> Quantity:
-        """How a quantity of the model is shown (override)."""
         raise NotImplementedError
 
     def average(self, curve: Curve) -> str:
@@ -294,7 +290,6 @@ class LanesView(ChartView[LanesModel]):
         return self.quantity(curve.name).figure(curve.average)
 
     def cell(self, name: str, value: float) -> str:
-        """A value in the table, without its unit (override)."""
         raise NotImplementedError
 
     def show_model(self, model: LanesModel | None) -> None:
@@ -328,11 +323,9 @@ class LanesView(ChartView[LanesModel]):
 
     @property
     def extent(self) -> str:
-        """The begin of a sentence about the scope."""
         return "" if self.snapshot is None else self.snapshot.desk.scope.extent
 
     def readout_head(self) -> str:
-        """What the values of the read-out are of (override)."""
         return ""
 
     def table(self) -> Table:

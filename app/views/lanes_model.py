@@ -67,10 +67,8 @@ class LanesModel:
 
     @property
     def scales(self) -> dict[str, Scale]:
-        """The scale of each lane by the first of its quantities."""
         return {panel.curves[0].name: panel.scale for panel in self.panels}
 
     @property
     def curves(self) -> tuple[Curve, ...]:
-        """All curves, from top to bottom."""
         return tuple(curve for panel in self.panels for curve in panel.curves)

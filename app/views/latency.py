@@ -117,7 +117,6 @@ class Bars(PixelItem):
         return max(left + 1, right - WIDEST) if right - left > 3 else right - 2, right
 
     def word_at(self, second: float) -> WordLatency | None:
-        """The word that is said at a time."""
         frame = second / FRAME_S
         words = () if self._model is None else self._model.words
         return next((word for word in words if word.first_frame <= frame < word.end_frame), None)
@@ -262,7 +261,6 @@ class LatencyView(ChartView[LatencyModel]):
         self.advice.set_full(model.advice, model.advice.partition(";")[0] + ".")
 
     def clear(self) -> None:
-        """Show no sentence of a session that is closed."""
         super().clear()
         self.advice.set_full("")
 
@@ -272,7 +270,6 @@ class LatencyView(ChartView[LatencyModel]):
         return self.tr("This session was not decoded as a stream: set stream.chunk_ms.")
 
     def _choose(self, at: QPointF) -> None:
-        """Select the word under a click."""
         word = self.bars.word_at(self.plot.second_at(at))
         if word is not None:
             self.axis.select(word.first_frame * FRAME_S, word.end_frame * FRAME_S)

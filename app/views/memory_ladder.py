@@ -63,12 +63,10 @@ class LadderPlot(StillPlot):
 
     @property
     def marked(self) -> Traffic | None:
-        """The stage of which more is said."""
         stages = self._model.stages
         return next((one for one in stages if one.name == self._choice), stages[0] if stages else None)
 
     def sentence(self, stage: Traffic | None = None) -> str:
-        """Say what a stage (the marked one) moves, and how fast it could."""
         stage = stage or self.marked
         return "" if stage is None else self.sentences(stage)[0]
 
@@ -220,7 +218,6 @@ class LadderPlot(StillPlot):
 
 
 def _crosses(points: Sequence[QPointF], box: QRectF) -> bool:
-    """Whether a line through points comes into a box."""
     return QPolygonF([*points, *points[::-1]]).intersects(QPolygonF(box))
 
 
@@ -254,11 +251,9 @@ class MemoryLadderView(View):
         self.set_note("")
 
     def model(self) -> LadderModel:
-        """Return what is drawn."""
         return self._model
 
     def summary(self) -> str:
-        """Return one sentence about the marked stage."""
         sentence = self.plot.sentence()
         return f"{sentence}." if sentence else self.tr("No stage whose memory traffic is known yet.")
 

@@ -86,12 +86,10 @@ class MemoryUseView(ChartView[MemoryUseModel]):
         )
 
     def set_picture(self, on: bool) -> None:
-        """Hatch the layers in a picture."""
         self.stack.hatched = on
 
     @property
     def least_in_picture(self) -> int:
-        """Pixels of height."""
         return HEIGHT
 
     def show_model(self, model: MemoryUseModel | None) -> None:
@@ -150,7 +148,6 @@ class MemoryUseView(ChartView[MemoryUseModel]):
         return line, shorter
 
     def nothing(self) -> str:
-        """What is said of a session without readings."""
         return self.tr("This session has no readings of the memory by component.")
 
     def readout(self, model: MemoryUseModel, second: float) -> list[Line]:

@@ -31,19 +31,16 @@ WORTH_A_ROW = 0.005
 
 
 def group_color(group: str) -> str:
-    """Category or token whose colour a group of stages takes; scoring is split by attribution and has no category."""
     if group in ("frontend", "search", "transfer", "overhead"):
         return group
     return "accent" if group == "scoring" else "muted"
 
 
 def rows_of(parts: Sequence[PartLine]) -> list[PartLine]:
-    """The parts that get a row, in their usual order."""
     return [part for part in parts if part.high >= WORTH_A_ROW]
 
 
 def interval(part: PartLine) -> str:
-    """The ends of a part as percentages; empty where they are the figure itself."""
     low, high = (f"{100 * end:.0f}" for end in (part.low, part.high))
     return "" if low == high else f"{low}–{high}"
 

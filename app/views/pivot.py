@@ -33,13 +33,11 @@ class PivotView(TableView):
         self._counted: Table = (), ()
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Sum up the spans again, and renew the rows."""
         self._counted = self._count(snapshot)
         super().draw(snapshot)
         self.set_note(self.tr("ms per 10 ms frame"), self.tr("ms per frame"))
 
     def clear(self) -> None:
-        """Show nothing."""
         self._counted = (), ()
         super().clear()
 
@@ -106,6 +104,5 @@ def _means(ns: F64, frames: I64) -> list[str]:
 
 
 def _changed(first: Mapping[str, object], settings: Mapping[str, object]) -> str:
-    """How settings differ from the first ones."""
     keys = sorted(differing(first, settings))
     return ", ".join(f"{key}={value_text(settings.get(key))}" for key in keys)

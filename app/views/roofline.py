@@ -55,27 +55,22 @@ class RooflineView(View):
         self.set_note(*[f"{unit} · {arrows}" for unit in units] * bool(self._before), *units)
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._points = self._before = ()
         self.plot.show_points((), None)
 
     def model(self) -> tuple[Point, ...]:
-        """Return the points drawn."""
         return self._points
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Higher than wide, every roof would look steep."""
         super().resizeEvent(event)
         self.plot.setMaximumHeight(max(HEIGHT, int(WIDTHS_HIGH * self.width())))
 
     @property
     def least_in_picture(self) -> int:
-        """What it takes to be read."""
         return HEADER + HEIGHT
 
     def summary(self) -> str:
-        """Return one sentence about the stage whose roofs are drawn."""
         return self.plot.sentence() or self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:

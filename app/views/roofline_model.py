@@ -120,7 +120,6 @@ class Place:
     levels: tuple[Level, ...] = ()
 
     def level_of(self, bandwidth: float) -> str:
-        """The name of the level that has this bandwidth; empty where none has."""
         near = (one.name for one in self.levels if abs(one.bandwidth / bandwidth - 1.0) <= FLAT)
         return next(near, "")
 

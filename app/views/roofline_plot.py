@@ -62,7 +62,6 @@ class _Dot:
         """Around the line from the least intensity to the dot."""
 
     def away(self, box: QRectF) -> float:
-        """Pixels between a text and the nearer end of the bar: the edge of the dot, or the left end."""
         box = box.adjusted(0, INK, 0, -INK)
         left = QPointF(self.bar.left(), self.here.y())
         return min(distance(box, self.here) - self.radius, distance(box, left))
@@ -125,12 +124,10 @@ class Roofline(StillPlot):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """What is drawn."""
         return self._points
 
     @property
     def marked(self) -> Point | None:
-        """The stage whose roof is drawn."""
         named = (point for point in self._points if point.name == self._marked)
         return next(named, self._points[0] if self._points else None)
 
@@ -153,7 +150,6 @@ class Roofline(StillPlot):
         return sentence if before is None or point is before else f"{sentence} {self._sentence_before(before)}"
 
     def _sentence_before(self, before: Point) -> str:
-        """Say where a stage is in what it is compared with."""
         text = self.tr("{0} in {1}: {2} operations per byte, {3}op/s.")
         said: str = text.format(before.name, self._baseline, f"{before.intensity:.3g}", prefixed(before.rate))
         return said
@@ -363,13 +359,11 @@ class Roofline(StillPlot):
             self._write_on_card(text, box, "muted")
 
     def _write_on_card(self, text: str, box: QRectF, token: str) -> None:
-        """Write over what crosses the text: a line of the grid shows through, a roof would strike it out."""
         left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         ground = 255 if self._on_roof(box) else 200
         self.text(text, box, left, token, ground=ground)
 
     def _on_roof(self, box: QRectF) -> bool:
-        """Whether a roof goes through the letters of a text."""
         corners = () if self.marked is None else self._roof(self.marked)
         box = box.adjusted(0, INK, 0, -INK)
         return any(crosses(QLineF(*ends), box) for ends in pairwise(corners))
@@ -392,7 +386,6 @@ def crosses(line: QLineF, box: QRectF) -> bool:
 
 
 def _own(dot: _Dot, box: QRectF, dots: Sequence[_Dot]) -> bool:
-    """Whether a text is nearest to its own dot; dots at one place share theirs."""
     away = dot.away(box)
     return all(other.away(box) >= away for other in dots)
 

@@ -45,7 +45,6 @@ class Sentence(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Two rows and a little air above them."""
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:

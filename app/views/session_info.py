@@ -38,7 +38,6 @@ class SessionView(TableView):
         return headers, [[name, value] for name, value in facts(self.snapshot.session)]
 
     def summary(self) -> str:
-        """Return one sentence: file, time and machine."""
         known = {str(name): str(value) for name, value in self.table()[1]}
         parts = (f"{name} {known[name]}" for name in ("file", "recorded", "machine") if name in known)
         return ", ".join(parts) or self.tr("No session yet.")

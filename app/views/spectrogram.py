@@ -36,11 +36,9 @@ class Spectrogram(RasterItem):
         self.show_columns(*seconds, height - area.bottom(), height - area.top(), levels)
 
     def look(self) -> object:
-        """What has the full shade."""
         return self._loudest
 
     def hide_levels(self) -> None:
-        """Show nothing."""
         self.area = QRectF()
         self.show_nothing()
 

@@ -94,7 +94,6 @@ class SpokenItem(PixelItem):
 
     @property
     def rows(self) -> int:
-        """Rows of words at this height."""
         return ROWS if self.boundingRect().height() >= ROOM_FOR_ROWS else 1
 
     def areas(self) -> tuple[QRectF, QRectF]:

@@ -45,7 +45,6 @@ class StagePanel(QWidget):
 
     @property
     def text(self) -> str:
-        """The sentence shown."""
         return self._text
 
     def needed(self, width: int) -> int:
@@ -56,7 +55,6 @@ class StagePanel(QWidget):
         return HEAD + parts + BELOW + len(wrapped(self._text, width)) * _line_height()
 
     def sizeHint(self) -> QSize:
-        """All of it, unless what is above it would have no room."""
         parent = self.parentWidget()
         most = parent.height() - self.above if parent is not None else 10_000
         return QSize(200, min(self.needed(self.width()), max(most, HEAD + 2 * PART_ROW)))

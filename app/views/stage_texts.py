@@ -26,7 +26,6 @@ TOLD_FROM = 0.005
 
 
 def tr(text: str) -> str:
-    """Translate a text of this module."""
     return QCoreApplication.translate("Bars", text)
 
 
@@ -54,7 +53,6 @@ def before_text(model: DeskSnapshot) -> str:
 
 
 def name_of(line: StageLine) -> str:
-    """A stage, or a group as people read it."""
     return CATEGORY_NAMES.get(line.name, line.name)
 
 
@@ -64,7 +62,6 @@ def ratio_text(value: float, baseline: float) -> str:
 
 
 def reasons(key: str) -> tuple[str, ...]:
-    """Why a category is zero: in words, and in fewer where there is little room."""
     return tuple(tr(text) for text in REASONS[key])
 
 
@@ -104,7 +101,6 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
 
 
 def _besides(line: StageLine) -> str:
-    """What other programs took while the stage ran, where that is much."""
     if line.other_ms < PREEMPTED_FROM * (line.ms + line.other_ms):
         return ""
     return tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
@@ -123,6 +119,5 @@ def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
 
 
 def tip(line: StageLine, stages: Sequence[StageLine]) -> str:
-    """The explanation of a row and, below it, all its parts with their intervals."""
     parts = [part_text(part) for part in rows_of(line.parts)]
     return "\n".join(filter(None, [explanation(line, stages), *parts]))

@@ -256,7 +256,6 @@ class StageTree(QTreeWidget):
     # -- what is chosen ------------------------------------------------------------------------
 
     def explained(self) -> StageLine | None:
-        """The stage or group that is explained: the one chosen, or the most expensive stage."""
         chosen = (line for line in (*self.groups, *self.stages) if line.name == self._axis.stage)
         return next(chosen, self.stages[0] if self.stages else None)
 
@@ -279,7 +278,6 @@ class StageTree(QTreeWidget):
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint cells that are to be seen anew alone."""
         self.exposed = event.region()
         super().paintEvent(event)
 
@@ -298,7 +296,6 @@ class StageTree(QTreeWidget):
         self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the width out: names and figures as wide as they need, bars and verdicts the rest."""
         super().resizeEvent(event)
         self._share_width()
 
@@ -334,7 +331,6 @@ class _Delegate(QStyledItemDelegate):
         self._tree = tree
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        """All rows are equally high."""
         return QSize(40, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:

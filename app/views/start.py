@@ -62,7 +62,6 @@ class StartView(View):
         self.set_note("")
 
     def model(self) -> tuple[Phase, ...]:
-        """Return the steps drawn."""
         return self._steps
 
     def summary(self) -> str:

@@ -116,7 +116,6 @@ class StatisticsView(View):
         return self._model
 
     def set_picture(self, on: bool) -> None:
-        """In a picture nothing is pressed; what the histogram is of stays."""
         self.next.setVisible(not on)
 
     # -- the slowest frames ----------------------------------------------------------------------
@@ -151,11 +150,9 @@ class StatisticsView(View):
         self.about.set_full(" · ".join(parts))
 
     def _shown_name(self, name: str) -> str:
-        """A stage, or what whole frames are called."""
         return self.by_unit(self.tr(WHOLE), self.tr("whole step")) if name == WHOLE else name
 
     def _place(self, frame: int) -> str:
-        """Where a frame is, or which step it is: steps stand for no time of audio."""
         return self.by_unit(self.tr("at {0}").format(clock(frame * FRAME_S, 2)), self.tr("at step {0}").format(frame))
 
     # -- in words and figures --------------------------------------------------------------------

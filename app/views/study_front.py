@@ -79,12 +79,10 @@ def places(study: Study) -> tuple[Mapping[int, float], Mapping[int, float]]:
 
 
 def _line(name: str, trials: list[Trial], at: Mapping[int, float], ratios: Mapping[int, float]) -> Line:
-    """Points of these trials."""
     return Line(name, tuple(at[one.id] for one in trials), tuple(ratios[one.id] for one in trials), joined=False)
 
 
 def _short(chosen: Mapping[str, Value]) -> str:
-    """Settings in short: the last part of each name."""
     return "\n".join(f"{key.rpartition('.')[2]} {value_text(value)}" for key, value in chosen.items())
 
 
@@ -124,7 +122,6 @@ class StudyFront(Panel):
         self.spots([point], [RING], [theme().color("text")], [none], edge=2.0)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Open the trial that is clicked twice."""
         spot = self.spot_at(event.position())
         if spot is not None and spot.name:
             self.opened.emit(spot.name)

@@ -19,7 +19,6 @@ tr = partial(QCoreApplication.translate, "StudyTexts")
 
 
 def figure_text(value: float | None, name: str) -> str:
-    """A figure of an objective with its unit."""
     unit = OBJECTIVES[name].unit
     digits = {"rtf": 3, "wer": 1}.get(name, 0)
     return f"{number(value, f'.{digits}f')} {unit}".rstrip()
@@ -55,13 +54,11 @@ def summary(study: Study) -> str:
 
 
 def front_sentence(study: Study) -> str:
-    """The trials on the front."""
     points = [details(study, study.by_id[point.trial]) for point in study.front]
     return " ".join([f"{summary(study)}.", *(f"{point.rstrip('.')}." for point in points)])
 
 
 def lines_sentence(study: Study) -> str:
-    """What the parallel coordinates show."""
     return tr("A line for each of {0} over {1}.").format(
         counted(len(study.trials), tr("trial"), tr("trials")), ", ".join(study.keys) or tr("no setting")
     )
@@ -104,7 +101,6 @@ def importance_chart(study: Study) -> Chart:
 
 
 def importance_table(study: Study) -> Table:
-    """A row for each setting."""
     headers = [tr("setting"), *(tr(OBJECTIVES[name].title) for name in study.importance if name in OBJECTIVES)]
     shares = [share for name, share in study.importance.items() if name in OBJECTIVES]
     return headers, [[key, *(percent(share.get(key, 0.0)) for share in shares)] for key in study.keys]

@@ -95,7 +95,6 @@ class SystemView(LanesView):
         return self.tr("{0} (of {1} cores)").format(figure, round(curve.whole / 100))
 
     def cell(self, name: str, value: float) -> str:
-        """A reading in the table."""
         of_it = of_device(name)[1]
         return f"{value / MEGABYTE:.0f}" if UNITS.get(of_it) == "MB" else f"{value:.1f}"
 
@@ -117,5 +116,4 @@ class SystemView(LanesView):
         return text.format(self.extent, ", ".join(parts))
 
     def nothing(self) -> str:
-        """What is said of a session without readings."""
         return self.tr("This session has no readings of the machine.")

@@ -145,7 +145,6 @@ class Held:
 
     @cached_property
     def _area(self) -> tuple[F64, F64]:
-        """Frames where a value begins, and the last end; the sum of all values up to each of them."""
         area = np.append(0.0, np.cumsum(self.value * (self.end - self.begin)))
         return np.append(self.begin, self.end[-1:]), area
 

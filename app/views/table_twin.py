@@ -95,7 +95,6 @@ class TableModel(QAbstractTableModel):
         return known + [row for row in rows if row[column] in BLANK]
 
     def row(self, number: int) -> Sequence[object]:
-        """The values of a row as it is shown now."""
         return self._rows[number]
 
     def text(self, rows: Sequence[int]) -> str:
@@ -106,11 +105,9 @@ class TableModel(QAbstractTableModel):
         return "\n".join("\t".join(line) for line in lines) + "\n"
 
     def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        """Rows at the top level; cells have no children."""
         return 0 if parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
-        """Columns at the top level; cells have no children."""
         return 0 if parent.isValid() else len(self._headers)
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -191,11 +188,9 @@ class _Breaking(QStyledItemDelegate):
     """Breaks words that are wider than their column; what is copied has no breaks."""
 
     def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:
-        """The text of a cell with places where a line may end."""
         return breakable(str(value))
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        """Room above and below texts of several lines, whose width is that within the padding of the style."""
         inside = QStyleOptionViewItem(option)
         inside.rect = option.rect.adjusted(AIR, 0, -AIR, 0)
         return super().sizeHint(inside, index).grownBy(QMargins(0, AIR // 2, 0, AIR // 2))
@@ -262,7 +257,6 @@ class TableTwin(QTableView):
             super().keyPressEvent(event)
 
     def copy_selected(self) -> None:
-        """Put the rows selected, or all where none is, on the clipboard."""
         rows = sorted(index.row() for index in self.selectionModel().selectedRows())
         self._copy(rows or range(self._model.rowCount()))
 
@@ -287,7 +281,6 @@ class TableTwin(QTableView):
         return made
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to copy."""
         menu = self.menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
@@ -325,6 +318,5 @@ class TableTwin(QTableView):
         self._place_first()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the room out again."""
         super().resizeEvent(event)
         self.fit_columns()

@@ -33,7 +33,6 @@ class TableView(View):
             self.rows.fit_columns()
 
     def model(self) -> Table:
-        """Return the rows shown."""
         return self.table()
 
     def choose(self, row: Sequence[object]) -> None:

@@ -92,12 +92,10 @@ class TimelineView(ChartView[TimelineModel]):
         return timeline_model(snapshot.session, visible, columns, self.plot.visible)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Take over how far the session has come, and draw."""
         self.wall.set_timeline(timeline_of(snapshot.session))
         super().draw(snapshot)
 
     def clear(self) -> None:
-        """Forget the session."""
         self.wall.set_timeline(None)
         super().clear()
 
@@ -117,7 +115,6 @@ class TimelineView(ChartView[TimelineModel]):
         self.raster.show_lanes(model, rects, height)
 
     def show_texts(self, model: TimelineModel) -> None:
-        """Show the note."""
         spans = self._spans(model)
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 

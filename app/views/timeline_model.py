@@ -93,7 +93,6 @@ def title_of(session: Session, key: RowKey) -> str:
 
 
 def stage_name(session: Session, stage: int) -> str:
-    """Name of a stage by its number."""
     known = session.stages.get(stage)
     return "?" if known is None else one_line(known.name)
 

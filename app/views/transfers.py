@@ -89,7 +89,6 @@ class Bars(StillPlot):
 
     @staticmethod
     def _pens() -> tuple[QPen, QPen]:
-        """The lines of what copies of these sizes reach, and of the link."""
         return QPen(theme().color("text"), 2), QPen(theme().color("muted"), 1, Qt.PenStyle.DashLine)
 
     def _draw_row(self, row: Copies, place: QRectF, scale: float) -> None:
@@ -176,7 +175,6 @@ class TransfersView(View):
         return self._model
 
     def _nothing(self) -> str:
-        """Why there is no copy."""
         if self._model is None or self._model.on_device:
             return self.tr("Nothing was copied between host and device here.")
         return self.tr("This session ran on the CPU alone: nothing was copied.")

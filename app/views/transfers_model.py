@@ -59,7 +59,6 @@ class TransfersModel:
 
     @property
     def waited(self) -> float:
-        """Share of the wall time in which the host waited for copies."""
         return sum(row.share * (1.0 - (row.overlapped or 0.0)) for row in self.rows)
 
 

@@ -93,26 +93,21 @@ class View(QFrame):
     # -- for the window and for exports ----------------------------------------------------
 
     def set_body(self, widget: QWidget) -> None:
-        """Put the drawing widget into the card (once, from the constructor of the subclass)."""
         self._stack.insertWidget(0, widget)
         self._stack.setCurrentIndex(0)
 
     def set_note(self, text: str, *shorter: str) -> None:
-        """Set the small text at the right of the header (units, extent, what is averaged), and shorter ones."""
         self._note.set_full(text, *shorter)
 
     @property
     def note(self) -> str:
-        """Text at the right of the header."""
         return self._note.full
 
     @property
     def header_controls(self) -> list[QWidget]:
-        """Widgets that are hidden in an exported picture."""
         return list(self._controls)
 
     def add_control(self, button: QWidget) -> None:
-        """Put a button into the header, left of the one for the table."""
         self._controls.append(button)
         self.header.insertWidget(self.header.indexOf(self._toggle), button)
 
@@ -192,7 +187,6 @@ class View(QFrame):
         return menu
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer what can be done with the chart."""
         self.settle()
         self.menu().popup(event.globalPos())
 
@@ -209,7 +203,6 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def model(self) -> object:
-        """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
     @property
@@ -221,7 +214,6 @@ class View(QFrame):
         """Draw as in a picture (`on`) or as on the screen again: the former may be printed, and has no mouse."""
 
     def settle(self) -> None:
-        """Finish incremental drawing: a picture is about to be taken."""
         if self._soon.isActive():
             self._redraw()
 
@@ -230,7 +222,6 @@ class View(QFrame):
         return ""
 
     def table(self) -> Table:
-        """Return (headers, rows): the numbers of the chart."""
         return (), ()
 
     # -- inner -----------------------------------------------------------------------------
@@ -241,7 +232,6 @@ class View(QFrame):
             self.draw(self.snapshot)
 
     def _draw_snapshot(self, fresh: bool) -> None:
-        """Show a snapshot, of which the figures are new or not (override where it is not figures alone)."""
         if fresh:
             self._redraw()
 

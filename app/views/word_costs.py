@@ -48,13 +48,11 @@ class WordCostsView(TableView):
         self.set_note(counted(len(self._words), "word", "words"))
 
     def settle(self) -> None:
-        """Align what is still to be aligned."""
         super().settle()
         if self._ahead.busy:
             self._ahead.finish()
 
     def clear(self) -> None:
-        """Show nothing, and align nothing of it."""
         self._ahead.drop()
         self._words, self._left = (), ()
         super().clear()

@@ -50,7 +50,6 @@ class WordCost:
 
     @property
     def rtf(self) -> float:
-        """Processing time over the length of the word."""
         return self.ms * 1e-3 / (self.frames * FRAME_S)
 
 

@@ -51,7 +51,6 @@ def shown_text(token: Token) -> str:
 
 
 def tokens_of(spoken: Spoken) -> tuple[Token, ...]:
-    """Recognised words, and reference words that were deleted, in order of time."""
     lost = [token for token in spoken.said or () if token.kind == DELETED]
     return tuple(sorted([*spoken.heard, *lost], key=lambda token: token.first_s))
 
@@ -68,7 +67,6 @@ class WordPlaces:
         self._known: dict[int, _Known] = {}
 
     def forget(self) -> None:
-        """Let go of all utterances: their session was closed."""
         self._known.clear()
 
     def place(self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int) -> list[Placed]:

@@ -72,7 +72,6 @@ class WordsView(ChartView[WordsModel]):
 
     @property
     def with_spectrogram(self) -> bool:
-        """Whether a spectrogram is shown."""
         return self._with_spectrogram
 
     def set_spectrogram(self, on: bool) -> None:

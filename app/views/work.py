@@ -39,7 +39,6 @@ class WorkView(LanesView):
         return work_figures.average(curve)
 
     def cell(self, name: str, value: float) -> str:
-        """A value in the table."""
         return work_figures.cell(name, value)
 
     def show_texts(self, model: LanesModel) -> None:
@@ -54,7 +53,6 @@ class WorkView(LanesView):
         self.set_note(*[blocks] * (model.block_frames > 1), note, note.partition(" · ")[0])
 
     def readout_head(self) -> str:
-        """Values are of a frame, or of a step."""
         return self.by_unit(self.tr("per frame"), self.tr("per step"))
 
     def summary(self) -> str:

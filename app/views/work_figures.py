@@ -75,7 +75,6 @@ def average(curve: Curve) -> str:
 
 
 def cell(name: str, value: float) -> str:
-    """A value in the table, without its unit; times as in the table of costs."""
     if name == SCORING_TIME:
         return f"{value / 1e6:.4f}"
     return f"{value:.1f}" if value < WHOLE_FROM else count(value)

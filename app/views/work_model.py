@@ -163,7 +163,6 @@ class _Window:
 
 
 def _senones(session: Session) -> float | None:
-    """Senones of the acoustic model, where the session says how many."""
     about = session.meta.get("scoring")
     number = about.get("senones") if isinstance(about, dict) else None
     return float(number) if isinstance(number, int) and number > 0 else None
@@ -174,7 +173,6 @@ def _mean(total: float, frames: int) -> float:
 
 
 def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
-    """The scale of a lane: what it was if that still fits, with the kind of the wanted one."""
     return held(_scale(curves), Holding(before.get(curves[0].name)))
 
 

@@ -137,7 +137,6 @@ def _percent(share: float | None) -> str:
 
 
 def audit(window: MainWindow) -> None:
-    """Audit the configuration of the session shown."""
     session = session_to_measure(window)
     if session is not None:
         open_over(window, AuditDialog(session, window))

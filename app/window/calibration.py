@@ -60,6 +60,5 @@ class CalibrationDialog(CommandDialog):
 
 
 def calibrate(window: MainWindow) -> None:
-    """Measure the roofs of this machine."""
     dialog = CalibrationDialog(window)
     open_over(window, dialog)

@@ -172,11 +172,9 @@ class CommandDialog(QDialog):
 
     @property
     def working(self) -> bool:
-        """Whether the command still runs."""
         return self.command.running
 
     def done(self, result: int) -> None:
-        """However it is closed, by Escape too: end the command."""
         self._leave()
         super().done(result)
 
@@ -186,7 +184,6 @@ class CommandDialog(QDialog):
         return None if process is None else Leaving(process, EXPLAINS)
 
     def _program_ends(self) -> None:
-        """The whole window is closed over it."""
         leaving = self._leave()
         if leaving is not None:
             leaving.wait()

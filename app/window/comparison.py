@@ -372,6 +372,5 @@ def _open(window: MainWindow, made: Comparison) -> None:
 
 
 def _remember(window: MainWindow, made: Comparison) -> None:
-    """Keep the session that was recorded among the recent ones."""
     if made.open_new.isEnabled():
         window.memory.add_session(made.sessions[0])

@@ -106,11 +106,9 @@ class Desk(QWidget):
         return True
 
     def save_width(self) -> QByteArray | None:
-        """The width of the form as resized by hand."""
         return self.columns.saveState() if self._by_hand else None
 
     def restore_width(self, saved: QByteArray) -> None:
-        """Give the form the width that was saved."""
         self._by_hand = self.columns.restoreState(saved)
         self._set_handles()
 

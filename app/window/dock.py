@@ -71,12 +71,10 @@ class DockTitle(QFrame):
             restyle(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Say so; the dock takes the mouse and may be dragged."""
         self.pressed.emit()
         event.ignore()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Say so, in place of what Qt does (float)."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.double_clicked.emit()
             event.accept()
@@ -108,12 +106,10 @@ class ViewDock(QDockWidget):
         self.visibilityChanged.connect(self._seen)
 
     def float_or_dock(self) -> None:
-        """Float, or go back among the others."""
         self.setFloating(not self.isFloating())
         self.raise_()
 
     def give_keys(self) -> None:
-        """Give the view the keyboard: its chart or table, not a button."""
         inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
         self.activateWindow()
         (inside or [self.view])[0].setFocus(Qt.FocusReason.ShortcutFocusReason)

@@ -115,7 +115,6 @@ class Docks(QMainWindow):
         return found
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """See whether the rows fit."""
         super().resizeEvent(event)
         self._later.start()
 
@@ -140,15 +139,12 @@ class Docks(QMainWindow):
     # -- single views ------------------------------------------------------------------
 
     def is_open(self, view_id: str) -> bool:
-        """Whether a view is there, in front or behind another."""
         return not self.docks[view_id].isHidden()
 
     def is_in_front(self, view_id: str) -> bool:
-        """Whether a view can be seen."""
         return not self.docks[view_id].view.asleep
 
     def in_front(self) -> tuple[str, ...]:
-        """The views that can be seen."""
         return tuple(view_id for view_id in self.docks if self.is_in_front(view_id))
 
     def open(self, view_id: str, shown: bool = True) -> None:
@@ -179,7 +175,6 @@ class Docks(QMainWindow):
 
     @property
     def is_alone(self) -> bool:
-        """Whether one view has all the room."""
         return self._before is not None
 
     def show_alone(self, view_id: str) -> None:
@@ -189,7 +184,6 @@ class Docks(QMainWindow):
         self._hide_others(view_id)
 
     def show_all(self) -> None:
-        """Put the others back where they were."""
         if self._before is not None:
             self.restore(self._before, self.begun_with)
 
@@ -268,5 +262,4 @@ def _rows(name: str, known: Iterable[str], low: bool) -> list[set[str]]:
 
 
 def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
-    """Whether a saved state knows of a dock: its name is in it as Qt writes texts."""
     return state.contains(dock.objectName().encode("utf-16-be"))

@@ -132,7 +132,6 @@ class Explanation(CommandDialog):
 
 
 def _chart(variants: Sequence[Variant]) -> Chart:
-    """A bar for each variant, with the middle half of its rounds."""
     values, low, high = (tuple(getattr(one, name) for one in variants) for name in ("us_per_frame", "low", "high"))
     names = tuple(one.name for one in variants)
     return Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))

@@ -62,7 +62,6 @@ class Skeleton(QWidget):
         lay_out(QHBoxLayout(self), self._form, (right, 1), spacing=GAP, margins=margins)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the form its width."""
         super().resizeEvent(event)
         self._form.setFixedWidth(form_width(self.width()))
 
@@ -133,7 +132,6 @@ class AfterFirstPaint(QObject):
         QTimer.singleShot(UNSEEN_MS, self, self._go)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Painting is over, and the picture shown, when the event loop comes round again."""
         if event.type() == QEvent.Type.Paint and self._waiting:
             QTimer.singleShot(0, self, self._go)
         return super().eventFilter(watched, event)
@@ -165,7 +163,6 @@ class FirstWindow(QMainWindow):
         return picture
 
     def complete(self) -> None:
-        """Make all the rest."""
         self.setAcceptDrops(True)
         self.is_complete = True
 
@@ -186,7 +183,6 @@ class FirstWindow(QMainWindow):
         return super().focusNextPrevChild(forward)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files, as copies: whoever offers them keeps them."""
         if event.mimeData().hasUrls():
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()

@@ -77,13 +77,11 @@ class Page(QDialog):
         lay_out(QVBoxLayout(self), self.lead, (self.table, 1), below)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
-        """Fill the table."""
         self._model.replace(self._headers, rows)
         self.table.fit_columns()
 
 
 def terms(parent: QWidget) -> Page:
-    """The words that the window uses."""
     page = Page(tr("Terms"), tr("What the words in the window mean."), ("term", "meaning"), parent)
     page.show_rows([(tr(word), tr(meaning)) for word, meaning in TERMS])
     return page
@@ -124,7 +122,6 @@ class Doctor(Page):
         self.lead.setText(ready if report.get("ready") is True else missing)
 
     def done(self, result: int) -> None:
-        """Closed before it is known: nobody wants it any more."""
         self._command.kill()
         super().done(result)
 

@@ -115,7 +115,6 @@ class Jumps(QObject):
         return self.tr("word error: {0}").format(", ".join(texts))
 
     def _here(self) -> tuple[int, int]:
-        """Where a jump begins: at the place of the last one while the cursor is there, else at the cursor."""
         cursor, selected = self._playhead.cursor_frame, self._axis.selected_frames
         return selected if selected is not None and selected[1] == cursor else (cursor, 0)
 
@@ -142,5 +141,4 @@ def _next(stops: Sequence[Stop], here: tuple[int, int], direction: int) -> Stop 
 
 
 def _outermost(stops: Sequence[Stop], direction: int) -> Stop | None:
-    """The stop that a jump comes to first from the other end."""
     return None if not stops else stops[0] if direction > 0 else stops[-1]

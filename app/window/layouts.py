@@ -35,7 +35,6 @@ class Row(NamedTuple):
     closed: tuple[str, ...] = ()
 
     def restricted_to(self, known: Iterable[str]) -> Row:
-        """The same without unknown views."""
         views, closed = (tuple(v for v in part if v in known) for part in self[1:])
         return Row(self.share, views, closed)
 
@@ -138,7 +137,6 @@ class LayoutChoice(QObject):
         return self._memory.layouts()
 
     def is_taken(self, name: str) -> bool:
-        """Whether the desk began as this layout."""
         return self.name == name
 
     def take(self, name: str) -> None:
@@ -156,7 +154,6 @@ class LayoutChoice(QObject):
         self.changed.emit()
 
     def reset(self) -> None:
-        """Take on the layout again that the desk was begun with."""
         self.take(self.name)
 
     def ask(self) -> TextQuestion:

@@ -232,17 +232,14 @@ class MainWindow(FirstWindow):
         self.runs.begun.connect(banner.dismiss)
 
     def open_session(self, path: str | Path) -> bool:
-        """Show a session; return whether that worked."""
         return self.files.open_session(path)
 
     def close_session(self) -> None:
-        """Close the session; without one there is nothing on the desk to look at."""
         self.playhead.close()
         if self.when.is_idle():
             self.show_welcome()
 
     def show_welcome(self) -> None:
-        """Show the welcome page."""
         self.welcome.show_recent(self.memory.sessions())
         self.pages.setCurrentWidget(self.welcome)
 
@@ -259,7 +256,6 @@ class MainWindow(FirstWindow):
         self.pages.setCurrentWidget(self._lab)
 
     def show_desk(self) -> None:
-        """Show the desk."""
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 
@@ -279,7 +275,6 @@ class MainWindow(FirstWindow):
             self.notices.remove(self.notices.banners[-1])
 
     def choose_theme(self, name: str) -> None:
-        """Switch the theme and remember it."""
         set_theme(name)
         self.memory.remember("theme", name)
         self.actions_.refresh()
@@ -321,7 +316,6 @@ class MainWindow(FirstWindow):
         sheet.open()
 
     def open_export(self) -> None:
-        """Show the export menu at its button."""
         self.actions_.refresh()
         self.menus.open_export(self.desk.transport.export)
 
@@ -413,7 +407,6 @@ class MainWindow(FirstWindow):
         self.refresh()
 
     def _on_live_change(self, key: str, _value: object) -> None:
-        """Say what a change waits for made during an A/B."""
         if self.side_by_side.active:
             text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
             self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))

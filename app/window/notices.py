@@ -82,7 +82,6 @@ class Banner(QFrame):
 
     @property
     def text(self) -> str:
-        """The sentence shown."""
         return self._text.text()
 
     def add_button(self, text: str, handler: Callable[[], object]) -> Button:
@@ -120,7 +119,6 @@ class Banner(QFrame):
             self.bar.setValue(round(min(max(fraction, 0.0), 1.0) * BUSY_MAXIMUM))
 
     def dismiss(self) -> None:
-        """Remove the notice."""
         self.dismissed.emit()
 
 
@@ -143,13 +141,11 @@ class Notices(QWidget):
         self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The page changed its size."""
         if event.type() == QEvent.Type.Resize:
             self._place()
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """A notice came, went, or changed its sentence."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._place()
         return super().event(event)
@@ -172,7 +168,6 @@ class Notices(QWidget):
 
     @property
     def banners(self) -> list[Banner]:
-        """The notices shown, oldest first."""
         return list(self._banners)
 
     def first_answer(self) -> Button | None:
@@ -209,7 +204,6 @@ class Notices(QWidget):
         return self._show(banner)
 
     def ask(self, text: str) -> Banner:
-        """Show a question, which stays until one of its choices is taken."""
         return self._show(Banner("question", text, self))
 
     def progress(self, text: str, cancel: Callable[[], object] | None = None) -> Banner:
@@ -230,7 +224,6 @@ class Notices(QWidget):
         self.setVisible(bool(self._banners))
 
     def clear(self, kind: Kind | None = None) -> None:
-        """Remove all notices, or all of one kind."""
         for banner in self.banners:
             if kind is None or banner.kind == kind:
                 self.remove(banner)
@@ -296,7 +289,6 @@ class RunNotices(QObject):
 
 
 def open_outside(path: Path) -> None:
-    """Open a file or folder with the program that the desktop has for it."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))
 
 

@@ -43,7 +43,6 @@ class Row(QStyledItemDelegate):
     """One line of the palette: text, group, keys on the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: _Index) -> QSize:
-        """All lines have the same height."""
         return QSize(200, ROW_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:

@@ -72,7 +72,6 @@ class PlaylistDialog(QDialog):
         self.list.setCurrentRow(0)
 
     def paths(self) -> list[str]:
-        """Files and folders in the order shown."""
         return [self.list.item(row).data(PATH) for row in range(self.list.count())]
 
     def add(self, paths: Sequence[str | Path]) -> None:

@@ -71,7 +71,6 @@ class RunOnDialog(QDialog):
 
     @property
     def elsewhere(self) -> Elsewhere:
-        """The machine, and the files there."""
         audio, transcripts = self.audio.text().strip(), self.transcripts.text().strip()
         return Elsewhere(self.host.currentText().strip(), (audio,) if audio else (), transcripts or None)
 
@@ -87,7 +86,6 @@ class RunOnDialog(QDialog):
 
 
 def ask(window: MainWindow) -> RunOnDialog:
-    """Ask for a machine, and run there."""
     dialog = RunOnDialog(window)
     dialog.open()
     return dialog

@@ -215,7 +215,6 @@ class StudyDialog(CommandDialog):
         self._show_chosen()
 
     def choose(self, number: int | None) -> None:
-        """Mark a trial in charts and table, and show its figures."""
         self.chosen = number
         self._show_chosen()
 
@@ -238,7 +237,6 @@ class StudyDialog(CommandDialog):
         return None if self.chosen is None else self.study.by_id.get(self.chosen)
 
     def _number(self, index: QModelIndex) -> int | None:
-        """The trial of a row of the table."""
         found = self.rows.row(index.row())[0] if index.isValid() else None
         return found if isinstance(found, int) else None
 
@@ -266,7 +264,6 @@ class StudyDialog(CommandDialog):
     # -- the fastest within a limit --------------------------------------------------------------
 
     def _figures(self, name: str) -> list[float]:
-        """What the trials that may be on the front have of an objective."""
         figures = (self.study.figure(trial, name) for trial in self.study.trials if trial.why is None)
         return [figure for figure in figures if figure is not None]
 
@@ -336,7 +333,6 @@ class StudyDialog(CommandDialog):
 
 
 def _above(figure: float) -> float:
-    """A round number that is not below a figure."""
     return float(f"{figure * 1.005:.3g}")
 
 

@@ -61,7 +61,6 @@ class Row:
         return f"{key}={values}" if key and values else ""
 
     def choose(self, key: str) -> None:
-        """Choose the setting."""
         self.key.setCurrentIndex(max(self.key.findData(key), 0))
 
     def _offer(self) -> None:
@@ -159,7 +158,6 @@ class SweepDialog(QDialog):
         self._fit()
 
     def _fit(self) -> None:
-        """Make room for all rows."""
         layout = self.layout()
         if layout is not None:
             self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
@@ -215,13 +213,11 @@ class SweepDialog(QDialog):
 
 
 def _can_vary(option: Option, config: settings.Config) -> bool:
-    """Whether a setting changes how speech is decoded with the others."""
     apart = (*settings.COURSE, *settings.SOUND)
     return option.key not in apart and settings.unavailable_reason(config, option.key) is None
 
 
 def ask(window: MainWindow) -> SweepDialog:
-    """Ask which settings are to vary."""
     dialog = SweepDialog(window)
     dialog.open()
     return dialog

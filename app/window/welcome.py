@@ -49,17 +49,14 @@ class Choice(Button):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        """Return the height of the wrapped text."""
         layout = self.layout()
         return 0 if layout is None else layout.heightForWidth(width)
 
     def sizeHint(self) -> QSize:
-        """The size of the wrapped text at the current width."""
         width = max(self.width(), 200)
         return QSize(200, self.heightForWidth(width))
 
     def minimumSizeHint(self) -> QSize:
-        """At least as high as the text."""
         return self.sizeHint()
 
 
@@ -87,7 +84,6 @@ class SessionRow(Button):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer what can be done with a session."""
         if self._renames:
             self.menu().popup(event.globalPos())
 
@@ -238,7 +234,6 @@ class Welcome(Scrolled):
 
 
 def sample_sessions() -> list[Path]:
-    """Sessions that ship with the program, by name."""
     return sorted(assets.path("samples").glob(f"*{SESSION_SUFFIX}"))
 
 

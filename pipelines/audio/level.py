@@ -68,14 +68,12 @@ class Level:
 
     @property
     def channels_cancel(self) -> bool:
-        """Whether hardly anything is left of channels that were mixed: they are opposite in polarity."""
         *single, mixed = self._variances
         n = len(single)
         return n > 1 and max(single) > 0 and mixed < CANCELLED * sum(single) / n**2
 
     @property
     def loudest(self) -> int:
-        """The channel with the most power."""
         return int(np.argmax(self._variances[:-1]))
 
     def notes(self) -> list[str]:

@@ -72,19 +72,15 @@ class LinkFile(io.RawIOBase):
         self.error: OSError | None = None
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def tell(self) -> int:
-        """Return the place."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         self._at = max(base + offset, 0)
         return self._at
@@ -99,7 +95,6 @@ class LinkFile(io.RawIOBase):
         return done
 
     def place(self, at: int) -> int:
-        """Where in the content a place of this file lies."""
         piece = min(max(bisect_right(self._places, at) - 1, 0), len(self._pieces) - 1)
         return self._pieces[piece][0] + max(at - self._places[piece], 0)
 

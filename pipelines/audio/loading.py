@@ -129,7 +129,6 @@ class _Source:
     notes: list[str]
 
     def link(self, at: int) -> Link:
-        """The recording at an offset."""
         return containers.recording(self.content, at) if self.raw is None else Link(((0, self.content.size),))
 
     @contextmanager

@@ -134,7 +134,6 @@ def _first(names: Sequence[str], wanted: Sequence[str]) -> int:
 
 
 def _separated_by_tabs(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Quotation marks are part of the text, unless they are around a whole field, as a spreadsheet writes it."""
     for number, line in islice(enumerate(text.lines, start=1), 1, None):
         if line.strip():
             yield number, [_unquoted(each) for each in line.split(delimiter)]
@@ -168,7 +167,6 @@ _BEGINNING: Final = re.compile(r'(?:\[\s*)?\{\s*(?:"|$)|\[\s*$')
 
 
 def is_json(lines: Sequence[str]) -> bool:
-    """Whether a file begins as records of JSON do."""
     return _BEGINNING.match("\n".join(lines).strip()) is not None
 
 

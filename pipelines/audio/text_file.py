@@ -53,11 +53,9 @@ class TextFile:
         self.places = Places(self.path)
 
     def error(self, line: int, what: str) -> AudioError:
-        """What is wrong in a line."""
         return AudioError(f"The transcripts {printable(self.path)}, line {line}: {what}")
 
     def sibling(self, name: str) -> TextFile | None:
-        """The file of that name in the same folder, if there is one."""
         path = self.path.parent / name
         return opened(path, self.plain) if inputs.regular(path) else None
 

@@ -70,7 +70,6 @@ class Transcripts:
         return list(found)
 
     def by_place(self) -> dict[Path, str]:
-        """What is said in each file that is named by a path, in the order of the rows."""
         return {Path(row.place): row.text for row in self.rows if row.place is not None}
 
 
@@ -260,7 +259,6 @@ def _channel_of_segment(segments: TextFile, number: int, word: list[str]) -> int
 
 
 def _pairs(text: TextFile) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The first word of each line and what is behind it."""
     for number, line in text.numbered():
         name, *rest = line.split(None, 1)
         yield number, (name, rest[0].strip() if rest else "")
@@ -304,7 +302,6 @@ class Format(NamedTuple):
 
 
 def _kaldi_fits(lines: Sequence[str]) -> bool:
-    """Whether each line begins with what may be a name."""
     return all(re.match(r"""[^\s<>{}\[\]()"'#%;@*\\]""", line) for line in lines)
 
 

@@ -239,24 +239,20 @@ class ErrorCount:
 
     @property
     def rate(self) -> float | None:
-        """Errors per word of the reference."""
         return self.errors / self.words if self.words else None
 
     @property
     def name(self) -> str:
-        """What the rate is: CER where all is counted by characters."""
         return "CER" if 0 < self.words == self.characters else "WER"
 
     @property
     def unit(self) -> tuple[str, str]:
-        """What is counted: one of it, and several."""
         if self.name == "CER":
             return "character", "characters"
         return ("word or character", "words and characters") if self.characters else ("word", "words")
 
     @classmethod
     def of(cls, errors: int, words: int, reference: Sequence[str]) -> ErrorCount:
-        """Errors of an utterance with this reference."""
         by_characters = unspaced(" ".join(reference))
         return cls(errors, words, errors * by_characters, words * by_characters)
 
@@ -265,17 +261,17 @@ class Decoded(Protocol):
     """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
     @property
-    def path(self) -> str: ...  # noqa: D102
+    def path(self) -> str: ...
     @property
-    def reference(self) -> str | None: ...  # noqa: D102
+    def reference(self) -> str | None: ...
     @property
-    def errors(self) -> int | None: ...  # noqa: D102
+    def errors(self) -> int | None: ...
     @property
-    def reference_words(self) -> int | None: ...  # noqa: D102
+    def reference_words(self) -> int | None: ...
     @property
-    def epochs(self) -> Sequence[int]: ...  # noqa: D102
+    def epochs(self) -> Sequence[int]: ...
 
 
 def errors_of(utterance: Decoded) -> ErrorCount | None:
@@ -304,7 +300,6 @@ def last_of_each(utterances: Iterable[Decoded]) -> dict[tuple[str, str], ErrorCo
 
 
 def total_of(counts: Iterable[ErrorCount]) -> ErrorCount:
-    """The sum of some counts."""
     known = list(counts)
     return ErrorCount(*map(sum, zip(*map(astuple, known), strict=True))) if known else ErrorCount()
 
@@ -317,7 +312,6 @@ class Transcribed(NamedTuple):
 
 
 def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
-    """Count the utterances with a transcript; one that is decoded again counts once."""
     known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
 

@@ -11,7 +11,6 @@ from profiler.files import named
 
 
 def of_files() -> list[Option]:
-    """The settings that name a file or a folder."""
     return [option for option in options() if option.type == "text" and not option.like]
 
 

@@ -135,7 +135,6 @@ class Option:
         return tuple(filter(None, (self.switched_by, *self.when)))
 
     def shipped(self) -> list[str]:
-        """The names that ship with the program; none if the setting is not of that kind."""
         if not self.names_in:
             return []
         return list(_shipped(self.names_in, self.suffixes[0]))
@@ -158,7 +157,6 @@ _TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
 
 @functools.cache
 def options_of(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
-    """Every setting of the tree, depth first, in the order of definition."""
     return tuple(_walk(tree, ""))
 
 
@@ -272,7 +270,6 @@ def value_text(value: object) -> str:
 
 
 def value_texts(allowed: tuple[Any, ...] | range) -> list[str]:
-    """The values that a condition allows; a range as its ends."""
     if isinstance(allowed, range):
         return [f"{allowed[0]}…{allowed[-1]}"]
     return [value_text(value) for value in allowed]
@@ -336,7 +333,6 @@ def _replaced(config: Tree, key: str, value: Value) -> Tree:
 
 
 def to_dict(config: msgspec.Struct) -> dict[str, Any]:
-    """The tree as nested plain values for TOML, JSON and sessions."""
     tree: dict[str, Any] = msgspec.to_builtins(config)
     return tree
 

@@ -51,7 +51,6 @@ def names(group: str | None = None) -> list[str]:
 
 
 def groups() -> list[str]:
-    """Titles of the groups of shipped presets."""
     return list(dict.fromkeys(preset.group for preset in _shipped() if preset.group))
 
 

@@ -91,7 +91,6 @@ class Recommended:
 
     @property
     def chunk(self) -> int:
-        """Frames that the net computes at a time, in whole outputs."""
         return -(-int(self.settings.get("block", KALDI_CHUNK)) // self.subsampling) * self.subsampling
 
 

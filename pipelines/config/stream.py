@@ -15,12 +15,10 @@ ONE_PATH: Condition = {**ON, "search.device": ("cpu",), "search.lattice": (False
 
 
 def _silence(rule: int, help: str) -> msgspec.Meta:
-    """Seconds of silence of an endpoint rule."""
     return _of_rule(f"Rule {rule}: silence", help, "s", 60.0)
 
 
 def _cost(rule: int) -> msgspec.Meta:
-    """The relative cost of an endpoint rule."""
     help = "Highest cost of the best complete path above that of the best path."
     return _of_rule(f"Rule {rule}: cost", help, "nat", 100.0)
 

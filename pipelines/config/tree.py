@@ -160,7 +160,6 @@ COURSE = ("pace", "loop", "repeat_on_change")
 
 
 def options() -> tuple[Option, ...]:
-    """Every setting, in pipeline order."""
     return options_of(Config)
 
 

@@ -116,26 +116,22 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def record(self, stream: int) -> Event:
-        """Enqueue a timed event."""
         event = self._spare.pop() if self._spare else self._backend.Event(enable_timing=True)
         event.record(self._streams[stream])
         return event
 
     @_translating_losses
     def mark(self, stream: int) -> Event:
-        """Enqueue an event that only orders."""
         event = self._backend.Event()
         event.record(self._streams[stream])
         return event
 
     @_translating_losses
     def is_complete(self, event: Event) -> bool:
-        """Whether the event has happened."""
         return bool(event.query())
 
     @_translating_losses
     def wait(self, event: Event) -> None:
-        """Block the host until the event has happened."""
         event.synchronize()
 
     @_translating_losses
@@ -253,26 +249,21 @@ class QueueDevice(_Torch):
         backend.synchronize()
 
     def record(self, stream: int) -> _QueueEvent:
-        """Wait for all that was given, and read the clock."""
         self._synchronize()
         return _QueueEvent(self._clock())
 
     def mark(self, stream: int) -> _QueueEvent:
-        """An event whose time is known once something waits for it."""
         return _QueueEvent()
 
     def is_complete(self, event: _QueueEvent) -> bool:
-        """Whether the host has seen it."""
         return event.at_ns > 0
 
     def wait(self, event: _QueueEvent) -> None:
-        """Wait for all that was given."""
         if not event.at_ns:
             self._synchronize()
             event.at_ns = self._clock()
 
     def time_ns(self, event: _QueueEvent) -> int:
-        """When the host saw it."""
         return event.at_ns
 
     def rebase(self, event: _QueueEvent) -> None:
@@ -290,16 +281,13 @@ class QueueDevice(_Torch):
         """The queue works in order."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor."""
         return self._empty(shape, dtype=dtype)
 
     @_translating_losses
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor on the device, which has one queue."""
         return self._empty(shape, dtype=dtype, device=self.where)
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        """torch has no graphs for it."""
         return None
 
     @_translating_losses

@@ -99,7 +99,6 @@ class HostDevice:
             weakref.finalize(self, stream.queue.put, None).atexit = False
 
     def record(self, stream: int) -> _HostEvent:
-        """Enqueue a reading of the clock."""
         event = _HostEvent()
         self._streams[stream].queue.put(event.happen)
         return event
@@ -138,7 +137,6 @@ class HostDevice:
         self._streams[stream].queue.put(event.wait)
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor; there is nothing to pin it for."""
         import torch
 
         return torch.empty(shape, dtype=dtype)
@@ -150,11 +148,9 @@ class HostDevice:
         return torch.empty(shape, dtype=dtype)
 
     def free_bytes(self) -> int | None:
-        """Memory that the machine can still give."""
         import psutil
 
         return int(psutil.virtual_memory().available)
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        """A processor launches nothing."""
         return None

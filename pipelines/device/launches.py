@@ -73,12 +73,10 @@ class Launches:
         return Dispatched(*(count / frames for count in work)) if frames else Dispatched()
 
     def renumber(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
-        """Stages have other numbers now: a recogniser is warm before anybody records it."""
         numbers = {before[name]: after[name] for name in before.keys() & after.keys()}
         self._found = {numbers.get(stage, stage): each for stage, each in self._found.items()}
 
     def forget(self, stages: Iterable[int]) -> None:
-        """Count these stages anew."""
         for stage in stages:
             self._found.pop(stage, None)
 

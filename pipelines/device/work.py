@@ -44,7 +44,6 @@ class DeviceWork:
 
     @staticmethod
     def costs() -> dict[str, Cost]:
-        """Cost laws of the copies."""
         return {UPLOAD: TRANSFER_COST, DOWNLOAD: TRANSFER_COST, PREPARING: PREPARES}
 
     @contextmanager
@@ -146,7 +145,6 @@ class DeviceWork:
         return notices
 
     def end_block(self, first_frame: int, frames: int) -> None:
-        """Record what is done by now; these are the frames of the block that ends."""
         self.timer.resolve(first_frame, frames)
 
     def _pause(self) -> None:

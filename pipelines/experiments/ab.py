@@ -150,6 +150,5 @@ class Interleaved:
 
 
 def differences(a: Config, b: Config) -> list[str]:
-    """The settings in which two configurations differ, in the order of the data."""
     keys = [option.key for option in settings.options()]
     return [key for key in keys if settings.get(a, key) != settings.get(b, key)]

@@ -117,18 +117,15 @@ class Audit:
 
     @property
     def agreement(self) -> float | None:
-        """Share of frames whose best senone is the same."""
         return self.same_best / self.frames if self.frames else None
 
     @property
     def shares(self) -> dict[str, float]:
-        """Work done of the exact work, for each count of SHARES that both have."""
         both = [name for name in SHARES if self.exact_work[name]]
         return {name: self.work[name] / self.exact_work[name] for name in both}
 
     @property
     def copied(self) -> float | None:
-        """Share of the frames that got the scores of another."""
         return self.work[COPIED] / self.frames if self.frames else None
 
     @property
@@ -248,7 +245,6 @@ class _Counted:
                 self._work[name] += int(mine[f"work{i}"].sum(dtype=np.int64))
 
     def take(self) -> Counter[str]:
-        """The sums so far; those that follow begin anew."""
         self.settle()
         work, self._work = self._work, Counter()
         return work
@@ -271,7 +267,6 @@ class _Exact:
         self.work = self._counted.take()
 
     def block(self, first: int, last: int) -> Array:
-        """Features of these frames with the context that the scorers want."""
         return self._features[first : last + self._beyond]
 
     def scores(self, first: int, last: int) -> Array:

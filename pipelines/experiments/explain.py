@@ -169,7 +169,6 @@ class _Again:
 
     @property
     def rounds(self) -> int:
-        """Rounds that are kept."""
         return len(self._ns.get(replays.RUN, ()))
 
     def decode(self, *, counts: bool) -> bool:

@@ -156,7 +156,6 @@ def _acts(config: Config, key: str) -> bool:
 
 
 def _owns_gaussians(config: Config) -> bool:
-    """Whether each senone has Gaussians of its own, of a number that can be set."""
     return _acts(config, COMPONENTS)
 
 

@@ -132,7 +132,6 @@ def _of_arm(arm: Arm) -> Tried:
 
 
 def _tokens(recording: Recording) -> float:
-    """Tokens in a frame on the mean: the first count of the stage that goes on from each."""
     emit = next(stage for stage in recording.stages.values() if stage.name == "search.emit")
     spans = recording.spans[recording.spans["stage"] == emit.id]
     return float(spans["work0"].sum() / max(spans["frames"].sum(), 1))

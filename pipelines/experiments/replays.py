@@ -139,7 +139,6 @@ class OfScoring(_OfBlocks):
                 self._elsewhere.append(other)
 
     def keep(self) -> None:
-        """The scorer keeps its block, and what the search asks for of it."""
         self._scorer.note()
 
     def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:

@@ -207,7 +207,6 @@ def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Ite
 
 
 def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
-    """The beginning of a file, at its own rate: a model may take more or less than most."""
     sound = audio.load(item.path, item.part, Target(rate))
     write_wav(to, sound.samples[: int(seconds * rate)], rate, "FLOAT")
     return Item(to.stem, to, None)

@@ -43,7 +43,6 @@ class Layout:
 
     @property
     def outputs(self) -> int:
-        """Values of a frame, with the zeros behind narrow streams."""
         return len(self.widths) * max(self.widths)
 
 

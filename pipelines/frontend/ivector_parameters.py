@@ -62,10 +62,8 @@ class IvectorModel:
 
     @property
     def dimension(self) -> int:
-        """Values of an i-vector."""
         return int(self.projections.shape[2])
 
     @property
     def spliced(self) -> int:
-        """Values of a frame before the transform."""
         return self.cmvn.dimension * (self.left_context + 1 + self.right_context)

@@ -94,7 +94,6 @@ class KaldiMfcc:
 
     @property
     def chunk(self) -> int:
-        """Frames of a stream that are decoded together: those of an i-vector."""
         return self.pacing.chunk if self.adapts else 1
 
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
@@ -175,7 +174,6 @@ class KaldiMfcc:
 
     @property
     def lookahead(self) -> int:
-        """Frames after a frame that its features depend on."""
         return max(self.around, self.parameters.right_context)
 
     def start(self, samples: F32) -> KaldiStream:
@@ -189,7 +187,6 @@ class KaldiMfcc:
             self.stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
 
     def warm_up(self) -> None:
-        """Load the library, and compile the kernels of i-vectors, on a few frames of silence."""
         self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
 
     def costs(self) -> dict[str, Cost]:
@@ -280,13 +277,11 @@ class KaldiStream:
             yield Piece(NORMALISE, first, self.ready - first)
 
     def whole(self) -> Iterator[Piece]:
-        """All at once, without a search."""
         yield from self.advance(len(self._samples))
         for first in range(0, self.n_frames, self._pacing.chunk):
             yield from self.adapt(first + self._pacing.chunk, np.zeros(0, bool), 0)
 
     def begin_segment(self, frame: int) -> None:
-        """The search begins anew with this frame; what is known of the speaker stays."""
         self._weights = SilenceWeights(self._pacing, frame)
 
     def adapt(self, end: int, silent: Bool, decoded: int) -> Iterator[Piece]:

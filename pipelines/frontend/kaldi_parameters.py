@@ -86,12 +86,10 @@ class KaldiFeatures:
 
     @property
     def target(self) -> Target:
-        """The sound that these features are for."""
         return Target(self.rate, self.high_freq if self.high_freq > 0 else self.rate / 2 + self.high_freq)
 
     @property
     def window_samples(self) -> int:
-        """Samples of a frame."""
         return int(self.sample_frequency * 0.001 * self.frame_length)
 
     @property
@@ -101,13 +99,11 @@ class KaldiFeatures:
 
     @property
     def fft_samples(self) -> int:
-        """Points of the Fourier transform."""
         length = self.window_samples
         return 1 << (length - 1).bit_length() if self.round_to_power_of_two else length
 
     @property
     def spliced(self) -> int:
-        """Values of a frame before a transform."""
         return self.num_ceps * (self.delta_order + 1) * (self.left_context + 1 + self.right_context)
 
     def check(self, source: str) -> None:

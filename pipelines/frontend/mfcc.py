@@ -156,7 +156,6 @@ class Mfcc:
 
     @property
     def lookahead(self) -> int:
-        """Frames after a frame that its features depend on."""
         reach = {VALUE: 0, DIFFERENCE: 0, SECOND: 1}
         return max((over + reach[kind] for kind, over, _ in self.layout.columns.tolist() if kind in reach), default=0)
 
@@ -174,7 +173,6 @@ class Mfcc:
         self.stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
 
     def warm_up(self) -> None:
-        """Compile (or load from the cache) the kernels, on a few frames of silence."""
         self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
 
     def _columns(self) -> tuple[int, ...]:

@@ -47,7 +47,6 @@ class OnlineCmvn:
 
     @property
     def dimension(self) -> int:
-        """Cepstra of a frame."""
         return int(self.statistics.shape[1]) - 1
 
     def apply(self, cepstra: F32, first: int, last: int) -> F32:

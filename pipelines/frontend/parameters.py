@@ -113,7 +113,6 @@ class FeatureParameters:
 
     @property
     def target(self) -> Target:
-        """The sound that these parameters are for."""
         return Target(self.samprate, self.upperf)
 
     @property

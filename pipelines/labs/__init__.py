@@ -19,7 +19,6 @@ FRAME: Final = frozenset({"chart", "declaration", "desk", "figures", "record", "
 
 
 def names() -> list[str]:
-    """The names of all labs, in the order of the alphabet."""
     found = (m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     return sorted(n.replace("_", "-") for n in found if n[0] != "_" and n not in FRAME)
 

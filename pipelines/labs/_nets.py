@@ -35,7 +35,6 @@ class NetResult(SweepResult, frozen=True, kw_only=True):
 
     @property
     def per_frame(self) -> Timings:
-        """Seconds per frame."""
         return self.timings.per_unit
 
 

@@ -90,7 +90,6 @@ class Scoring:
         frames: int = 0,
         share: float = 1.0,
     ) -> Sweep:
-        """Variants of the settings; their one size is the frames that a call scores."""
         variants = {name: self.work(some, frames) for name, some in settings.items()}
         return one_size(variants, frames or self.frames, what, calls=1, share=share)
 

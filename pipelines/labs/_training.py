@@ -78,11 +78,9 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def per_example(self) -> list[float]:
-        """Seconds per example of each round: what ratios of speeds are taken from."""
         return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
 
     def line(self, name: str, spent: Sequence[float]) -> Line:
-        """Loss over what was spent, of which each round took so much; left out where the net had diverged."""
         y = tuple(loss if loss < DIVERGED else None for loss in self.losses)
         return Line(name, tuple(np.cumsum(spent).tolist()), y)
 
@@ -195,12 +193,10 @@ def _blocks(reports: Sequence[Report]) -> list[Block]:
 
 
 def mean_delay(worker: Delayed) -> float:
-    """Updates between copy and use of a gradient."""
     return sum(d * n for d, n in worker.delays.items()) / max(sum(worker.delays.values()), 1)
 
 
 def loss_text(ratio: Ratio) -> str:
-    """A ratio of losses as sentences write it."""
     return "that of a net that diverged, against" if ratio.ratio > 100 else f"{ci(ratio)} times"
 
 
@@ -210,5 +206,4 @@ def processes_bytes(workers: int, weights: int) -> int:
 
 
 def weights(widths: Sequence[int]) -> int:
-    """Weights and biases of affine layers between these widths."""
     return sum((before + 1) * after for before, after in pairwise(widths))

@@ -92,7 +92,6 @@ def stride(size: int, words: int) -> Work:
 
 
 def per_access(timings: Timings) -> Timings:
-    """Seconds per access of calls of ACCESSES each."""
     return timings.per(lambda size: ACCESSES)
 
 

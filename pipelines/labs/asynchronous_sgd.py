@@ -93,7 +93,6 @@ def waited(curve: shared.Curve) -> float:
 
 
 def _workers(curve: shared.Curve) -> list[shared.Delayed]:
-    """Without the server, which has a place of its own."""
     return curve.by_worker[-curve.workers :]
 
 
@@ -199,7 +198,6 @@ def _histogram(delays: dict[int, int]) -> tuple[tuple[float, ...], tuple[float, 
 
 
 def bytes_needed(params: Params) -> int:
-    """The processes, server included."""
     return shared.processes_bytes(params.workers + 2, shared.weights(WIDTHS))
 
 

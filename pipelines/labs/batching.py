@@ -99,7 +99,6 @@ def bytes_needed(params: Params) -> int:
 
 
 def per_frame(result: SweepResult) -> Timings:
-    """Seconds per frame; a turn of a scorer scores FEW frames at least, one of a product its batch."""
     few = result.timings.per(lambda batch: max(FEW, batch)).seconds
     batch = result.timings.per_unit.seconds
     return Timings(seconds={v: few[v] if v in (NET, MIXTURES) else batch[v] for v in VARIANTS})

@@ -67,7 +67,6 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def divergences(self) -> list[float]:
-        """Mean at each point."""
         return [float(np.mean(each)) for each in self.apart]
 
 

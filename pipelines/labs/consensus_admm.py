@@ -95,7 +95,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def best(result: Result) -> int:
-    """The ADMM whose loss is lowest in the end."""
     return min(range(FIRST, len(result.curves)), key=lambda n: result.curves[n].losses[-1])
 
 
@@ -157,7 +156,6 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """The processes, a parameter server included."""
     return shared.processes_bytes(params.workers + 2, 2 * shared.weights(WIDTHS))
 
 

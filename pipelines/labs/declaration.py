@@ -86,10 +86,8 @@ class Lab(Generic[P, M]):
 
     @property
     def papers(self) -> str:
-        """What of the source has been published; empty where nothing has."""
         return self.source.partition("(")[2].removesuffix(")")
 
     @property
     def cited(self) -> str:
-        """The claim, with its papers where there are any."""
         return f"{self.claim} ({self.papers})" if self.papers else self.claim

@@ -114,7 +114,6 @@ class Desk:
             self._first, self._share = before
 
     def stopping(self) -> bool:
-        """True after a stop request."""
         return self._asked()
 
     def check(self) -> None:
@@ -283,13 +282,11 @@ class Desk:
 
     @cached_property
     def no_device(self) -> str:
-        """Why there is no accelerator, in half a sentence. Imports torch."""
         from pipelines.availability import availability
 
         return "; ".join(found.reason for found in availability() if found.name in ACCELERATORS)
 
     def speech(self) -> list[Item]:
-        """The files of --audio, or the shipped synthetic voices, with what was said where that is known."""
         from pipelines.run import playlist
 
         return playlist.build(self.audio, self.transcripts).items

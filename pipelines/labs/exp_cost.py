@@ -176,7 +176,6 @@ def in_torch(x: Array, y: Array, device: str = "cpu") -> Operations:
 
 
 def ways_of(result: SweepResult) -> list[str]:
-    """The ways of computing, in the order of the picture."""
     return list(dict.fromkeys(name.partition(", ")[0] for name in result.timings.variants))
 
 
@@ -195,7 +194,6 @@ def alone(result: SweepResult) -> Timings:
 
 
 def nanoseconds(elements: int, seconds: float) -> float:
-    """Nanoseconds per element."""
     return 1e9 * seconds / elements
 
 

@@ -119,7 +119,6 @@ def library_variants(gaussians: Array, features: Array) -> dict[str, Work]:
 
 
 def shares(result: SweepResult, whole: str, best: str) -> dict[int, Ratio | None]:
-    """The share of the time that goes away with the exponentials, by frames at a time; empty where not measured."""
     timings = result.timings
     sizes = timings.sizes(whole) if whole in timings.seconds else []
     return {n: saved(timings.ratio(best, whole, n)) for n in sizes}

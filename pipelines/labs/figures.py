@@ -80,14 +80,12 @@ def scaled(ratio: Ratio | None, factor: float) -> Ratio | None:
 
 
 def _turned(ratio: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
-    """Apply a decreasing function to a ratio and its interval."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return None if ratio is None else Ratio(figure(ratio.ratio))
     return Ratio(figure(ratio.ratio), figure(ratio.high), figure(ratio.low), ratio.p)
 
 
 def value(ratio: Ratio | None) -> float | None:
-    """The ratio alone, for figures."""
     return None if ratio is None else ratio.ratio
 
 

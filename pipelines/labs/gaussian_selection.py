@@ -51,7 +51,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def points() -> dict[str, Settings]:
-    """What every variant sets, by "strategy, point"."""
     return {f"{family}, {point}": settings for family, every in FAMILIES.items() for point, settings in every.items()}
 
 

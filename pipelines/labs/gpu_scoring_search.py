@@ -124,7 +124,6 @@ def searching(recogniser: object, scores: np.ndarray[tuple[int, int], np.dtype[n
 
 
 def gain(result: SweepResult, part: str, place: str = "device") -> Ratio | None:
-    """Time on one core / time on the device, or on threads."""
     return result.timings.ratio(f"{part}, processor", f"{part}, {place}")
 
 

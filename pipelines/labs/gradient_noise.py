@@ -185,7 +185,6 @@ def judge(result: Result) -> Finding:
 
 
 def rms(values: list[float]) -> float:
-    """Root of the mean square."""
     return math.sqrt(sum(v * v for v in values) / len(values))
 
 

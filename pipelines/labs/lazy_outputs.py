@@ -63,7 +63,6 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
     @property
     def per_frame(self) -> Timings:
-        """Seconds per frame, by frames scored together."""
         return self.timings.per(lambda block: self.frames)
 
 
@@ -120,7 +119,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def requested_share(requested: Sequence[Sequence[int]], outputs: int) -> Ratio:
-    """Mean share of the outputs that is requested, with its interval by a bootstrap over utterances."""
     return quotient([sum(one) for one in requested], [len(one) * outputs for one in requested])
 
 

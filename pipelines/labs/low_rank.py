@@ -85,7 +85,6 @@ class Result(NetResult, frozen=True, kw_only=True):
     layers: list[float]
 
     def size(self, name: str) -> float:
-        """Weights of a net over those of the whole one."""
         weights = self.by_variant["weights"]
         return weights[name] / weights[WHOLE]
 
@@ -177,7 +176,6 @@ def best(net: Net, features: Array) -> Array:
 
 
 def count(net: Net) -> int:
-    """Weights without biases."""
     return sum(values.size for name, values in net.tensors.items() if name.endswith(".weight"))
 
 

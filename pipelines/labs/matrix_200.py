@@ -69,13 +69,11 @@ class _There:
         self.wait()
 
     def numpy(self) -> None:
-        """On the processor."""
         import numpy as np
 
         np.matmul(self.a, self.b, out=self.out)
 
     def resident(self) -> None:
-        """With matrices that are there already."""
         self.multiply()
         self.wait()
 
@@ -87,7 +85,6 @@ class _There:
         self.wait()
 
     def send(self) -> None:
-        """Both matrices to the device."""
         for target, source in zip(self._there[:2], self._host[:2], strict=True):
             self._give(target, source)
 
@@ -101,7 +98,6 @@ class _There:
         self._device.run(COMPUTE, lambda: torch.mm(a, b, out=out))
 
     def fetch(self) -> None:
-        """The result to the host."""
         self._give(self._host[2], self._there[2])
 
     def _give(self, target: torch.Tensor, source: torch.Tensor) -> None:
@@ -110,7 +106,6 @@ class _There:
         self._device.run(COMPUTE, lambda: target.copy_(source))
 
     def wait(self) -> None:
-        """Until the device has done all of it."""
         from pipelines.device import COMPUTE
 
         self._device.wait(self._device.mark(COMPUTE))

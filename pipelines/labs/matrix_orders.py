@@ -146,13 +146,11 @@ def drawn(n: int) -> tuple[F32, F32]:
 
 
 def variants_of_numpy(n: int, block: int) -> dict[str, Work]:
-    """Columns, the whole and blocks in numpy, at a size of the sweep over the caches."""
     made = numpy_products(*drawn(n), min(block, n))
     return {order: made[f"numpy {order}"] for order in ORDERS[1:]}
 
 
 def blocks_of_numpy(n: int) -> Callable[[int], dict[str, Work]]:
-    """Blocks of any width in numpy at one size."""
     b, c = drawn(n)
     return lambda width: {"blocks": numpy_products(b, c, width)["numpy blocks"]}
 
@@ -212,7 +210,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def bytes_needed(params: Params) -> int:
-    """Three matrices of the largest size; at the size of the four orders one result for each as well."""
     most = max(params.largest, params.n)
     return 3 * FLOAT * most**2 + len(LIBRARIES) * len(ORDERS) * FLOAT * params.n**2
 

@@ -178,7 +178,6 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """A net for each training, and the largest minibatch on its way through one."""
     nets = len(SIZES) * len(RATES) * 2 * 4 * shared.weights([15 * 39, *HIDDEN, 128])
     return shared.PROCESS_BYTES + nets + params.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
 

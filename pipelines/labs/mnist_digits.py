@@ -183,7 +183,6 @@ class _Course:
 
 
 def most(passes: Passes) -> float:
-    """Upper bound of the gain from a device that computes in no time: the whole over the rest (Amdahl)."""
     return seconds(passes.seconds) / max(seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12)
 
 
@@ -264,7 +263,6 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """The digits, and what drawing a part of them takes."""
     return (512 << 20) + params.digits * _digits.SIDE**2 * 4 * 2
 
 

@@ -42,7 +42,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def variant(rule: str, step: int) -> str:
-    """The name of a way of scoring."""
     return f"{rule}, 1 of {step}"
 
 

@@ -43,19 +43,16 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def parameter_bytes(senones: int, gaussians: int, dimensions: int) -> int:
-    """Bytes of mixtures: two numbers a dimension and a constant for each Gaussian."""
     return senones * gaussians * (2 * dimensions + 1) * FLOAT
 
 
 def shapes(gaussians: int, dimensions: int) -> list[tuple[int, int]]:
-    """(Gaussians, dimensions) of the sweep, the reference first."""
     few = min(FEW_GAUSSIANS, gaussians), min(FEW_DIMENSIONS, dimensions)
     every = [(m, d) for m in (gaussians, few[0]) for d in (dimensions, few[1])]
     return list(dict.fromkeys(every))
 
 
 def variant(gaussians: int, dimensions: int, batch: int) -> str:
-    """The name of a variant; its size is the number of senones."""
     return f"{gaussians} × {dimensions}, batch {batch}"
 
 
@@ -119,7 +116,6 @@ class Mixtures:
 
 
 def bytes_needed(params: Params) -> int:
-    """The parameters of all shapes at the largest size, and the scores."""
     parameters = sum(parameter_bytes(params.senones, m, d) for m, d in shapes(params.gaussians, params.dimensions))
     return 2 * parameters + 4 * FLOAT * params.batch * params.senones
 
@@ -138,11 +134,9 @@ class Workload:
         self.batches = [int(name.removeprefix(of_shape)) for name in names]
 
     def variant(self, batch: int) -> str:
-        """The name of the variant."""
         return variant(self.gaussians, self.dimensions, batch)
 
     def bytes(self, senones: int) -> int:
-        """Bytes of its parameters."""
         return parameter_bytes(senones, self.gaussians, self.dimensions)
 
     def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:

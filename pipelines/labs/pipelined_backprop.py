@@ -113,7 +113,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def _devices(machines: int) -> int:
-    """GPUs of this machine, or cores that this process may use, times the machines."""
     import torch
 
     return machines * (torch.cuda.device_count() or usable_cores() or 1)
@@ -279,7 +278,6 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """The processes, and the minibatches in flight in each."""
     shape: Sequence[int] = [INPUTS, *HIDDEN, BOTTLENECK, OUTPUTS]
     in_flight = (2 * params.most) * params.batch * 4 * 3 * sum(shape)
     return shared.processes_bytes(params.most + 1, shared.weights(shape)) + in_flight

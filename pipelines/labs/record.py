@@ -137,6 +137,5 @@ def settings(run: Record, *, changed: bool = False) -> list[str]:
 
 
 def command(run: Record) -> list[str]:
-    """The words of the command that measures the same again."""
     changed = settings(run, changed=True)
     return ["asrscope", "lab", run.name, *(word for text in changed for word in ("--set", text))]

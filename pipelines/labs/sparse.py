@@ -100,7 +100,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def matrices(net: Net) -> dict[str, F32]:
-    """The weights of a net layer by layer, from the input on, as they were trained; of its heads the first."""
     layers = {f"layer {i + 1}": net.tensors[f"layers.{i}.weight"] for i in range(len(net.card.layers))}
     return layers | {"output": net.tensors["heads.0.weight"]}
 
@@ -111,7 +110,6 @@ def share_below(weights: F32, limit: float) -> float:
 
 
 def below(weights: F32) -> list[float]:
-    """Share of the weights below each of LIMITS."""
     ordered = np.sort(np.abs(weights), axis=None)
     found: list[float] = (np.searchsorted(ordered, LIMITS) / ordered.size).tolist()
     return found
@@ -153,7 +151,6 @@ def bytes_needed(params: Params) -> int:
 
 
 def dense_best(timings: Timings, frames: int) -> Cell:
-    """The quicker of the dense products."""
     return timings.fastest(timings.cells(variant(product, frames) for product in DENSE))
 
 

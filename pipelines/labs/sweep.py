@@ -53,21 +53,17 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variants(self) -> list[str]:
-        """In the order in which they were declared."""
         return list(self.seconds)
 
     def cells(self, variants: Iterable[str] | None = None) -> list[Cell]:
-        """These variants, or all of them, each at every size."""
         names = self.variants if variants is None else variants
         return [(variant, size) for variant in names for size in self.seconds[variant]]
 
     def sizes(self, variant: str | None = None) -> list[int]:
-        """The sizes of a variant, or of all of them, in rising order."""
         names = self.variants if variant is None else [variant]
         return sorted({size for name in names for size in self.seconds[name]})
 
     def size(self, variant: str) -> int:
-        """The one size of a variant; LookupError where there is another number of them."""
         if len(self.seconds[variant]) != 1:
             raise LookupError(f"{variant} was taken at {len(self.seconds[variant])} sizes, not one")
         return next(iter(self.seconds[variant]))
@@ -84,7 +80,6 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         return figures.seconds(self.rounds(variant, size))
 
     def fastest(self, cells: Iterable[Cell]) -> Cell:
-        """The one that takes least."""
         return min(cells, key=lambda cell: self.time(*cell))
 
     def ratio(self, of: str, to: str, size: int | None = None, to_size: int | None = None) -> Ratio | None:

@@ -74,7 +74,6 @@ def _padded(value: float) -> str:
 
 
 def without_code(text: str) -> str:
-    """A text without the marks that Markdown sets around names: the window shows no Markdown."""
     return text.replace("`", "")
 
 

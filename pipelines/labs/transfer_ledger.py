@@ -218,7 +218,6 @@ def picture(result: Result) -> Chart:
 
 
 def bytes_needed(params: Params) -> int:
-    """The net with its gradient on both sides, and a minibatch on its way through it."""
     shape = [15 * 39, *HIDDEN, BOTTLENECK, OUTPUTS]
     return shared.PROCESS_BYTES + 4 * 4 * shared.weights(shape) + params.batch * 4 * 3 * sum(shape)
 

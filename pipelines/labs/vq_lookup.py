@@ -149,7 +149,6 @@ def scorers(family: object, tables: Mapping[int, Table]) -> dict[str, Callable[[
 
 
 def codebooks(result: SweepResult) -> list[int]:
-    """The sizes of the codebooks."""
     return sorted({int(size) for size in result.by_variant["codewords"].values()})
 
 

@@ -83,11 +83,9 @@ class Dictionary:
         return found
 
     def words(self) -> list[str]:
-        """All words, in the order of the file."""
         return list(self.pronunciations)
 
     def phones(self) -> frozenset[str]:
-        """All phones of all pronunciations."""
         return frozenset(p for prons in self.pronunciations.values() for pron in prons for p in pron)
 
     def without_stress(self, phones: Collection[str]) -> Dictionary:
@@ -130,7 +128,6 @@ def unstressed(phone: str, known: Collection[str]) -> str:
 
 
 def _folded(word: str) -> str:
-    """Return the key shared by words that differ only in capitals or Unicode form."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())
 
 

@@ -74,12 +74,10 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def dimension(self) -> int:
-        """Features of a frame."""
         return len(self.mean)
 
     @property
     def inputs(self) -> int:
-        """Width of the input: the features of all frames of context, in order of time."""
         return (self.left + 1 + self.right) * self.dimension
 
     @property
@@ -98,7 +96,6 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def n_parameters(self) -> int:
-        """Weights and biases."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
 
@@ -139,7 +136,6 @@ class Net:
 
 
 def shipped() -> list[str]:
-    """Names of the nets that come with the program."""
     return sorted(file.stem for file in assets.path("nets").glob("*.safetensors"))
 
 

@@ -33,12 +33,10 @@ class Affine:
 
     @property
     def inputs(self) -> int:
-        """Values of an input at one time."""
         return int(self.weight.shape[1]) // len(self.offsets)
 
     @property
     def outputs(self) -> int:
-        """Values of the result."""
         return int(self.weight.shape[0])
 
 
@@ -51,7 +49,6 @@ class Scaling:
 
     @property
     def inputs(self) -> int:
-        """Values of an input."""
         return len(self.scale)
 
     outputs = inputs
@@ -66,7 +63,6 @@ class Function:
 
     @property
     def outputs(self) -> int:
-        """Values of the result."""
         return self.inputs
 
 
@@ -122,7 +118,6 @@ class Node:
 
     @property
     def terms(self) -> Iterator[Term]:
-        """All terms of the input."""
         return (term for part in self.parts for term in part)
 
 
@@ -147,22 +142,18 @@ class Net:
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
-        """The nodes by their names."""
         return {node.name: node for node in self.nodes}
 
     @property
     def dims(self) -> Mapping[str, int]:
-        """Values of a frame of each input."""
         return {INPUT: self.input_dim, IVECTOR: self.ivector_dim}
 
     @property
     def pdfs(self) -> int:
-        """Scores of a frame."""
         return self.by_name[self.last].component.outputs
 
     @property
     def width(self) -> int:
-        """Values of a frame of features: cepstra, and after them the i-vector."""
         return self.input_dim + self.ivector_dim
 
     @cached_property
@@ -181,7 +172,6 @@ class Net:
 
     @property
     def context(self) -> tuple[int, int]:
-        """Frames before and after those of a block that its scores need."""
         reach = [(0, 0), *(self.reach[name] for name in (INPUT, IVECTOR) if name in self.reach)]
         return max(left for left, _ in reach), max(right for _, right in reach)
 

@@ -55,7 +55,6 @@ def _mark(config: Config, kernels: str) -> Path:
 
 
 def marks(config: Config) -> dict[Path, Config]:
-    """The files that say that what these settings need is compiled, and the settings that each stands for."""
     needed = filter(None, (config, with_selection(config)))
     return {_mark(config, kernels_of(each)): each for each in needed}
 
@@ -69,7 +68,6 @@ def known(config: Config) -> Iterator[Config]:
 
 
 def is_compiled(config: Config) -> bool:
-    """Whether no child is needed for these settings."""
     return config.device != "cpu" or all(mark.exists() for mark in marks(config))
 
 

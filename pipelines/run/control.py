@@ -26,7 +26,6 @@ class Change:
 
     @property
     def text(self) -> str:
-        """Setting and value as a person reads them."""
         return setting_text(self.key, self.value)
 
 
@@ -90,7 +89,6 @@ class Control:
         self._other = dict(other)
 
     def stop_comparing(self) -> None:
-        """Decode on as before, from the end of the utterance on."""
         self._other = None
 
     @property
@@ -100,11 +98,9 @@ class Control:
 
     @property
     def changing(self) -> bool:
-        """Whether a requested change of a setting waits to be taken."""
         return any(isinstance(request, Change) for request in list(self._requests))
 
     def mark(self, text: str) -> None:
-        """Leave a mark where the loop is now."""
         self._requests.append(Mark(text, self.frame))
 
     @property
@@ -120,12 +116,10 @@ class Control:
         return taken
 
     def stop(self) -> None:
-        """Ask the decode loop to end after the block it is in."""
         self._stopping = True
 
     @property
     def stopping(self) -> bool:
-        """True after a stop request."""
         return self._stopping
 
     def show(self, utterance: str, text: str, chunk: int) -> None:

@@ -123,17 +123,14 @@ class Decoder:
 
     @property
     def frame(self) -> int:
-        """Frames decoded so far, over all utterances."""
         return self._frame
 
     @property
     def epoch(self) -> int:
-        """The configuration in force."""
         return self._epoch
 
     @property
     def changing(self) -> bool:
-        """Whether a change that was taken does not act yet."""
         return self._live.waiting
 
     def new_epochs(self, count: int) -> range:
@@ -142,12 +139,10 @@ class Decoder:
         return range(first, first + count)
 
     def hold_changes(self, held: bool) -> None:
-        """While held, requested changes wait."""
         self._held = held
 
     @property
     def _stopping(self) -> bool:
-        """True after a stop request, or when the recording has no space left."""
         return self._control.stopping or self._journal.failed is not None
 
     def switch(self, recogniser: Recogniser, epoch: int) -> None:
@@ -366,7 +361,6 @@ class Decoder:
         self._end_utterance(item, begun, words, wall_ns, audio_s, done, complete)
 
     def _show(self, item: Item, stream: Stream, words: list[Word]) -> None:
-        """Show the words so far of a stream."""
         if stream.differs(words):
             self._control.show(item.name, _text(words), len(stream.chunks) - 1)
         stream.show(self._clock(), words)

@@ -151,14 +151,12 @@ class HotReplay:
         self._rate = max(self._share, EARLY_SHARE) if early else self._share
 
     def begin_again(self) -> None:
-        """Other settings act from now on, about which no replay says anything yet."""
         for half in self._halves:
             half.early = EARLY
         self._find_rate()
 
     @property
     def chosen(self) -> bool:
-        """Whether the block being decoded is to be done again."""
         return self._chosen is not None
 
     def forget(self) -> None:
@@ -172,7 +170,6 @@ class HotReplay:
             self._wait = ceil(self._kept_ns / max(self._each_ns, 1.0) / self._rate)
 
     def forget_search(self) -> None:
-        """What was kept of the search no longer is its state; scoring does not depend on what came before."""
         if self._chosen is self._halves[SEARCH]:
             self.forget()
 

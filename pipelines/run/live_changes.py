@@ -99,7 +99,6 @@ class LiveChanges:
 
     @property
     def waiting(self) -> bool:
-        """Whether a change does not act yet."""
         return bool(self._waiting)
 
     def due(self, config: Config, new: list[PendingChange], scorer: Preparing) -> Due | None:

@@ -38,15 +38,12 @@ class RunMeasurements:
 
     @property
     def chosen(self) -> bool:
-        """Whether the block being decoded is to be replayed."""
         return self._replay.chosen
 
     def close(self) -> None:
-        """Give the file of the run queue back."""
         self._queue.close()
 
     def begin(self) -> None:
-        """Start counting anew: a block follows."""
         self._recorded = self._lane.recorded
         self._queue.waited_ns()
 
@@ -76,11 +73,9 @@ class RunMeasurements:
         return found
 
     def forget(self) -> None:
-        """Drop the search state kept for a replay: it is no longer current."""
         self._replay.forget_search()
 
     def changed(self) -> None:
-        """Other settings act from the next block on."""
         self._replay.forget_search()
         self._replay.begin_again()
 

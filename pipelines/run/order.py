@@ -64,7 +64,6 @@ class PlaylistOrder:
         recogniser.configure(now)
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
-        """Decode in order."""
         decoder.run(self._order(decoder, items, journal))
 
     def _order(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:

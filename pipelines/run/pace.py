@@ -16,7 +16,6 @@ class Pace:
         self._start: tuple[int, int] | None = None  # when, frames decoded by then
 
     def forget(self) -> None:
-        """Stop counting what was decoded so far."""
         self._start = None
 
     def begin(self, frame: int) -> None:

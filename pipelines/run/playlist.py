@@ -51,7 +51,6 @@ class Playlist:
 
 
 def bundled_speech() -> tuple[list[str], str]:
-    """The shipped synthetic voices: folder to decode, and its transcripts."""
     folder = assets.path("speech")
     return [str(folder)], str(folder / "transcripts.tsv")
 
@@ -198,7 +197,6 @@ def _parts(path: str) -> list[str]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """Count how many of the last folders are the same."""
     pairs = enumerate(zip(reversed(one), reversed(other), strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 

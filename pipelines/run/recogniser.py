@@ -59,7 +59,6 @@ class Recogniser:
 
     @property
     def block(self) -> int:
-        """Frames of a block: the setting, or the next multiple of the frames that a row of scores stands for."""
         each = self.scorer.subsampling
         return -(-self.config.block // each) * each
 
@@ -74,7 +73,6 @@ class Recogniser:
         return isinstance(self.scorer, DeviceScorer)
 
     def score_ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
-        """This block comes next: a scorer on a device may begin with it while the search works."""
         if isinstance(self.scorer, DeviceScorer):
             self.scorer.ahead(block, first_frame, lane)
 
@@ -94,11 +92,9 @@ class Recogniser:
         self.search.stages(recorder)
 
     def costs(self) -> dict[str, Cost]:
-        """Return the cost law of each stage under the present settings."""
         return {audio.STAGE: audio.COST} | self.frontend.costs() | self.decoding_costs()
 
     def decoding_costs(self) -> dict[str, Cost]:
-        """The same of scoring and search alone."""
         return self.scorer.costs() | self.search.costs(self.scorer.lazy)
 
 

@@ -149,7 +149,6 @@ def execute(
 
 
 def _also(memory: Mapping[str, Reading], measurements: RunMeasurements | None) -> Mapping[str, Reading]:
-    """What the sampler reads besides load and memory."""
     return memory if measurements is None else {**memory, "pulse": measurements.pulse.beat}
 
 
@@ -256,7 +255,6 @@ def _memory(
     journal: Journal,
     measurements: RunMeasurements | None,
 ) -> AbstractContextManager[Mapping[str, Reading]]:
-    """Record the memory of a run with a session."""
     if not isinstance(journal, SessionWriter):
         return nullcontext({})
     return RunMemory(recognisers, decoder, recorder, journal, measurements).recorded()

@@ -69,7 +69,6 @@ class Stream:
         return self.utterance.advance(self._taken)
 
     def decodable(self, scorer: Scorer) -> int:
-        """Frames that can be decoded: whole rows of scores, or the chunks of i-vectors, with the context after them."""
         ready, each = self.utterance.ready, max(scorer.subsampling, self._frontend.chunk)
         return ready if ready == self.utterance.n_frames else max(ready - scorer.context[1], 0) // each * each
 

@@ -68,7 +68,6 @@ class LastFrame:
         self._rows, self._t, self._all = rows, t, self._all or complete
 
     def forget(self) -> None:
-        """No score is known."""
         self._all = False
         self._known[:] = False
 
@@ -141,7 +140,6 @@ class LayeredScorer(ABC):
 
     @property
     def lazy(self) -> bool:
-        """Whether it scores frame by frame the senones that the search wants."""
         return self._on_demand is not None
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
@@ -231,7 +229,6 @@ class LayeredScorer(ABC):
 
     @property
     def most_frames(self) -> int:
-        """Frames that are scored in one call of a kernel, whole rows."""
         return MAX_FRAMES // self.subsampling * self.subsampling
 
     def rows(self, frames: int) -> int:
@@ -245,7 +242,6 @@ class LayeredScorer(ABC):
 
     @property
     def _remembers(self) -> bool:
-        """Whether what computes senones goes by what it computed before."""
         return False
 
     def note(self) -> None:
@@ -300,7 +296,6 @@ class LayeredScorer(ABC):
         return np.ascontiguousarray(block, np.float32)
 
     def _input(self, block: Array) -> Array:
-        """Return the input of the layers below, for each row of scores one, of a block that came with its context."""
         return block
 
     def _part_of(self, block: Array, scores: Array) -> None:

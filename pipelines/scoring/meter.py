@@ -24,7 +24,6 @@ class Meter:
             self._ids[name] = recorder.stage(name, GROUP, work)
 
     def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
-        """A block (or part of one) begins now."""
         self._lane = lane
         lane.begin(first_frame, frames)
 

@@ -42,7 +42,6 @@ def of(config: Config) -> dict[str, Work]:
 
 
 def everywhere() -> Mapping[str, Work]:
-    """Return the work that a calibration measures without loading torch."""
     return {INT8: _integers()} if integers.TILES else {}
 
 

@@ -138,7 +138,6 @@ class GmmScorer(LayeredScorer):
         self._register(recorder, stages)
 
     def warm_up(self) -> None:
-        """Touch what the present settings call; their kernels were compiled when the scorer was configured."""
         self._family.touch()
         self._strategy.score(np.zeros((3, self._family.dim), np.float32), self._scores[:3], Meter())
 

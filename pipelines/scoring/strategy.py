@@ -124,5 +124,4 @@ def quietly(title: str, fraction: float | None) -> None:
 
 
 def never() -> bool:
-    """Never cancel."""
     return False

@@ -156,7 +156,6 @@ def _even(count: int, threads: int) -> list[Range]:
 
 @cache
 def _pool(threads: int) -> ThreadPool:
-    """One for all layers of nets, which take turns."""
     return ThreadPool(threads)
 
 

@@ -32,7 +32,6 @@ class AdaptiveBeam:
 
     @property
     def rtf(self) -> float:
-        """Processing time / audio time over the window; NaN before the first block."""
         audio_s = self._frames * self._frame_s
         return self._spent_ns / 1e9 / audio_s if audio_s else math.nan
 

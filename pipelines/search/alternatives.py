@@ -90,7 +90,6 @@ class Lattice:
 
 
 def no_lattice() -> LatticeArrays:
-    """Return the arrays that kernels get if no alternatives are kept."""
     one = np.empty(1, dtype=np.int32), np.empty(1, dtype=np.float32)
     pairs = np.empty((1, 2), dtype=np.int32)
     return LatticeArrays(pairs, one[1], one[0], one[1], one[0], one[0], np.zeros(1, dtype=np.int32))

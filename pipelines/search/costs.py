@@ -49,7 +49,6 @@ def _emit(graph: Graph, touched: float, turns: bool) -> Cost:
 
 
 def _called(turns: bool) -> dict[str, Linear]:
-    """The call of a block or, where they take turns with scoring, those of its frames."""
     return {KERNEL_CALL: Linear(per_frame=1.0) if turns else Linear(fixed=1.0)}
 
 

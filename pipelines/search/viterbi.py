@@ -69,12 +69,10 @@ class Viterbi:
 
     @property
     def beam(self) -> float:
-        """The beam in use: the settings', or what the adaptive beam has made of it."""
         return self._space.numbers.beam
 
     @property
     def cutoff(self) -> float:
-        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
         return float(self._space.books.floats[layout.CUTOFF])
 
     @property
@@ -84,7 +82,6 @@ class Viterbi:
 
     @property
     def lattice(self) -> tuple[object, ...]:
-        """What the lattice takes memory for: its arrays, and what was read from it."""
         return *self._space.lattice, self.nbest, self.confidences
 
     @property
@@ -121,7 +118,6 @@ class Viterbi:
             self._space.charge(config.insertion_penalty)
 
     def spent(self, frames: int, ns: int) -> None:
-        """Say how long the last block took in all; an adaptive beam follows it."""
         if self._adaptive is not None:
             config = self._config
             self._use_beam(self._adaptive.after(frames, ns, config.target_rtf, config.beam))
@@ -221,7 +217,6 @@ class Viterbi:
         return result
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
-        """Words of the best token so far: (word, first frame of the run, frames)."""
         return self._backtrace(False, lane)
 
     def finish(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
@@ -260,7 +255,6 @@ class Viterbi:
 
     @property
     def relative_cost(self) -> float:
-        """How much more the best token in a final state costs than the best token (nat); +inf: none is in one."""
         states, cost = self._living()
         total = cost + self.graph.final[states]
         return float(total.min() - cost.min()) if np.isfinite(total).any() else np.inf
@@ -319,7 +313,6 @@ class Viterbi:
         return tokens.state[:n], cost
 
     def _entry(self, place: int) -> int:
-        """History entry of a living token."""
         space = self._space
         pending = space.books.decoder_state[layout.PENDING]
         return space.entry_of(place) if pending else int(space.arrays.tokens.hist[place])

@@ -88,7 +88,6 @@ class Workspace:
         self.hold(made)
 
     def hold(self, arrays: Arrays) -> None:
-        """Work on these; ArrayError unless every one is what the kernels take it for."""
         self.check(arrays)
         self.arrays, self._table = arrays, table(arrays)
         self.numbers = self._numbers
@@ -121,7 +120,6 @@ class Workspace:
 
     @property
     def numbers(self) -> Numbers:
-        """Numbers that are constant while a kernel runs."""
         return self._numbers
 
     @numbers.setter
@@ -131,12 +129,10 @@ class Workspace:
 
     @property
     def books(self) -> layout.Books:
-        """History, decoder state and counts."""
         return self.arrays.books
 
     @property
     def lattice(self) -> tuple[Array, ...]:
-        """The arrays that alternatives are kept in."""
         return *self.arrays.lattice, *self._alternatives
 
     def prune_by(self, beam: float, beam_delta: float, most: int, least: int) -> None:
@@ -213,12 +209,10 @@ class Workspace:
             self.make_room()
 
     def prune_alone(self) -> bool:
-        """The same in a call of its own, whose work is counted from nothing."""
         self.books.work[:] = 0
         return self.prune()
 
     def active_senones(self) -> tuple[I64, int]:
-        """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
         count, arcs = calls.active_senones(self._table)
         return self.arrays.labels.found[:count].copy(), int(arcs)
 

@@ -97,7 +97,6 @@ RECIPES = {
 
 
 def as_dict(recipe: NetRecipe) -> dict[str, Any]:
-    """Return the recipe as a JSON object, without the title, which does not matter."""
     made_by: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
     del made_by["title"]
     return made_by

@@ -165,7 +165,6 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether the budget of frames is used up."""
         return self.place.frames >= self.recipe.frames
 
     def run(self, stopping: Callable[[], bool], progress: Progress) -> None:

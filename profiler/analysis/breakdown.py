@@ -76,7 +76,6 @@ class StageRow:
 
     @property
     def own_ns(self) -> float:
-        """The time without what was not its own."""
         return self.time_ns - sum((self.lost_ns or {}).values())
 
     @property
@@ -109,7 +108,6 @@ class Breakdown:
 
     @property
     def between_ns(self) -> float:
-        """What lies between the stages of the decode lane: overhead, and what of it was lost."""
         known = (row.time_ns for row in self.stages if row.share is not None)
         return self.wall_ns - sum(known)
 
@@ -214,7 +212,6 @@ def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: boo
 
 
 def _in_order(session: Recorded, keys: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return (lane, stage) keys in the order of their rows."""
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
     return sorted(keys, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
 
@@ -325,7 +322,6 @@ class _Model:
 
     @property
     def replays(self) -> int:
-        """Of the epoch that has fewest."""
         return min(self.replayed, default=0)
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable, shares: Shares | None) -> None:

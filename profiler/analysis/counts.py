@@ -25,7 +25,6 @@ class Sums(NamedTuple):
 
     @property
     def own(self) -> float:
-        """Time without that of other programs and of limits."""
         return max(self.time - self.other - self.throttled, 0.0)
 
     def plus(self, more: Sums) -> Sums:
@@ -63,12 +62,10 @@ class Counts(NamedTuple):
 
     @property
     def scattered(self) -> float:
-        """Accesses of all kinds."""
         return sum(count for _, count in self.accesses)
 
     @property
     def touched(self) -> float:
-        """Bytes that it goes through."""
         return self.parameters + self.streamed + LINE_BYTES * self.scattered
 
 

@@ -32,7 +32,6 @@ class RecorderCost:
     bookkeeping: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as JSON values."""
         return asdict(self)
 
     @property

@@ -23,12 +23,10 @@ class Parts:
 
     @property
     def time_ns(self) -> float:
-        """Of all parts together."""
         return sum(self.likely.values())
 
     @property
     def own(self) -> "Parts":
-        """The same without what other programs took."""
         return Parts(*({**ends, **dict.fromkeys(NOT_OWN, 0.0)} for ends in (self.likely, self.low, self.high)))
 
     def share(self, name: str) -> float:
@@ -43,7 +41,6 @@ class Parts:
 
     @property
     def notable(self) -> list[str]:
-        """The parts worth telling a person, largest first."""
         order = sorted(PARTS, key=lambda name: -self.likely[name])
         return [name for name in order if self.share(name) >= TOLD_FROM]
 

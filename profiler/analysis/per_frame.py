@@ -105,7 +105,6 @@ class PerFrame:
 
     @property
     def stretches(self) -> int:
-        """Stretches so far."""
         return self._count
 
     def new_row(self) -> int:
@@ -235,7 +234,6 @@ class PerFrame:
         return FrameRow(self, number, min(frames, self.frames))
 
     def _stretch(self, frame: int) -> int:
-        """Number of the stretch in which a frame lies."""
         return int(np.searchsorted(self._begins[: self._count], frame, side="right")) - 1
 
     def _pieces(self, first: int, last: int) -> _Pieces:

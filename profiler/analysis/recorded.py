@@ -13,34 +13,34 @@ class Stretch(Protocol):
     """Frames first_frame … + n_frames."""
 
     @property
-    def first_frame(self) -> int: ...  # noqa: D102
+    def first_frame(self) -> int: ...
     @property
-    def n_frames(self) -> int: ...  # noqa: D102
+    def n_frames(self) -> int: ...
 
 
 class Utterance(Stretch, Protocol):
     """A stretch of speech, decoded so far."""
 
     @property
-    def audio_s(self) -> float: ...  # noqa: D102
+    def audio_s(self) -> float: ...
 
 
 class Recorded(Protocol):
     """Fields as of `profiler.session.reader.Session`."""
 
     @property
-    def stages(self) -> Mapping[int, StageInfo]: ...  # noqa: D102
+    def stages(self) -> Mapping[int, StageInfo]: ...
     @property
-    def lanes(self) -> Mapping[int, LaneInfo]: ...  # noqa: D102
+    def lanes(self) -> Mapping[int, LaneInfo]: ...
     @property
-    def costs(self) -> Mapping[tuple[int, int], Cost]: ...  # noqa: D102
+    def costs(self) -> Mapping[tuple[int, int], Cost]: ...
     @property
-    def calibration(self) -> RoofTable: ...  # noqa: D102
+    def calibration(self) -> RoofTable: ...
     @property
-    def generation(self) -> int: ...  # noqa: D102
+    def generation(self) -> int: ...
     @property
-    def meta(self) -> Mapping[str, object]: ...  # noqa: D102
+    def meta(self) -> Mapping[str, object]: ...
     @property
-    def spans(self) -> Array: ...  # noqa: D102
+    def spans(self) -> Array: ...
     @property
-    def utterances(self) -> Sequence[Utterance]: ...  # noqa: D102
+    def utterances(self) -> Sequence[Utterance]: ...

@@ -29,7 +29,6 @@ class Pairs(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Which part of its time the stage takes with its data hot."""
         return float(self.hot.sum() / self.timed.sum())
 
     @property

@@ -90,7 +90,6 @@ def parts(session: Session) -> dict[str, Series]:
 
 
 def total(of: Iterable[Series]) -> Series:
-    """The sum of series (at least one) that were read together, as far as all are there."""
     known = [*of]
     n = min(len(one.values) for one in known)
     return Series(known[0].at_s[:n], known[0].hours[:n], np.sum([one.values[:n] for one in known], axis=0))

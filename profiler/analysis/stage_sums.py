@@ -41,7 +41,6 @@ class StageSums:
         self._kinds.setdefault(kind, _Kind()).add(spans, positions, self._lost)
 
     def totals(self) -> Iterator[tuple[Kind, Sums]]:
-        """Give the sums of all spans of each kind."""
         for key, kind in self._kinds.items():
             yield key, _sums(kind.total)
 

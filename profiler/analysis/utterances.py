@@ -13,7 +13,6 @@ from profiler.session.model import Utterances
 
 
 def counts_steps(session: Recorded) -> bool:
-    """Whether the frames of a session are the steps of a lab, which stand for no audio."""
     return "lab" in session.meta and not session.utterances
 
 

@@ -163,7 +163,6 @@ def _lacking(e: Evidence) -> str:
 
 
 def _units(e: Evidence) -> tuple[float, str]:
-    """What amounts are of: every frame, also one that the stage was spared, or every block that it worked on."""
     if e.frames <= e.calls:
         return max(e.all_frames, e.calls), e.frame
     return e.calls, "block"

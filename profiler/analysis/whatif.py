@@ -110,7 +110,6 @@ def parse_factor(text: str) -> tuple[str, float]:
 
 
 def names(prediction: Prediction) -> list[str]:
-    """Return what a factor may be given for: stages, groups, and the parts of scoring."""
     return [line.name for line in prediction.lines if line.name != OVERHEAD] + [*WHOLE, *PARTS]
 
 

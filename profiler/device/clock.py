@@ -107,7 +107,6 @@ class ClockMap:
 
     @property
     def uncertainty_ns(self) -> int:
-        """The widest bracket of all pairs; ValueError before the first."""
         return max(pair.uncertainty_ns for pair in self._known())
 
     def to_host(self, device_ns: int) -> int:
@@ -122,7 +121,6 @@ class ClockMap:
         return low.host_ns + round((device_ns - low.device_ns) * rate)
 
     def forget_before(self, device_ns: int) -> None:
-        """Let go of pairs that no later time needs; the first stays, for the rate."""
         keep = max(bisect_right(self._device, device_ns) - 1, 1)
         if keep > 1:
             del self.pairs[1:keep], self._device[1:keep]

@@ -121,7 +121,6 @@ class DeviceTimer:
 
     @property
     def recording(self) -> bool:
-        """Whether what is given now becomes spans."""
         return self._recording
 
     @contextmanager
@@ -392,6 +391,5 @@ def _placed(parts: Sequence[Part], busy: Busy) -> Iterator[tuple[Part, int]]:
 
 
 def _lane(recorder: Recorder, name: str) -> Lane:
-    """The lane of a stream; two recognisers that take turns on one device share it."""
     known = (lane for lane in recorder.lanes if (lane.name, lane.kind) == (name, DEVICE))
     return next(known, None) or recorder.lane(name, kind=DEVICE)

@@ -51,7 +51,6 @@ class Writer(Protocol):
 
 
 def writers() -> list[Writer]:
-    """All writers, in the order in which they are offered."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     found = [importlib.import_module(f"{__name__}.{name}") for name in names if name[0] != "_"]
     return sorted(cast("list[Writer]", found), key=lambda writer: writer.FORMAT.place)

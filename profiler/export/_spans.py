@@ -125,11 +125,9 @@ class _Clock:
         self.end_frame = int((self._first + self._frames).max()) if len(blocks) else 0
 
     def knows(self, frame: int) -> bool:
-        """Whether a block has this frame, or one before it."""
         return len(self._first) > 0 and frame >= self._first[0]
 
     def begun_ns(self, frame: int) -> int:
-        """When the utterance was begun whose first frame this is: its features come before its blocks."""
         start = int(self._start[self._block(frame)])
         return min(int(self._prepared.get(frame, start)), start)
 

@@ -114,7 +114,6 @@ class _Events:
             stack.append((start + duration, self._index[which]))
 
     def rest(self) -> Iterator[str]:
-        """Close what is still open."""
         while self._open:
             yield self._close()
 

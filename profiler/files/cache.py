@@ -86,7 +86,6 @@ class Entry(NamedTuple):
 
 
 def path_of(kind: str, name: str) -> Path:
-    """Return where the thing is kept, whether it is there or not."""
     return cache_path(kind, f"{name}{SUFFIX}")
 
 
@@ -170,7 +169,6 @@ def write(path: Path, arrays: Mapping[str, Array], about: Mapping[str, Any]) -> 
 
 
 def used(path: Path) -> None:
-    """Remember that the file is wanted; a cache that cannot be written forgets."""
     with contextlib.suppress(OSError):
         os.utime(path)
 

@@ -154,12 +154,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def read_json(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> object:
-    """Return the tree of a JSON file."""
     return json_tree(read_text(path, what, limit), one_line(os.fspath(path)))
 
 
 def read_toml(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> dict[str, object]:
-    """Return the tables of a TOML file."""
     return toml_tree(read_text(path, what, limit), one_line(os.fspath(path)))
 
 

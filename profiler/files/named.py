@@ -49,5 +49,4 @@ def numbered(folder: Path) -> list[tuple[int, int, Path]]:
 
 
 def of_this_machine(path: str | Path) -> bool:
-    """Whether a path leads to no other computer by its form: \\\\server\\share would tell it who asks."""
     return not (os.name == "nt" and Path(path).drive.startswith("\\\\"))

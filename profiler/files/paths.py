@@ -18,7 +18,6 @@ KERNELS = "kernels"
 
 
 def cache_path(*parts: str) -> Path:
-    """Return a place in the cache folder, whether it is there or not."""
     return _base().joinpath(*parts)
 
 

@@ -94,7 +94,6 @@ class Kernel:
         return int(descriptor)
 
     def control(self, descriptor: int, request: int) -> None:
-        """ioctl on a whole group."""
         import fcntl
 
         fcntl.ioctl(descriptor, request, _IOC_GROUP)
@@ -104,7 +103,6 @@ class Kernel:
         return os.read(descriptor, size)
 
     def close(self, descriptor: int) -> None:
-        """Close a descriptor."""
         os.close(descriptor)
 
     def paranoid(self) -> int | None:

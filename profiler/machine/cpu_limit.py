@@ -26,7 +26,6 @@ class Limit(NamedTuple):
 
 
 def limits() -> list[Limit]:
-    """The limits of the groups that this process is in, the tightest first; empty where there is none."""
     found = [limit for folder in _folders() if (limit := _limit(folder)) is not None]
     return sorted(found, key=lambda limit: limit.cores)
 
@@ -53,7 +52,6 @@ class Throttling:
 
     @property
     def limited(self) -> bool:
-        """Whether there is a limit."""
         return bool(self._files)
 
     def total_ns(self) -> int:
@@ -67,7 +65,6 @@ class Throttling:
         return total
 
     def close(self) -> None:
-        """Close the files; idempotent."""
         while self._files:
             os.close(self._files.pop())
 

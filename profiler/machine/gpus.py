@@ -27,7 +27,6 @@ def gpus(library: object = None, driver: Path = DRIVER) -> list[dict[str, str]]:
 
 
 def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables that are set and decide which device is used, and how."""
     return {name: environment[name] for name in VISIBLE if name in environment}
 
 

@@ -70,7 +70,6 @@ class RunQueue:
 
     @property
     def readable(self) -> bool:
-        """Whether this system tells it."""
         return self._file >= 0 and self._last >= 0
 
     def waited_ns(self) -> int:

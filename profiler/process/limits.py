@@ -57,7 +57,6 @@ def check() -> None:
 
 
 def threads_needed() -> int:
-    """Threads that a run takes at most, with those of its children."""
     return THREADS + 2 * (os.cpu_count() or 1)
 
 

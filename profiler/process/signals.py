@@ -32,7 +32,6 @@ class Stop:
 
     @property
     def status(self) -> int:
-        """The exit status of a program that stopped, by Ctrl+C where no signal is known."""
         return 128 + (self.number or signal.SIGINT)
 
 
@@ -64,7 +63,6 @@ def raising() -> Iterator[None]:
 
 @contextmanager
 def usual() -> Iterator[None]:
-    """The default action of the system, for an event loop in compiled code, where no handler would run."""
     with _handled(signal.SIG_DFL):
         yield
 

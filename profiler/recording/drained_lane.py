@@ -38,7 +38,6 @@ class DrainedLane(Lane):
         self._kept: list[Array] = []
 
     def keep(self, spans: Array) -> None:
-        """Take in spans as they leave the ring, in order; a subclass may hold less of them."""
         self._kept.append(spans)
 
     def drain(self) -> Array:

@@ -198,7 +198,6 @@ class Lane:
 
     @property
     def epoch(self) -> int:
-        """Number of the configuration; set by the producer, it holds for the spans after."""
         return self._epoch
 
     @epoch.setter
@@ -232,7 +231,6 @@ class Lane:
 
     @property
     def recorded(self) -> int:
-        """Spans recorded so far; exact for producer and consumer."""
         taken = self._taken
         return taken + (self._at // SLOT_BYTES - taken) % self._slots
 
@@ -243,7 +241,6 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        """Spans recorded and not yet taken."""
         return (self._at // SLOT_BYTES - self._taken) % self._slots
 
     def latest(self, count: int) -> Array:
@@ -348,7 +345,6 @@ class NullLane:
         """Do nothing."""
 
     def lend(self) -> Lent:
-        """Hand out a ring without room."""
         return _NOWHERE
 
     def settle(self, end_ns: int = 0) -> None:

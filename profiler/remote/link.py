@@ -86,7 +86,6 @@ class Host:
 
 
 def ssh(name: str) -> Host:
-    """The machine that ssh knows by this name; BadInput for what is none."""
     if not name or name.startswith("-") or not name.isprintable() or " " in name:
         raise BadInput(f"--on takes a name that ssh knows, such as gpu or me@gpu.example.org, not {one_line(name)!r}.")
     return Host(name, ("ssh", *OPTIONS, "--", name))
@@ -177,7 +176,6 @@ class _Pipe(io.RawIOBase):
         self._until, self._left = math.inf, PIPE_BYTES
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
@@ -233,12 +231,10 @@ class Steering:
         self.stopping = False
 
     def stop(self) -> None:
-        """Ask the run to stop."""
         self.stopping = True
         self.send({"do": "stop"})
 
     def send(self, command: Mapping[str, object]) -> None:
-        """Pass on a command of pipelines.worker; without a link it is lost."""
         if self.remote is not None:
             self.remote.send(command)
 

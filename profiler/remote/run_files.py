@@ -41,7 +41,6 @@ class Commands:
 
     @property
     def open(self) -> bool:
-        """Whether the recording process still takes commands."""
         return self._write(b"")
 
     def send(self, line: bytes) -> bool:

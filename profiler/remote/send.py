@@ -72,7 +72,6 @@ class Tail(Session):
 
     @classmethod
     def follow(cls, path: Path, position: Position) -> "Tail":
-        """Open the session; nothing is read yet. SessionError where it cannot be."""
         return cls(locate(Path(os.path.abspath(path))), position)
 
     def _read_all(self, db: Queries) -> bool:

@@ -78,7 +78,6 @@ SCHEMA_COOKIE_AT: Final = 40
 
 
 def side_files(path: Path) -> tuple[Path, Path]:
-    """Return the names of the -wal and -shm files of a session."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
 
 
@@ -145,12 +144,10 @@ def read_header(path: Path) -> Header:
 
 
 def journal_of(path: Path) -> Path:
-    """Return the name of the rollback journal that leaving WAL mode makes for a moment."""
     return path.with_name(path.name + "-journal")
 
 
 def own_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Return the session and its companion files, which no output may replace."""
     session = Path(path)
     return (session, *side_files(session), journal_of(session))
 

@@ -101,7 +101,6 @@ class Utterance:
 
     @property
     def end_frame(self) -> int:
-        """Frame after its last one."""
         return self.first_frame + self.n_frames
 
 
@@ -130,7 +129,6 @@ class Utterances(list[Utterance]):
 
     @cached_property
     def in_time(self) -> "Utterances":
-        """The same in order of time: numbers and first frames of a strange file need not agree."""
         if bool((np.diff(self.first) >= 0).all()):
             return self
         return Utterances(sorted(self, key=lambda one: one.first_frame))

@@ -117,7 +117,6 @@ class Session:
 
     @property
     def markers(self) -> list[Marker]:
-        """Markers in order of their making."""
         return [self._markers[number] for number in sorted(self._markers)]
 
     @property
@@ -130,7 +129,6 @@ class Session:
 
     @property
     def sample_names(self) -> list[str]:
-        """Names of the sampled quantities."""
         return list(self._samples)
 
     def samples(self, name: str) -> tuple[Array, Array]:
@@ -139,7 +137,6 @@ class Session:
         return view["t_ns"], view["value"]
 
     def close(self) -> None:
-        """Let go of the file (and of a private copy, where one was needed); idempotent."""
         if not self._closed:
             self._closed = True
             self._located.release()

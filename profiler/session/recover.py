@@ -46,7 +46,6 @@ class Located:
     private: Path | None = None
 
     def release(self) -> None:
-        """Remove the private copy, where there is one."""
         if self.private is not None:
             shutil.rmtree(self.private, ignore_errors=True)
             self.private = None
@@ -126,7 +125,6 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
-    """Return state and writer as the file says."""
     with contextlib.closing(connect_read_only(path, immutable=immutable)) as connection:
         return state_and_owner(connection)
 

@@ -173,7 +173,6 @@ class SessionWriter:
         self._commands.put((self._tables.keep_partial, (utterance, hypothesis, list(words))))
 
     def utterance_notes(self, utterance: int, notes: Iterable[str]) -> None:
-        """Replace the notes of an utterance."""
         kept = to_json([note[: schema.LONGEST_MARK] for note in notes])
         self._say("UPDATE utterance SET revision=?, notes=? WHERE id=?", (REVISION, kept, utterance))
 
@@ -223,7 +222,6 @@ class SessionWriter:
             )
 
     def counters(self, totals: Iterable[CounterTotal]) -> None:
-        """Store what counters have added up to so far; a later total replaces an earlier one."""
         self._commands.put((self._tables.write_counters, (list(totals),)))
 
     def meta(self, key: str, value: object) -> None:

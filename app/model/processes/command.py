@@ -55,13 +55,11 @@ class Command(QObject):
         self._process.errorOccurred.connect(self._failed)
 
     def start(self) -> None:
-        """Start the process."""
         if self._process is not None:
             self._process.start(self._words[0], self._words[1:])
 
     @property
     def running(self) -> bool:
-        """Whether its end is still to come."""
         return self._process is not None
 
     def let_go(self) -> QProcess | None:

@@ -31,7 +31,6 @@ class DeviceProbe(QObject):
             self._command.start()
 
     def stop(self) -> None:
-        """End a question under way: the window closes."""
         if self._command is not None:
             self._command.kill()
 

@@ -57,7 +57,6 @@ class Leaving(QObject):
         return None if application is None else application.findChild(Leaving, kind)
 
     def wait(self) -> None:
-        """Wait for its end."""
         if not self._process.waitForFinished(AT_QUIT_MS):
             self._process.kill()
             self._process.waitForFinished(AT_QUIT_MS)

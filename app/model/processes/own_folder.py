@@ -33,7 +33,6 @@ class OwnFolder:
             _remove_left_behind(self.path.parent, prefix)
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
         self._lock.unlock()
         shutil.rmtree(self.path, ignore_errors=True)
 

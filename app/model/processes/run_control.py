@@ -78,7 +78,6 @@ class RunControl(QObject):
 
     @property
     def busy(self) -> bool:
-        """True while a run is being started, is under way, or is being stopped."""
         return self.state != "idle"
 
     @property
@@ -89,7 +88,6 @@ class RunControl(QObject):
     # -- commands --------------------------------------------------------------------------
 
     def use(self, command: Sequence[str]) -> None:
-        """Have the next run in a worker of this command; not while one is under way."""
         if tuple(command) != self._command:
             self.release()
             self._command = tuple(command)
@@ -110,12 +108,10 @@ class RunControl(QObject):
             self._send(request.command())
 
     def set(self, key: str, value: object) -> None:
-        """Ask the run under way to change a live setting."""
         if self.state == "running":
             self._send({"do": "set", "key": key, "value": value})
 
     def mark(self, text: str) -> None:
-        """Put a marker into the session at the frame being decoded now."""
         if self.state == "running":
             self._send({"do": "mark", "text": text})
 

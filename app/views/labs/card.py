@@ -48,7 +48,6 @@ SIGNS: Final[Mapping[Verdict, str]] = {
 
 
 def tr(text: str) -> str:
-    """Translate a text of this module."""
     return QCoreApplication.translate("LabCard", text)
 
 
@@ -157,7 +156,6 @@ class LabCard(QWidget):
         describe(self, lab.claim, f"{lab.claim} {found}{' '.join(map(described, panels))}")
 
     def show_nothing(self, text: str) -> None:
-        """Say this in place of the chart of a run that has neither figures nor verdict."""
         self._nothing.setText(text)
 
     def sizeHint(self) -> QSize:
@@ -165,7 +163,6 @@ class LabCard(QWidget):
         return QSize(1120, 620)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the ground."""
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), theme().color("card"))
 

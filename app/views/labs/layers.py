@@ -62,7 +62,6 @@ class Place:
 
     @property
     def room(self) -> float:
-        """Pixels of a category."""
         length = self.area.height() if self.lying else self.area.width()
         return length / max(1, len(self.x.axis.categories))
 
@@ -242,7 +241,6 @@ def draw_signs(plot: StillPlot, points: Sequence[QPointF], look: Look) -> None:
 
 
 def _intervals(low: Values, high: Values) -> Iterator[tuple[int, tuple[float, float]]]:
-    """The places that have an interval, and the ends of it."""
     for i, (a, b) in enumerate(zip(low, high, strict=False)):
         if a is not None and b is not None:
             yield i, (a, b)

@@ -54,7 +54,6 @@ class Panel(StillPlot):
         self.show_chart(chart, looks)
 
     def show_chart(self, chart: Chart, looks: Mapping[str, Look]) -> None:
-        """Show another chart."""
         self.chart, self._looks = chart, looks
         self._x, self._y = reaches(chart)
         self.rebuild()

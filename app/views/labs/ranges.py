@@ -38,7 +38,6 @@ class Reach:
 
     @property
     def log(self) -> bool:
-        """Whether equal factors have equal lengths."""
         return self.axis.log and not self.axis.categories
 
     def place(self, value: float) -> float:
@@ -51,7 +50,6 @@ class Reach:
         return min(max(share, 0.0), 1.0)
 
     def holds(self, value: float) -> bool:
-        """Whether a value lies on the axis."""
         slack = 1e-9 * (abs(self.high) + abs(self.low))
         return self.low - slack <= value <= self.high + slack
 
@@ -92,13 +90,11 @@ class Reach:
 
     @property
     def title(self) -> str:
-        """Title and unit, where the ticks do not have it."""
         unit = "" if self.axis.unit in (*PLAIN, "B") else self.axis.unit
         return f"{self.axis.title} ({unit})" if unit else self.axis.title
 
 
 def reaches(chart: Chart) -> tuple[Reach, Reach]:
-    """What x and y of a panel reach over."""
     return _reach(chart.x, chart.layers, "x"), _reach(chart.y, chart.layers, "y")
 
 
@@ -132,7 +128,6 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
 
 
 def _doubling(layers: Iterable[Layer]) -> bool:
-    """Whether all places on x that have data are powers of two."""
     places = [x for layer in layers if isinstance(layer, Line) for x in layer.x]
     return len(places) > 2 and all(x > 0 and math.log2(x).is_integer() for x in places)
 

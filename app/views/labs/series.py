@@ -27,7 +27,6 @@ class Look:
     sign: int
 
     def color(self, tokens: Tokens) -> QColor:
-        """Its colour."""
         return tokens.color(self.category)
 
 
@@ -74,5 +73,4 @@ def line_of(panel: Chart, name: str) -> Line | None:
 
 
 def marks(panel: Chart) -> list[Mark]:
-    """The levels and places of a panel."""
     return [layer for layer in panel.layers if isinstance(layer, Mark)]

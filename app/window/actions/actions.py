@@ -119,7 +119,6 @@ class Registry(QObject):
 
 
 def key_text(key: str) -> str:
-    """Return a key as written on the keyboards of this platform."""
     return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)
 
 

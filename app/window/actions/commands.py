@@ -36,7 +36,6 @@ MOUSE = (
 
 
 def mouse_rows() -> tuple[tuple[str, str], ...]:
-    """Return what mouse and wheel do in the charts, for the key sheet."""
     return tuple((tr(keys), tr(text)) for keys, text in MOUSE)
 
 
@@ -114,7 +113,6 @@ def _file(w: MainWindow) -> list[Action]:
 
 
 def _run_on(w: MainWindow, ask: Callable[[], bool]) -> None:
-    """Ask for audio and decode it."""
     if ask():
         w.runs.start()
 
@@ -126,7 +124,6 @@ def _playlist(w: MainWindow) -> None:
 
 
 def _ask_name(w: MainWindow) -> None:
-    """Ask for another name of the session shown."""
     if w.playhead.path is not None:
         w.files.ask_name(w.playhead.path)
 

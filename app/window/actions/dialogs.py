@@ -12,14 +12,12 @@ if TYPE_CHECKING:
 
 
 def explain(w: MainWindow, stage: str = "") -> None:
-    """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
     from app.window import explanation
 
     explanation.explain(w, stage)
 
 
 def confirm(w: MainWindow, stage: str = "") -> None:
-    """Change a stage and see whether its verdict survives; without a name, the one that the breakdown explains."""
     from app.window import confirmation
 
     confirmation.confirm(w, stage)
@@ -33,28 +31,24 @@ def audit(w: MainWindow) -> None:
 
 
 def calibrate(w: MainWindow) -> None:
-    """Measure the roofs of this machine, and show them."""
     from app.window import calibration
 
     calibration.calibrate(w)
 
 
 def compare(w: MainWindow) -> None:
-    """Compare the session shown with another one, or its arms if it is of an A/B."""
     from app.window import comparison
 
     comparison.compare_with(w)
 
 
 def try_change(w: MainWindow, settings: Mapping[str, Value]) -> None:
-    """Measure settings on the audio of the current session and show the result next to the prediction."""
     from app.window import trial
 
     trial.try_change(w, settings)
 
 
 def sweep(w: MainWindow) -> None:
-    """Ask which settings are to vary, and try them."""
     from app.window import sweep
 
     sweep.ask(w)
@@ -70,21 +64,18 @@ def study(w: MainWindow, folder: Path) -> None:
 
 
 def capacity(w: MainWindow) -> None:
-    """Ask within which latency, and measure how many streams this machine carries."""
     from app.window import capacity
 
     capacity.ask(w)
 
 
 def run_on(w: MainWindow) -> None:
-    """Ask for another machine, and run there."""
     from app.window import run_on
 
     run_on.ask(w)
 
 
 def record(w: MainWindow) -> None:
-    """Record from a microphone, and decode the recording."""
     from app.window import microphone
 
     microphone.record(w)

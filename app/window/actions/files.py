@@ -114,12 +114,10 @@ class Files(QObject):
             self.open_session(path)
 
     def ask_audio(self) -> bool:
-        """Ask which audio files to decode; return whether any were chosen."""
         paths = self.pick_audio()
         return bool(paths) and self.take_audio(paths)
 
     def ask_folder(self) -> bool:
-        """Ask for a folder of audio files; return whether one was chosen."""
         paths = self.pick_folder()
         return bool(paths) and self.take_audio(paths)
 
@@ -133,7 +131,6 @@ class Files(QObject):
         return [Path(path) for path in paths]
 
     def pick_folder(self) -> list[Path]:
-        """Ask for a folder of audio files; none if the dialog was cancelled."""
         title = self.tr("Choose a folder of audio files")
         folder = QFileDialog.getExistingDirectory(self._window, title, self._audio_folder())
         return [Path(folder)] if folder else []
@@ -259,7 +256,6 @@ class Files(QObject):
 
     @property
     def session_path(self) -> Path | None:
-        """File of the session shown."""
         return self._playhead.path
 
     def ask_target(self, title: str, name: str, kinds: str) -> Path | None:
@@ -298,19 +294,16 @@ class Files(QObject):
         export.start()
 
     def finish(self) -> None:
-        """Wait for what is being written: the window closes."""
         for export in self._writing:
             export.finish(PATIENCE_MS)
         self._writing.clear()
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder has the report of a sweep."""
     from app.model.study import REPORT  # as above
 
     return regular(folder / REPORT)
 
 
 def _file_name(name: str) -> str:
-    """A name without what no file can have in its name on any system, or should not."""
     return "".join(c for c in printable(name) if c not in "/\\:\0")

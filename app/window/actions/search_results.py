@@ -58,7 +58,6 @@ def score(query: str, text: str) -> int | None:
 
 
 def _has(query: str, text: str) -> bool:
-    """Whether every word of the query is in the text."""
     text = text.lower()
     return all(word in text for word in query.lower().split())
 
@@ -100,7 +99,6 @@ def _rank(title: str, key: str, help: str, query: str) -> int | None:
 
 
 def presets_and_settings(window: MainWindow) -> list[SearchResult]:
-    """What can be chosen besides actions."""
     return [*_presets(window), *_settings(window)]
 
 

@@ -25,7 +25,6 @@ LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
 
 
 def view_actions(w: MainWindow) -> list[Action]:
-    """The actions about views, which exist once the desk does."""
     return [*_going(w), *_panels(w), *_scale(w), *_speech(w)]
 
 

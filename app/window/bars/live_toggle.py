@@ -87,7 +87,6 @@ class LiveToggle(QWidget):
 
     @property
     def toggle(self) -> Toggle | None:
-        """The toggle shown."""
         return self._toggle
 
     def show_effect(self, effect: Effect | None, arm: Mapping[str, object] = NO_ARM) -> None:
@@ -104,7 +103,6 @@ class LiveToggle(QWidget):
                 self.switch.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say as much of the effect as there is room for."""
         super().resizeEvent(event)
         self._show_headline()
 

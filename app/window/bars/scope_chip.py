@@ -64,7 +64,6 @@ class ScopeChip(QWidget):
 
     @property
     def text(self) -> str:
-        """What it says."""
         return self.button.full
 
     def show_scope(self, scope: Scope | None, chosen: bool) -> None:
@@ -105,7 +104,6 @@ class _Drop(DropButton):
         self._around = "", ""
 
     def show_text(self, text: str, before: str = "", after: str = "") -> None:
-        """Show a text; the arrows before or after it stay."""
         self.full, self._around = text, (before, after)
         self._shorten()
 

@@ -55,7 +55,6 @@ class HintStrip(QWidget):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a hint."""
         return self._hints.current is not None
 
     def refresh(self) -> None:

@@ -84,7 +84,6 @@ class Figure(QWidget):
 
     @property
     def value(self) -> str:
-        """The figure as shown."""
         return self._value.text()
 
     def show_value(self, value: str, note: str, tip: str, name: str = "") -> None:
@@ -104,7 +103,6 @@ class Figure(QWidget):
             self._kept_wide()
 
     def _kept_wide(self) -> None:
-        """Keep the greatest width so far: the neighbours would move with every digit."""
         self.setMinimumWidth(max(self.minimumWidth(), self.sizeHint().width()))
 
 

@@ -65,7 +65,6 @@ class ScrubBar(QSlider):
         self.update()
 
     def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:
-        """Show the markers of the session and the starts of utterances."""
         if (marks, starts) != (self.marks, self.starts):
             self.marks, self.starts = marks, starts
             self.update()
@@ -88,12 +87,10 @@ class ScrubBar(QSlider):
             event.accept()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Scrub."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self.setValue(self.frame_at(event.position().x()))
 
     def mouseReleaseEvent(self, _event: QMouseEvent) -> None:
-        """Release the knob."""
         self.setSliderDown(False)
 
     def event(self, event: QEvent) -> bool:
@@ -107,7 +104,6 @@ class ScrubBar(QSlider):
         return bool(super().event(event))
 
     def sizeHint(self) -> QSize:
-        """As wide as possible."""
         return QSize(200, 30)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -227,13 +223,11 @@ class Transport(QFrame):
             self.bar.show_marks((), ())
 
     def _show_live(self) -> None:
-        """Say that charts and figures are of the newest frame, or offer to go back there."""
         live = self._playhead.following and self._playhead.axis.following
         self.live.setText(self.tr("Live") if live else self.tr("Back to live"))
         self.live.setChecked(live)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Hide what matters least if there is little room."""
         super().resizeEvent(event)
         self._fit()
 
@@ -304,7 +298,6 @@ class Transport(QFrame):
 
 
 def _width(widget: QWidget) -> int:
-    """Pixels that a widget of the row asks for, shown or not."""
     widget.ensurePolished()
     fixed = widget.minimumWidth() == widget.maximumWidth()
     return widget.minimumWidth() if fixed else widget.sizeHint().width()

@@ -64,7 +64,6 @@ class Title(Elided):
         super().__init__(text)
 
     def allow_lines(self, lines: int) -> None:
-        """Take one line, or two at most."""
         if lines != self._lines:
             self._lines = lines
             self._shorten()
@@ -204,7 +203,6 @@ class Field(QWidget):
             self.editor.setFixedWidth(max(FIELD_WIDTH, widest + CHOICE_ROOM))
 
     def show_waiting(self, waits: bool) -> None:
-        """Mark that the value takes effect only with the next run."""
         self.waits = waits
         self.waiting.setVisible(waits)
         self.title.allow_lines(1 if waits else 2)
@@ -232,7 +230,6 @@ class Field(QWidget):
         self.note.setVisible(bool(text))
 
     def show_locked(self, locked: bool) -> None:
-        """Show the value of a recording, which cannot be changed."""
         self._locked = locked
         self.editor.setEnabled(self.unavailable_reason is None and not locked)
 

@@ -51,13 +51,11 @@ class Layer(QWidget):
         self.column = lay_out(QVBoxLayout(self), first, spacing=2, margins=(0, 6, 0, 0))
 
     def add(self, field: Field) -> None:
-        """Append a setting."""
         self.fields.append(field)
         self.column.addWidget(field)
 
     @property
     def is_main(self) -> bool:
-        """Whether it has a main setting that can act."""
         return any(field.option.main and field.unavailable_reason is None for field in self.fields)
 
     def fold(self) -> None:
@@ -169,7 +167,6 @@ class PipelineForm(QFrame):
         self.refresh()
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        """The user may want to choose a device soon."""
         super().enterEvent(event)
         self.looked_at.emit()
 

@@ -51,16 +51,13 @@ class PathBox(QLineEdit):
 
     @property
     def path(self) -> str:
-        """The whole path; empty if none is set."""
         return self._path
 
     def set_path(self, path: str) -> None:
-        """Show a path without emitting a signal."""
         self._path = path
         self._show()
 
     def _offer(self) -> None:
-        """Show the names that can be chosen, and the file dialog."""
         menu = self.offered()
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
@@ -119,13 +116,11 @@ class PathBox(QLineEdit):
         return super().event(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the whole path for editing."""
         super().focusInEvent(event)
         self._show()
         self.selectAll()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Shorten the path again."""
         super().focusOutEvent(event)
         self._show()
 

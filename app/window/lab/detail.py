@@ -211,6 +211,5 @@ class LabDetail(QWidget):
             field.show_locked(self._running)
 
     def show_problem(self, sentence: str) -> None:
-        """Show why the last attempt came to nothing; an empty one hides it."""
         self.problem.setText(one_line(sentence, 600))
         self.problem.setVisible(bool(sentence))

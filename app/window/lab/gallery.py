@@ -65,16 +65,13 @@ class Gallery(Scrolled):
         self._grids.append((grid, tiles))
 
     def show_past(self, name: str, past: Past | None) -> None:
-        """Show the last run of a lab."""
         self.tiles[name].show_past(past)
 
     def show_running(self, name: str, share: float | None) -> None:
-        """Show which lab is under way; an empty name: none."""
         for tile in self.tiles.values():
             tile.show_running(tile.name == name, share if tile.name == name else None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As many columns as there is room for."""
         super().resizeEvent(event)
         self._lay_out()
 
@@ -94,7 +91,6 @@ class Gallery(Scrolled):
         self._columns = columns
 
     def _rows(self) -> list[list[LabTile]]:
-        """The cards as they stand, over all groups."""
         step = self._columns
         return [tiles[first : first + step] for _, tiles in self._grids for first in range(0, len(tiles), step)]
 

@@ -60,7 +60,6 @@ class LabTile(Button):
             super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:
-        """The least; a row shares its width among its cards."""
         return QSize(SMALLEST, HEIGHT)
 
     def show_past(self, past: Past | None) -> None:
@@ -87,7 +86,6 @@ class LabTile(Button):
         return f"{verdict} · {ago(self.past.when)}"
 
     def _needs(self) -> list[str]:
-        """How long it takes, where its parameters say so, and that part of it needs an accelerator."""
         seconds = getattr(self.lab.parameters, "seconds", None)
         found = [] if seconds is None else [tr("about {0} s").format(f"{seconds:g}")]
         return [*found, tr("needs a GPU")] if self.lab.wants_device else found

@@ -280,7 +280,6 @@ class PictureDialog(QDialog):
 
     @property
     def format(self) -> str:
-        """The format chosen: png, svg or pdf."""
         return str(self.format_box.currentData())
 
     def _written(self, path: Path) -> None:
@@ -306,13 +305,11 @@ class PictureDialog(QDialog):
     # -- Qt --------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Draw anew, as fine as there is room for."""
         super().resizeEvent(event)
         if self.preview.image is not None:
             self._soon.start()
 
     def done(self, result: int) -> None:
-        """However it is closed: end the process that draws."""
         self._soon.stop()
         self.drawing.stop()
         super().done(result)

@@ -42,7 +42,6 @@ class Drawing(QObject):
 
     @property
     def busy(self) -> bool:
-        """A picture is being drawn."""
         return self._under_way is not None
 
     def preview(self, wanted: PictureRequest, scale: float) -> int:
@@ -51,11 +50,9 @@ class Drawing(QObject):
         return self._ask(wanted, None, scale)
 
     def draw(self, wanted: PictureRequest) -> int:
-        """Draw a picture as it would be written; returns the number of the job."""
         return self._ask(wanted, None)
 
     def write(self, wanted: PictureRequest, target: Path) -> None:
-        """Write a picture."""
         self._ask(wanted, str(target.absolute()))
 
     def stop(self) -> None:

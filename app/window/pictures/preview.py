@@ -31,22 +31,18 @@ class Preview(QWidget):
 
     @property
     def image(self) -> QImage | None:
-        """What is shown."""
         return self._image
 
     @property
     def text(self) -> str:
-        """What is said instead of a picture, or over the one before."""
         return self._text
 
     def show_image(self, image: QImage) -> None:
-        """Show a picture."""
         self._image, self._text, self._old = image, "", False
         self._shrunk = QImage()
         self.update()
 
     def say(self, text: str) -> None:
-        """Show a sentence; the picture before becomes faint."""
         self._text, self._old = text, True
         describe(self, description=text)
         self.update()

@@ -16,7 +16,6 @@ Outcomes = Mapping[int, Sequence[bool]]
 
 
 def holds(outcomes: Sequence[bool]) -> bool:
-    """Whether most measurements of a number held."""
     return sum(outcomes) * 2 > len(outcomes)
 
 

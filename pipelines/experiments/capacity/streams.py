@@ -116,13 +116,11 @@ class Sound:
 
     @classmethod
     def of(cls, sounds: Sequence[F32], rate: int) -> Sound:
-        """Sounds one after the other, with a pause after each."""
         pause = np.random.default_rng(0).standard_normal(int(PAUSE_S * rate)).astype(np.float32) * PAUSE_LEVEL
         return cls(np.concatenate([part for sound in sounds for part in (sound, pause)]), rate)
 
     @property
     def seconds(self) -> float:
-        """Its length."""
         return len(self.samples) / self.rate
 
     def write(self, path: Path, seconds: float, share: float) -> None:

@@ -83,7 +83,6 @@ class Study:
 
     @property
     def outcomes(self) -> search.Outcomes:
-        """Whether each measurement held, by number of streams."""
         return {n: [self.holds(each) for each in kept] for n, kept in self.measured.items()}
 
     def run(self, command: Sequence[str], progress: Callable[[str, float | None], None]) -> None:

@@ -15,11 +15,9 @@ class Point:
     margins: tuple[float, ...]
 
     def lowest(self) -> tuple[float, ...]:
-        """The values if each were as low as its margin allows."""
         return tuple(value * (1 - margin) for value, margin in zip(self.values, self.margins, strict=True))
 
     def highest(self) -> tuple[float, ...]:
-        """The values if each were as high as its margin allows."""
         return tuple(value * (1 + margin) for value, margin in zip(self.values, self.margins, strict=True))
 
 
@@ -38,10 +36,8 @@ def front(points: Collection[Point]) -> list[Point]:
 
 
 def possible(points: Collection[Point]) -> list[Point]:
-    """The points that may be on the front, within their margins."""
     return [p for p in points if not any(dominates(other.highest(), p.lowest()) for other in points if other is not p)]
 
 
 def touches(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    """Whether two intervals have a point in common."""
     return a[0] <= b[1] and b[0] <= a[1]

@@ -59,7 +59,6 @@ class Home:
         )
 
     def resume(self, folder: Path) -> bool:
-        """No: what runs here ends with the process that started it."""
         return False
 
     def wait(self, cancelled: Callable[[], bool]) -> Path:

@@ -69,11 +69,9 @@ class Report(msgspec.Struct, frozen=True):
         return times[1:] if len(times) > 1 else times
 
     def seconds(self) -> float:
-        """Time of one pass by its undisturbed repeats."""
         return float(undisturbed(self.passes()).sum())
 
     def words(self) -> dict[str, str]:
-        """What was recognised, by utterance; repeats of it are the same unless the settings depend on time."""
         return {utterance.id: utterance.hypothesis for utterance in self.utterances}
 
 
@@ -121,7 +119,6 @@ class Figures(msgspec.Struct, frozen=True):
         }[name]
 
     def measured(self, name: str) -> float | None:
-        """The value that a constraint limits: times in themselves."""
         return {"rtf": self.rtf, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_s}[name]
 
 

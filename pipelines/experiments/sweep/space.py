@@ -36,7 +36,6 @@ class Choice:
 
     @property
     def text(self) -> str:
-        """As --over says it."""
         return f"{self.key}={','.join(settings.value_text(value) for value in self.values)}"
 
 
@@ -51,7 +50,6 @@ class Range:
 
     @property
     def text(self) -> str:
-        """As --over says it."""
         return f"{self.key}={settings.value_text(self.low)}..{settings.value_text(self.high)}"
 
 
@@ -133,7 +131,6 @@ def parse_constraint(text: str) -> Constraint:
 
 
 def size(axes: Sequence[Axis]) -> float:
-    """The number of combinations, infinity where a range is not of whole numbers."""
     return math.prod(_count(axis) for axis in axes)
 
 
@@ -153,5 +150,4 @@ def grid(axes: Sequence[Axis]) -> list[dict[str, Value]]:
 
 
 def shortened(params: Mapping[str, Value]) -> dict[str, Value]:
-    """The settings of a trial: numbers from a range with few digits, as a person would write them."""
     return {key: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for key, v in params.items()}

@@ -73,7 +73,6 @@ class Trial:
 
     @property
     def eligible(self) -> bool:
-        """Whether it may be on the front."""
         return self.figures is not None and self.why is None
 
 
@@ -128,7 +127,6 @@ class Study:
         return found
 
     def front(self) -> list[Point]:
-        """The front of all eligible trials."""
         return front(self.points())
 
     def touching(self) -> dict[int, list[int]]:
@@ -157,7 +155,6 @@ class Study:
         return found
 
     def unfinished(self) -> int:
-        """Trials that have begun and not ended."""
         from optuna.trial import TrialState
 
         return len(self.storage.get_trials(deepcopy=False, states=[TrialState.RUNNING]))
@@ -407,5 +404,4 @@ def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
 
 
 def _attempts(folder: Path, number: int) -> int:
-    """How many attempts of a trial have begun."""
     return max((attempt for of, attempt, _ in named.numbered(folder) if of == number), default=0)

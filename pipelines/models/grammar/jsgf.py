@@ -74,7 +74,6 @@ class _Token(NamedTuple):
 
 
 def begins(head: bytes) -> bool:
-    """Whether a file that begins so is JSGF, in any encoding."""
     return MAGIC in head[:HEADER_BYTES].replace(b"\0", b"").upper()
 
 

@@ -26,6 +26,5 @@ _OTHERS = (
 
 
 def named(head: bytes) -> str:
-    """Name another format and what to do about it; "" for JSGF and lists of phrases."""
     plain = head.removeprefix(b"\xef\xbb\xbf")
     return next((what for begins, what in _OTHERS if re.match(begins, plain)), "")

@@ -72,7 +72,6 @@ class Contexts:
 
 
 def can_be_read(directory: Path) -> bool:
-    """Whether the files are there."""
     return all(there(directory / name) for name in FILES)
 
 

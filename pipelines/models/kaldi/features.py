@@ -169,7 +169,6 @@ def _file(directory: Path, name: str) -> Path | None:
 
 
 def _options_in(path: Path) -> dict[str, str]:
-    """The options in a file, all of them such that Kaldi reads there."""
     options = kaldi_parameters.options_of(read_file(path, LARGEST_TEXT).decode("utf-8", "replace"), str(path))
     kaldi_parameters.check_names(options, path.name, str(path))
     return options

@@ -53,7 +53,6 @@ class TransitionModel:
 
     @property
     def phones(self) -> list[int]:
-        """Numbers of the phones, ascending."""
         return sorted(self.topologies)
 
     @property

@@ -32,7 +32,6 @@ class Leaf:
     answer: int
 
     def find(self, event: Mapping[int, int]) -> int:
-        """The pdf of an event: place of the window (or PDF_CLASS) -> phone (or pdf class); NONE if there is none."""
         return self.answer
 
 
@@ -87,7 +86,6 @@ class Tree:
 
     @property
     def n_pdfs(self) -> int:
-        """As many pdfs as the leaves name."""
         return _largest(self.root) + 1
 
 

@@ -59,16 +59,13 @@ class NGram:
 
     @property
     def order(self) -> int:
-        """Length of the longest n-gram."""
         return len(self.ids)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Number of n-grams of each length."""
         return tuple(len(i) for i in self.ids)
 
     def index(self) -> dict[str, int]:
-        """Word -> id."""
         return {word: i for i, word in enumerate(self.words)}
 
     def find(self, grams: Ids) -> I64:
@@ -176,7 +173,6 @@ def _counted(n: int, k: int) -> str:
 
 
 def _quoted(words: Sequence[str], grams: Ids) -> str:
-    """Return the first few of some n-grams, in quotation marks."""
     shown = [" ".join(words[i] for i in gram) for gram in grams[:SHOWN].tolist()]
     more = " …" if len(grams) > SHOWN else ""
     return ", ".join(f"'{one_line(gram, SHOWN_GRAM)}'" for gram in shown) + more

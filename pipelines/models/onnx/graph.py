@@ -114,7 +114,6 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
 
 
 def counts_frames(model: OnnxModel) -> bool:
-    """Whether sizes may follow from the number of frames in any way, and not only grow with it."""
     return any(node.operator in SIZES for node in model.nodes)
 
 

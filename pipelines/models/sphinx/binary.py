@@ -48,7 +48,6 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """Bytes not yet read."""
         return self.end - self.at
 
     def take(self, count: int, field: str) -> bytes:

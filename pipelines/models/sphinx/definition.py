@@ -53,7 +53,6 @@ class ModelDefinition:
 
     @property
     def n_ci(self) -> int:
-        """Number of context-independent phones, fillers included."""
         return len(self.phones)
 
     def phone(self, name: str) -> int:
@@ -75,7 +74,6 @@ class ModelDefinition:
         return int(self.ssid[base, left, right, position])
 
     def ci_ssid(self, phone: int) -> int:
-        """State sequence of the context-independent phone."""
         return int(self.ci_ssids[phone])
 
 

@@ -92,7 +92,6 @@ class AcousticModel:
 
     @property
     def n_codebooks(self) -> int:
-        """Codebooks: CI phones in a PTM model, one in a semi-continuous one, else the senones."""
         return int(self.means.shape[0])
 
     @property
@@ -102,7 +101,6 @@ class AcousticModel:
 
     @property
     def n_features(self) -> int:
-        """Values of a frame that the front end makes for the model."""
         return int(self.means.shape[1] * self.means.shape[3])
 
     @property
@@ -112,22 +110,18 @@ class AcousticModel:
 
     @property
     def is_continuous(self) -> bool:
-        """Whether every senone owns its Gaussians."""
         return self.kind == "continuous"
 
     @property
     def n_densities(self) -> int:
-        """Gaussians per codebook and stream."""
         return int(self.means.shape[2])
 
     @property
     def subsampling(self) -> int:
-        """Frames for each row of scores: more than one for many nets of Kaldi."""
         return 1 if self.kaldi is None else self.kaldi.pacing.subsampling
 
     @property
     def n_senones(self) -> int:
-        """Tied states."""
         return self.mdef.n_senones
 
 

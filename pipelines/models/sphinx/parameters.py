@@ -31,7 +31,6 @@ class GaussianTable:
 
     @property
     def shape(self) -> tuple[int, int, tuple[int, ...]]:
-        """(codebooks, densities, dimensions of each stream)."""
         first = self.streams[0].shape
         return first[0], first[1], tuple(stream.shape[2] for stream in self.streams)
 

@@ -76,7 +76,6 @@ class Clusters:
 
     @property
     def count(self) -> int:
-        """Clusters per stream."""
         return int(self.sizes.shape[1])
 
     def choose(self, x: Array, expand: int, densities: Array, expanded: Array) -> int:

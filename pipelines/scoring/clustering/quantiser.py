@@ -65,7 +65,6 @@ class Codebook:
 
     @property
     def size(self) -> int:
-        """Codewords per stream."""
         return int(self.words.shape[1])
 
     def nearest(self, x: Array, out: Array) -> None:

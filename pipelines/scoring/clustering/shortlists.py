@@ -76,23 +76,19 @@ class Shortlists:
 
     @property
     def _lists(self) -> float:
-        """Lists: one per stream, codeword and group."""
         return float(self.start.shape[0] * self.start.shape[1] * self.n_groups)
 
     @property
     def mean_panels(self) -> float:
-        """Panels per group and stream, averaged over the codewords."""
         return len(self.items) / self._lists
 
     @property
     def mean_lanes(self) -> float:
-        """Gaussians listed themselves per group and stream, averaged over the codewords."""
         listed = int(np.bitwise_count(self.lanes).sum(dtype=np.int64))
         return listed / self._lists
 
     @property
     def n_groups(self) -> int:
-        """Groups of senones, or codebooks."""
         return int(self.start.shape[2] - 1)
 
 

@@ -55,7 +55,6 @@ class ContinuousGmm:
         }
 
     def small(self) -> ContinuousGmm:
-        """The same of sixteen senones, for compiling."""
         return ContinuousGmm(self.parameters.small(), threads=1)
 
     def touch(self) -> None:

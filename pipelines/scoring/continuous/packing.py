@@ -49,13 +49,11 @@ class PackedContinuous:
         check("centre", self.centre, np.float32, (streams * (expanded // 2),))
 
     def small(self) -> PackedContinuous:
-        """A model of its first senones alone, for compiling."""
         senones = min(LANES, self.n_senones)
         return PackedContinuous(senones, self.n_components, self.centre, self.gaussians[:1])
 
     @property
     def n_groups(self) -> int:
-        """Groups of sixteen senones; the last may be padded."""
         return int(self.gaussians.shape[0])
 
     @property
@@ -70,17 +68,14 @@ class PackedContinuous:
 
     @property
     def n_gaussians(self) -> int:
-        """Gaussians of the model, each of one senone, stream and component."""
         return self.n_senones * self.n_streams * self.n_components
 
     @property
     def dim(self) -> int:
-        """Floats of a frame of features, all streams together."""
         return len(self.centre)
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the parameters, for caches of what follows from them."""
         return cache.digest(self.centre, self.gaussians)
 
     @cached_property

@@ -37,5 +37,4 @@ def calls(compiled: float = 0.0, numpy: float = 0.0) -> dict[str, Linear]:
 
 
 def frame_calls(compiled: float = 1.0) -> dict[str, Linear]:
-    """Calls of compiled kernels per frame of a block, where scoring and search take turns."""
     return {KERNEL_CALL: Linear(per_frame=compiled)}

@@ -31,21 +31,17 @@ class Placed:
 
     @property
     def where(self) -> str:
-        """The device as torch calls it."""
         return self.work.device.where
 
     @property
     def roof(self) -> str:
-        """Suffix of an operation class for this device."""
         return "" if self.where == "cpu" else f"@{self.where}"
 
     @property
     def gemm(self) -> str:
-        """The operation class of a product in this number type here."""
         return f"gemm.torch:{NAMES[self.dtype]}{self.roof}"
 
     def cost(self, operations: dict[str, Linear], traffic: Linear, working_set: float) -> Cost:
-        """A law whose classes are named without the device; what is written is written once."""
         named = {(k if k == self.gemm else k + self.roof): law for k, law in operations.items()}
         device = self.roof.removeprefix("@")
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)

@@ -57,7 +57,6 @@ class Batch:
         self.stages(Recorder())
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that it records."""
         stages = {GATHER: ("rows",), **self._arithmetic.stages}
         self._ids = {name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()}
 

@@ -42,7 +42,6 @@ FLOOR = 1e-37
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:
-    """The scoring that fits the model: senones with Gaussians of their own, or shared ones."""
     return Owned(model) if model.is_continuous else Tied(model)
 
 

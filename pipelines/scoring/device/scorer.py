@@ -206,7 +206,6 @@ class DeviceScorer:
         return scores
 
     def take_notices(self) -> list[str]:
-        """Notices for the user, each sentence once."""
         notices, self._notices = self._notices, []
         return notices + self._work.take_notices()
 
@@ -374,7 +373,6 @@ class DeviceScorer:
         self._frame = frame
 
     def _drop(self) -> None:
-        """Discard a block that was begun and is no longer needed."""
         begun, self._begun = self._begun, None
         if begun is not None and self._spare is None:
             self._work.wait_for(begun.ready, begun.stream)
@@ -396,7 +394,6 @@ class DeviceScorer:
 
 
 def _key(config: Config) -> Hashable:
-    """Return the settings that decide the parameters, as a key."""
     return dnn.key(config) if config.model == "dnn" else None
 
 

@@ -49,10 +49,8 @@ class WithHeads(Choosing, Protocol):
 
 
 def can_choose(arithmetic: Arithmetic) -> TypeGuard[Choosing]:
-    """Whether it computes chosen senones after the hidden layers."""
     return hasattr(arithmetic, "begin_some")
 
 
 def has_heads(arithmetic: Arithmetic) -> TypeGuard[WithHeads]:
-    """Whether it computes several heads after the hidden layers."""
     return hasattr(arithmetic, "score_by_heads")

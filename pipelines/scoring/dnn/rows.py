@@ -158,7 +158,6 @@ class FloatRows:
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """Cost law by scores computed and by rows read from memory, once a call for all its frames."""
         return laws.chosen_rows(self._weights, "gemm", 0.0)
 
 

@@ -93,7 +93,6 @@ class DnnScorer(LayeredScorer):
         self.configure(config, self.make_ready(config, progress, cancelled))
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that the net records; those of another follow when it takes over."""
         self._recorder = recorder
         self._register(recorder, self._net.stages)
 
@@ -133,13 +132,11 @@ class DnnScorer(LayeredScorer):
         return self._net.splice(block, self._meter)
 
     def reset(self) -> None:
-        """An utterance begins."""
         super().reset()
         self._net.reset()
         self._since = UNSEEN
 
     def configure(self, config: Config, prepared: Prepared | None = None) -> None:
-        """Take over the settings from the next block on. ModelError when the net cannot do that."""
         super().configure(config, prepared)
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
@@ -157,7 +154,6 @@ class DnnScorer(LayeredScorer):
         return found
 
     def _key(self, config: Config) -> Hashable:
-        """Return the settings that decide the arithmetic, as a key."""
         chosen = config.dnn
         product = chosen.product if chosen.dtype == "fp32" else None
         return dnn.origin(config.dnn), chosen.dtype, product, config.threads

@@ -63,7 +63,6 @@ class FrameRule(ABC):
 
 
 def rules() -> list[str]:
-    """Names of all rules."""
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 

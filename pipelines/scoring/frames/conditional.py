@@ -38,7 +38,6 @@ class Rule(FrameRule):
         self.reset()
 
     def needs(self, config: Config) -> Hashable:
-        """The codebook, by its size."""
         return int(config.frames.codewords)
 
     def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Codewords:
@@ -48,13 +47,11 @@ class Rule(FrameRule):
         return found
 
     def configure(self, config: Config, prepared: Codewords | None = None) -> None:
-        """Take over a codebook; numbers of another one say nothing about the last frame."""
         if prepared is not self._codebook:
             self._codebook = prepared
             self.reset()
 
     def reset(self) -> None:
-        """Forget the frame before."""
         self._codeword = NONE
         self._skipped = 0
 
@@ -71,5 +68,4 @@ class Rule(FrameRule):
         return chosen
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Law of finding the nearest codeword."""
         return {} if self._codebook is None else {STAGE: laws.frame_codewords(self._codebook.book)}

@@ -55,12 +55,10 @@ class Int8Gaussians:
 
     @property
     def bytes_each(self) -> float:
-        """Bytes of one Gaussian."""
         return float(self.panels.shape[3] / LANES)
 
     @property
     def pairs(self) -> int:
-        """Pairs of dimensions of a stream."""
         return int(self.steps.shape[1] + 1) // 2
 
     def frames(self, x: Array) -> Array:

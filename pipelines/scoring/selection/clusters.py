@@ -37,7 +37,6 @@ class _Clustered(Strategy[Family]):
     _expand: int
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Number of clusters."""
         return gmm.selection.codewords
 
     def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> clusters.Clusters:
@@ -46,12 +45,10 @@ class _Clustered(Strategy[Family]):
         return clusters.cluster(p.gaussians, p.identity, size, progress, cancelled)
 
     def configure(self, gmm: settings.Gmm, prepared: clusters.Clusters | None = None) -> None:
-        """Take over the clusters, and how many are expanded."""
         assert prepared is not None, "needs said so"
         self._take(prepared, gmm.selection.expand)
 
     def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        """Score with one cluster for all panels of a stream."""
         self._take(clusters.one_cluster(self._family.parameters.gaussians.shape), 1)
         self.score(features, scores, Meter())
 
@@ -70,7 +67,6 @@ class _Clustered(Strategy[Family]):
         return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
-        """Part of the panels expanded, if all clusters were of the same size."""
         return min(1.0, self._expand / self._clusters.count)
 
 

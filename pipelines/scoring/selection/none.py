@@ -54,7 +54,6 @@ class Tied(Strategy[Gmm]):
         return None
 
     def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | Array | None = None) -> None:
-        """Take over the component."""
         assert self.needs(gmm) is None or prepared is not None, "needs said so"
         self._take(prepared if self.needs(gmm) else None)
 
@@ -120,7 +119,6 @@ class Continuous(Strategy[ContinuousGmm]):
         return in_int8(self._family.parameters.gaussians) if self.needs(gmm) else None
 
     def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | None = None) -> None:
-        """Take over the component."""
         assert self.needs(gmm) is None or prepared is not None, "needs said so"
         self._take(prepared if self.needs(gmm) else None, gmm.component == "max")
 

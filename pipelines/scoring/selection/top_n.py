@@ -41,11 +41,9 @@ class _TopN(Strategy[Family]):
         return self.follow or gmm.component == "partial-distance"
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Bounds on what dimensions can add, for partial distances."""
         return "rests" if self._by_bound(gmm) else None
 
     def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Array | None:
-        """These bounds (milliseconds)."""
         return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
 
 

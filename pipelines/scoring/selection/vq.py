@@ -49,7 +49,6 @@ class _Quantised(Strategy[Family]):
         self._words = np.zeros((MAX_FRAMES, streams), np.int32)
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Codebook size and radius."""
         return gmm.selection.codewords, gmm.selection.threshold
 
     def _make_lists(self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling) -> Shortlists:
@@ -68,7 +67,6 @@ class _Quantised(Strategy[Family]):
         return words
 
     def _items(self, words: Array) -> int:
-        """Panels on the lists of these frames."""
         start = self._lists.start
         streams = np.arange(words.shape[1])
         return int((start[streams, words, -1] - start[streams, words, 0]).sum(dtype=np.int64))
@@ -98,7 +96,6 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         return lists, in_int8(gaussians) if gmm.component == "int8" else None
 
     def configure(self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None) -> None:
-        """Take over shortlists and component."""
         assert prepared is not None, "needs said so"
         lists, in_bytes = prepared
         self._take(lists, in_bytes, gmm.component == "max")
@@ -195,11 +192,9 @@ class Tied(_Quantised[Gmm]):
         self._count = np.zeros(shape, np.int64)
 
     def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Shortlists:
-        """Codebook and shortlists, from the cache or made now."""
         return self._make_lists(gmm, True, progress, cancelled)
 
     def configure(self, gmm: settings.Gmm, prepared: Shortlists | None = None) -> None:
-        """Take over the shortlists."""
         assert prepared is not None, "needs said so"
         self._take(prepared)
 
@@ -208,7 +203,6 @@ class Tied(_Quantised[Gmm]):
         self._lists = lists
 
     def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        """Score with lists of one codeword."""
         self._take(trivial(self._family.parameters.gaussians.shape))
         self.score(features, scores, Meter())
 

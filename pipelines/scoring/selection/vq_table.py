@@ -62,7 +62,6 @@ class _Lookup(Strategy[Family]):
         self._table: Table | None = None
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Size of the codebook."""
         return gmm.selection.codewords
 
     def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Table:
@@ -92,7 +91,6 @@ class _Lookup(Strategy[Family]):
         raise NotImplementedError
 
     def configure(self, gmm: settings.Gmm, prepared: Table | None = None) -> None:
-        """Take over the table."""
         assert prepared is not None, "needs said so"
         self._take(prepared)
 
@@ -102,7 +100,6 @@ class _Lookup(Strategy[Family]):
         self._table = table
 
     def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        """Look up in an empty table of one codeword."""
         shape = self._family.parameters.gaussians.shape
         self._take(Table(trivial(shape).codebook, np.zeros((shape[1], 1, self._family.n_senones), np.float32)))
         self.score(features, scores, Meter())

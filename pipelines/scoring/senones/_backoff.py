@@ -130,5 +130,4 @@ class ByParent(SenoneRule):
             self._source.score_some(t, t + 1, self._chosen[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Costs of the layers below, and of the decision."""
         return self._source.costs_of_some(frames) | {STAGE: laws.backed_off(len(self._all))}

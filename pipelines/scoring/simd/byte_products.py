@@ -82,7 +82,6 @@ class Bytes:
         return builder.add(builder.call(pairs, even), builder.call(pairs, odd))
 
     def add(self, builder: Any, x: Any, y: Any) -> Any:
-        """Sum by sum."""
         return builder.add(x, y)
 
 

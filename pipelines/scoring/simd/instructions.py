@@ -97,14 +97,12 @@ def splat(builder: Any, value: Any) -> Any:
 
 
 def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    """x · y + z, rounded once."""
     kind = ir.FunctionType(F32X16, [F32X16, F32X16, F32X16])
     function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
     return builder.call(function, [x, y, z])
 
 
 def larger(builder: Any, x: Any, y: Any) -> Any:
-    """Lane by lane the larger one."""
     return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
@@ -119,7 +117,6 @@ def reduce(builder: Any, combine: Callable[[Any, Any], Any], value: Any) -> Any:
 
 
 def reduce_max(builder: Any, value: Any) -> Any:
-    """The largest lane."""
     return reduce(builder, lambda x, y: larger(builder, x, y), value)
 
 

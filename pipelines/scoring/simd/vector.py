@@ -82,7 +82,6 @@ def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
 
 
 def aligned_copy(values: Array) -> Array:
-    """A copy in C order that begins with a cache line, and can be written."""
     result = aligned(values.shape, values.dtype)
     result[...] = values
     return result
@@ -99,7 +98,6 @@ def address(typing_context: Any, array: Any, kind: Any) -> Any:
 
 @intrinsic
 def address_of_rows(typing_context: Any, array: Any, kind: Any) -> Any:
-    """The same of an array in any order: the kernel goes by its strides, or compares them first."""
     _must_be(array, kind)
     return types.intp(array, kind), _begin
 

@@ -51,7 +51,6 @@ class Floats:
         self._gmm = gmm
 
     def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """As a matrix product."""
         return self._gmm.densities(x, first, last, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
@@ -103,7 +102,6 @@ class Bounded:
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Parameters as far as they are computed, anew for each frame."""
         return {"score.gaussians": tied.bounded_gaussians(self._gmm.parameters, frames)}
 
 

@@ -69,7 +69,6 @@ class Gmm:
         self._begun = 0
 
     def small(self) -> Gmm:
-        """The same of one codebook, for compiling."""
         return Gmm(self.parameters.small(), threads=1)
 
     def touch(self) -> None:
@@ -108,7 +107,6 @@ class Gmm:
 
     @cached_property
     def _some(self) -> tuple[lazy_kernels.Mixtures, Array]:
-        """Weights by senone, and workspace for the mixtures of chosen senones."""
         p = self.parameters
         width = -(-int(p.senones_per_codebook.max()) // LANES) * LANES
         return (p.dots, p.book_of_senone), np.ones((MAX_FRAMES, width + LANES), np.float32)

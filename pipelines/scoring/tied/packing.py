@@ -84,17 +84,14 @@ class PackedGmm:
 
     @property
     def n_streams(self) -> int:
-        """Streams of features."""
         return int(self.gaussians.shape[1])
 
     @property
     def n_gaussians(self) -> int:
-        """Gaussians of the model, each of one codebook, stream and density."""
         return self.n_codebooks * self.n_streams * self.n_densities
 
     @property
     def n_weights(self) -> int:
-        """Mixture components of the model: a weight per senone, stream and density."""
         return self.n_senones * self.n_streams * self.n_densities
 
     @property
@@ -104,22 +101,18 @@ class PackedGmm:
 
     @property
     def padded_densities(self) -> int:
-        """Densities per codebook and stream in the layouts."""
         return _padded(self.n_densities)
 
     @property
     def columns(self) -> int:
-        """Senones with the padding of each codebook."""
         return int(self.start[-1])
 
     @cached_property
     def order(self) -> Order:
-        """For kernels."""
         return self.start, self.runs, self.run_start
 
     @cached_property
     def identity(self) -> str:
-        """Digest of the parameters, for caches of what follows from them."""
         return cache.digest(self.centre, self.gaussians, self.weights)
 
     @cached_property

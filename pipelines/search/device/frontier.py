@@ -82,11 +82,9 @@ class Buffers:
         self.tag = torch.full((1,), TAGS, dtype=torch.int64, device=where)
 
     def use_beam(self, beam: float) -> None:
-        """Prune by this beam."""
         self.beam.fill_(beam)
 
     def use_penalty(self, penalty: float) -> None:
-        """Charge every word so much: a pass over all arcs."""
         tables = self.tables
         tables["cost"].copy_(tables["weight"] + penalty * tables["words"])
 
@@ -177,7 +175,6 @@ class Frontier:
 
     @property
     def held_as_graph(self) -> bool:
-        """Whether a frame is one launch."""
         return self._replay is not None
 
     def take_over(self, state: Tensor, cost: Tensor) -> None:
@@ -200,7 +197,6 @@ class Frontier:
             self.step() if self._replay is None else self._replay()
 
     def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return the copies after a block: host tensors and those on the device that go into them."""
         for name, here in self._here.items():
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]

@@ -66,12 +66,10 @@ class DirectArcs:
 
     @property
     def n_states(self) -> int:
-        """States of the graph."""
         return len(self.first) - 1
 
     @property
     def n_arcs(self) -> int:
-        """Direct arcs."""
         return len(self.target)
 
 

@@ -119,7 +119,6 @@ class UtteranceHistory:
 
     @property
     def cutoff(self) -> float:
-        """Cost above the best (nat) of the costliest token that lives; +inf: there is none."""
         alive = self.costs[self.costs < np.inf]
         return float(alive.max()) if len(alive) else np.inf
 

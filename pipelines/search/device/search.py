@@ -106,7 +106,6 @@ class DeviceSearch:
         self._room = self._fitting(self._room)
 
     def use_beam(self, beam: float) -> None:
-        """Prune by this beam from the next block on."""
         self.beam = beam
         self._work.device.run(COMPUTE, partial(self._buffers.use_beam, beam))
 
@@ -123,7 +122,6 @@ class DeviceSearch:
         self._peak = Room(0, 0)
 
     def take_notices(self) -> list[str]:
-        """Return new messages on the device for the user, each once."""
         return self._work.take_notices()
 
     def advance(
@@ -285,7 +283,6 @@ class DeviceSearch:
         return larger if larger != room else None
 
     def _token_limit(self) -> int:
-        """As many as max_active and min_active let live, or as there are states."""
         return min(max(self._max_active, self._min_active + 1), self._arcs.n_states)
 
     def _fitting(self, room: Room) -> Room:

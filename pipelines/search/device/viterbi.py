@@ -63,19 +63,16 @@ class DeviceViterbi:
             self._search.use_beam(min(float(config.beam), self._adaptive.beam))
 
     def spent(self, frames: int, ns: int) -> None:
-        """Say how long the last block took in all; an adaptive beam follows it."""
         if self._adaptive is not None:
             config = self._config
             self._search.use_beam(self._adaptive.after(frames, ns, config.target_rtf, float(config.beam)))
 
     @property
     def beam(self) -> float:
-        """The beam in use: the settings', or what the adaptive beam has made of it."""
         return self._search.beam
 
     @property
     def cutoff(self) -> float:
-        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
         return self._one.cutoff
 
     def warm_up(self) -> None:
@@ -124,11 +121,9 @@ class DeviceViterbi:
         return found
 
     def partial(self, lane: Lane | NullLane | None = None) -> list[Word]:
-        """Words of the best token so far: (word, first frame of the run, frames)."""
         return self._backtrace(False, lane)
 
     def finish(self, lane: Lane | NullLane | None = None) -> list[Word]:
-        """Words of the best path to a final state, or of the best token if none is reached."""
         return self._backtrace(True, lane)
 
     @property
@@ -143,15 +138,12 @@ class DeviceViterbi:
 
     @property
     def lost(self) -> bool:
-        """Whether no token survived."""
         return self._one.lost
 
     def take_notices(self) -> list[str]:
-        """Return new messages on the device for the user, each once."""
         return self._search.take_notices()
 
     def costs(self, turns: bool = False) -> dict[str, Cost]:
-        """Cost laws of the stages; they are the same for any block."""
         return self._search.costs()
 
     @property

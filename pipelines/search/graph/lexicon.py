@@ -45,7 +45,6 @@ class PhoneLabels:
         return list(range(self.backoff, self.backoff + self.n_disambiguation))
 
     def phone(self, phone: int, position: int) -> int:
-        """Label of a phone at a position of its word."""
         return 1 + phone * POSITIONS + position
 
 

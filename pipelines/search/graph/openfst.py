@@ -88,12 +88,10 @@ class Fst:
 
     @property
     def n_states(self) -> int:
-        """Number of states."""
         return len(self.final)
 
     @property
     def n_arcs(self) -> int:
-        """Number of arcs."""
         return len(self.target)
 
     @property
@@ -281,7 +279,6 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def states_of(head: Header) -> tuple[Fst, int]:
-    """States and arcs of a vector or const FST, and where in the file they end; else ValueError."""
     return _read_vector(head) if head.kind == "vector" else _read_const(head)
 
 

@@ -48,12 +48,10 @@ class Recipe:
     transition_scale: float = TRANSITION_SCALE
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as JSON values."""
         return asdict(self)
 
 
 def default_language_model() -> Path:
-    """The US-English trigram that the pocketsphinx package carries."""
     return dictionaries.default_path().with_name("en-us.lm.bin")
 
 

@@ -71,18 +71,15 @@ class Graph:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on what was left out of dictionary, language model or grammar, or changed, a sentence each."""
         found = self.made.get("notes", ())
         return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
 
     @property
     def n_states(self) -> int:
-        """Number of states."""
         return len(self.final)
 
     @property
     def n_arcs(self) -> int:
-        """Number of arcs, self-loops included."""
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
 
 

@@ -205,7 +205,6 @@ def _record(
 
 @njit_called
 def prune(table: I64) -> int:  # pragma: no cover - compiled
-    """End the pending frame; returns DONE or the reason for stopping."""
     arrays: Arrays = named(table)
     return pruning.prune(arrays, numbers_of(arrays))
 
@@ -230,5 +229,4 @@ def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
 
 @njit_called
 def reprice(table: I64, penalty: float) -> None:  # pragma: no cover - compiled
-    """Have listed arcs with words cost the insertion penalty that holds from now on."""
     pruning.reprice(named(table), penalty)

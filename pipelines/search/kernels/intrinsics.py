@@ -67,7 +67,6 @@ def arrays_in(groups: Sequence[Sequence[np.dtype[Any]]]) -> Any:
 
 
 def _held(kind: np.dtype[Any]) -> Any:
-    """An array of such items, as numba has it."""
     return types.Array(from_dtype(kind.base), 1 + len(kind.shape), "C")
 
 

@@ -179,7 +179,6 @@ def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  #
 
 @njit_inner
 def _add(a: float, b: float) -> float:  # pragma: no cover - compiled
-    """log(exp(a) + exp(b))."""
     if a < b:
         a, b = b, a
     return a if b == -np.inf else a + np.log1p(np.exp(b - a))

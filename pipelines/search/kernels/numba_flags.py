@@ -17,13 +17,11 @@ R = TypeVar("R")
 
 
 def njit_called(kernel: Callable[P, R]) -> Callable[P, R]:
-    """For what Python calls."""
     made = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
     return made(kernel)  # type: ignore[no-any-return]
 
 
 def njit_inner(kernel: Callable[P, R]) -> Callable[P, R]:
-    """For what kernels call: it is part of each that does, and kept with it."""
     made = numba.njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True)  # type: ignore[call-overload]
     return made(kernel)  # type: ignore[no-any-return]
 

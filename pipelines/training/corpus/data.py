@@ -55,13 +55,11 @@ class DataRecipe:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The recipe with plain file names: the same wherever the files lie."""
         named = {"text": Path(self.text).name, "human": [Path(file).name for file in self.human]}
         return asdict(self) | named
 
     @property
     def digest(self) -> str:
-        """Names the folder of the shards."""
         return hashlib.sha256(json.dumps(self.described).encode()).hexdigest()[:10]
 
 
@@ -199,7 +197,6 @@ def write(frames: Frames, path: Path) -> None:
 
 
 def shards(folder: Path) -> list[Path]:
-    """The shards that are ready, in order."""
     return sorted(folder.glob("shard-*.safetensors"))
 
 

@@ -69,7 +69,6 @@ class Consensus:
             self._number += task.workers
 
     def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The net of z."""
         whole = Layers(self._setting.card, self._task.seed, self._setting.device)
         whole.vector.copy_(self._admm.z)
         return whole

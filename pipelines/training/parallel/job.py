@@ -47,7 +47,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def ranks(self) -> int:
-        """Processes that take part: a parameter server is one more."""
         return self.workers + (self.method == "asynchronous")
 
 

@@ -211,7 +211,6 @@ def _died(place: Path, status: int) -> WorkerDied:
 
 
 def _last_words(place: Path) -> str:
-    """Return what the workers wrote so far."""
     logs = sorted(place.glob("*/attempt_0/*/stderr.log"))
     return _tail("\n".join(path.read_text(encoding="utf-8", errors="replace") for path in logs))
 

@@ -73,5 +73,4 @@ class Synchronous:
         return Done(batches * task.batch, batches)
 
     def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """All workers have the same net."""
         return self._net

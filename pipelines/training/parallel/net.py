@@ -66,7 +66,6 @@ class Layers:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Values per example that go in and come out."""
         affine = [layer for layer in self._taken if isinstance(layer, nn.Linear)]
         return affine[0].in_features, affine[-1].out_features
 

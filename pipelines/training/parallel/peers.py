@@ -102,7 +102,6 @@ class Peers:
         return int(work._source_rank())
 
     def barrier(self) -> None:
-        """Wait for all."""
         self.group.barrier().wait()
 
     def share(self, text: bytes) -> bytes:

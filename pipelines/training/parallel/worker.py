@@ -104,5 +104,4 @@ def _piece(
 
 
 def widest(tasks: Sequence[Task]) -> int:
-    """Return the number of processes that a job needs."""
     return max(task.ranks for task in tasks)

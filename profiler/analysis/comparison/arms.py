@@ -52,7 +52,6 @@ class Arm:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration that the arm ran with, the last where there were several."""
         trees = [c.tree for c in self.session.configs if self.epoch in (None, c.epoch)]
         return trees[-1] if trees else {}
 
@@ -163,12 +162,10 @@ class Times:
 
     @property
     def repeats(self) -> int:
-        """How often everything was decoded."""
         return len(self.by_utterance)
 
     @property
     def total(self) -> float:
-        """Wall time of one repeat in the mean."""
         return float(self.by_utterance.sum() / self.repeats)
 
     def last(self, repeats: int) -> "Times":
@@ -186,7 +183,6 @@ class Times:
         return Times(whole, self.by_utterance)
 
     def warm_up(self) -> int:
-        """How many of the first repeats are warm-up, leaving enough for an interval."""
         relative = self.by_utterance / np.maximum(undisturbed(self.by_utterance), 1.0)
         cut: int = math.ceil(warm_up(relative.ravel()) / relative.shape[1])
         return min(cut, max(self.repeats - MIN_REPEATS, 0))
@@ -238,12 +234,10 @@ def lay_out(sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: It
 
 
 def pairs(a: Times, b: Times, draw: Callable[[Array, Array], Pair] = alternated) -> dict[str, Pair]:
-    """Return the two sides by stage, drawn as measured (in turn or apart); a stage of one side alone included."""
     nothing = np.zeros((a.repeats, 1))
     return {name: draw(a.stages.get(name, nothing), b.stages.get(name, nothing)) for name in a.stages | b.stages}
 
 
 def total(of_stages: Iterable[Pair]) -> Pair:
-    """Return the sum over stages."""
     first, *others = of_stages
     return sum(others, first)

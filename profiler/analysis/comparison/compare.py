@@ -191,7 +191,6 @@ def verdict(ratio: Ratio, p_adjusted: float | None) -> str:
 
 
 def by_interval(ratio: Ratio) -> str:
-    """Say which arm is faster by the interval alone: of a single ratio, where there is nothing to adjust."""
     if ratio.low is None or ratio.high is None:
         return UNDECIDED
     return verdict(ratio, 0.0 if ratio.low > 1 or ratio.high < 1 else 1.0)

@@ -148,7 +148,6 @@ class Ratio:
 
     @property
     def ci95(self) -> list[float] | None:
-        """The interval as JSON values."""
         return None if self.low is None or self.high is None else [self.low, self.high]
 
 

@@ -154,7 +154,6 @@ class ManyExtremes:
         self._count[level] = full
 
     def _below(self, level: int) -> tuple[Sequence[Values], Sequence[Values]]:
-        """Lower and upper ends by series of which the blocks of a level are made."""
         if level == 1:
             return self._rows
         return list(self._low[level - 2]), list(self._high[level - 2])

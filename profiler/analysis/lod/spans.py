@@ -81,7 +81,6 @@ class SpanRow:
 
     @property
     def begin_ns(self) -> int:
-        """When its first span begins."""
         return int(self._first.view[0])
 
     @property
@@ -118,7 +117,6 @@ class SpanRow:
             self._sums.extend(sums.ravel())
 
     def _begun(self, t_ns: int) -> int:
-        """How many spans begin before a time."""
         first = max(int(self._first.view.searchsorted(t_ns)) - 1, 0) * CHUNK
         return first + int((self._starts(slice(first, first + CHUNK)) < t_ns).sum())
 
@@ -259,7 +257,6 @@ class Timeline:
 
     @property
     def reached(self) -> float:
-        """Frames decoded so far."""
         return float(self._frames.view[-1]) if len(self._frames) else 0.0
 
     @property
@@ -294,7 +291,6 @@ _timelines: WeakKeyDictionary[Session, Timeline] = WeakKeyDictionary()
 
 
 def timeline_of(session: Session) -> Timeline:
-    """The up-to-date timeline of a session; the same object for everyone who asks."""
     timeline = _timelines.setdefault(session, Timeline())
     timeline.follow(session)
     return timeline

@@ -22,13 +22,11 @@ OTHERS_BYTES: Final = 16 << 20
 
 
 def access_steps() -> list[Step]:
-    """Return the steps that measure what a scattered access takes."""
     ladder = [(name, size) for name in table.LADDERS for size in ACCESS_BYTES]
     return [step_of(Key(table.LATENCY, name, "", 1, size), _access) for name, size in ladder]
 
 
 def call_steps() -> list[Step]:
-    """Return the steps that measure what a call of a compiled kernel takes, the close of its span with it."""
     keys = [Key(table.OVERHEAD, KERNEL_CALL, "", bytes=size) for size in (0, AFTER_BYTES)]
     return [step_of(key, _call) for key in keys]
 

@@ -50,7 +50,6 @@ class Calibration:
 
     @property
     def roof_table(self) -> RoofTable:
-        """The table that attribution divides by."""
         return RoofTable(tuple(roof for roof in self.roofs.values() if roof.sound))
 
     @property
@@ -60,7 +59,6 @@ class Calibration:
 
     @property
     def missing(self) -> list[Missing]:
-        """What has no roof here, and why; each name once."""
         found = {m.name: m for part in reversed(self.unavailable.values()) for m in part}
         return list(found.values())
 
@@ -129,7 +127,6 @@ def load_or_measure(
 
 
 def device_measured(*, fresh: bool = False) -> RoofTable:
-    """Return what is known of this machine, after measuring what is not known of its accelerator."""
     return _measured([], [torch_child.DEVICE], None, None, fresh=fresh).roof_table
 
 
@@ -219,12 +216,10 @@ def _name() -> str:
 
 
 def stored() -> RoofTable:
-    """Return what is known of this machine without measuring anything; empty where nothing is kept."""
     return load(file()).roof_table
 
 
 def load(path: Path) -> Calibration:
-    """Return what the file holds; nothing where it is absent or damaged."""
     with suppress(cache.CacheError, ValueError, TypeError, KeyError, AttributeError):
         return Calibration.from_dict(dict(cache.read(path).about))
     return Calibration()

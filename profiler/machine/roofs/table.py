@@ -76,17 +76,14 @@ class Roof:
 
     @property
     def key(self) -> Key:
-        """What tells it from others."""
         return Key(self.kind, self.name, self.dtype, self.threads, self.bytes)
 
     @property
     def spread(self) -> float:
-        """How far the best repeat lay above the median, as a fraction of the median."""
         return max(self.high / self.median - 1.0, 0.0) if self.median > 0 else 0.0
 
     @property
     def sound(self) -> bool:
-        """Whether this can be a figure at all: a roof of zero would explain anything."""
         sized = self.kind not in (BANDWIDTH, LATENCY) or self.bytes > 0
         figures = (self.median, self.low, self.high)
         return sized and self.threads > 0 and all(LEAST < v < MOST for v in figures)
@@ -129,7 +126,6 @@ class RoofTable:
 
     @property
     def threads(self) -> tuple[int, ...]:
-        """Thread counts that were measured."""
         single = (OVERHEAD, LATENCY)
         return tuple(sorted({roof.threads for roof in self.roofs if roof.kind not in single}))
 

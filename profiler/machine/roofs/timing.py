@@ -143,7 +143,6 @@ def roof_of(
 
 
 def is_steady(roof: Roof) -> bool:
-    """Whether the machine was undisturbed enough for this roof to be kept for good."""
     best = roof.median / roof.low if roof.kind in TIMES else roof.high / roof.median
     return not roof.disturbed and best <= 1 + STEADY_SPREAD
 

@@ -63,7 +63,6 @@ class Blocks:
             to.execute(self._insert + ",(?,?,?)" * (len(values) // 3 - 1), values)
 
     def seal(self, to: Statements) -> None:
-        """Merge what is still in small blocks, inside a transaction."""
         for owner, fresh in self._fresh.items():
             if len(fresh) > 1:
                 self._merge(to, owner)

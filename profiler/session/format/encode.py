@@ -19,7 +19,6 @@ def to_json(value: object) -> str:
 
 
 def to_column(value: object) -> Any:
-    """Return a value that SQLite takes: numpy scalars as numbers, odd names as text."""
     if isinstance(value, np.generic):
         return value.item()
     return text(value) if isinstance(value, str) else value

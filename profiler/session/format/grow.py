@@ -40,7 +40,6 @@ class Growing:
 
     @property
     def view(self) -> Array:
-        """The elements so far, read-only."""
         view = self._store[: self._filled]
         view.flags.writeable = False
         return view

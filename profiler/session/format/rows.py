@@ -115,7 +115,6 @@ def _flag(value: object, what: str) -> bool:
 
 
 def texts(rows: Iterable[tuple[object, object]], what: str) -> dict[str, str]:
-    """Return rows of two texts as a table."""
     return {text(key, what): text(value, what, MAX_JSON) for key, value in rows}
 
 

@@ -110,21 +110,17 @@ class Tables:
         self._write_spans(lanes)
 
     def seal(self) -> None:
-        """Write what was put off and leave no small blocks."""
         self.write_partials(float("inf"))
         self._spans.seal(self.round)
         self._samples.seal(self.round)
 
     def execute(self, statement: str, values: Sequence[Any]) -> None:
-        """Run a statement, REVISION among its values standing for the next one."""
         self.round.execute(statement, [next(self._revision) if value is REVISION else value for value in values])
 
     def keep_partial(self, utterance: int, hypothesis: str, words: list[Word]) -> None:
-        """Keep the words so far of an utterance until they are due."""
         self._partials[utterance] = hypothesis, words
 
     def drop_partial(self, utterance: int) -> None:
-        """Forget the words so far: the final ones are there."""
         self._partials.pop(utterance, None)
         self._partial_due.pop(utterance, None)
 

@@ -162,7 +162,6 @@ class Nnet3Net:
         }
 
     def reset(self) -> None:
-        """An utterance begins: nothing is kept."""
         self._latest, self.begin = None, 0
 
     def splice(self, padded: Array, meter: Meter) -> Array:

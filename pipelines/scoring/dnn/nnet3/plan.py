@@ -49,7 +49,6 @@ class Step:
 
     @property
     def terms(self) -> Iterable[Term]:
-        """All terms of its input."""
         return (term for part in self.parts for term in part)
 
 
@@ -106,14 +105,12 @@ def plan(net: Net, subsampling: int) -> Plan:
 
 
 def _plain(parts: tuple[Part, ...]) -> str:
-    """The node that an input is as it is; "" if it is not one."""
     if len(parts) == 1 and len(parts[0]) == 1 and parts[0][0] == Term(parts[0][0].node):
         return parts[0][0].node
     return ""
 
 
 def _takers(inputs: Iterable[tuple[Part, ...]]) -> Counter[str]:
-    """How many inputs each node stands in."""
     return Counter(name for parts in inputs for name in {term.node for part in parts for term in part})
 
 

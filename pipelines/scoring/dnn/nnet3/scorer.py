@@ -28,7 +28,6 @@ NEEDED = {"net": Dnn().net, "shrink": Dnn().shrink}
 
 
 def own_net(model: AcousticModel) -> bool:
-    """Whether the model is a net of Kaldi."""
     return model.kaldi is not None and model.kaldi.net is not None
 
 

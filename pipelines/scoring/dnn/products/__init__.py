@@ -98,7 +98,6 @@ Measured by `python -m tests.bench.constants --only products`."""
 
 
 def names() -> list[str]:
-    """Names of all products."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
 

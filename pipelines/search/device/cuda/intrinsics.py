@@ -24,13 +24,11 @@ REGISTERS = 72
 
 
 def kernel_function(function: Callable[P, R]) -> Callable[P, R]:
-    """For what the host launches; the simulator knows of no registers."""
     made: Callable[P, R] = cuda.jit(function) if SIMULATED else cuda.jit(max_registers=REGISTERS)(function)
     return made
 
 
 def device_function(function: Callable[P, R]) -> Callable[P, R]:
-    """For what kernels call."""
     made: Callable[P, R] = cuda.jit(device=True)(function)
     return made
 

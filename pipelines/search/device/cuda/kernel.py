@@ -67,7 +67,6 @@ _BINS_AND_SUMS = BINS + BINS // GROUP
 
 
 def threads_of(batch: int, processors: int) -> int:
-    """Threads of a block, for as many utterances at once: twice as many where each has a processor of its own."""
     return 2 * THREADS if batch <= processors else THREADS
 
 
@@ -80,7 +79,6 @@ def _stamp(stamps: I64, phase: int, numbers: F64) -> None:  # pragma: no cover -
 
 @device_function
 def _order(cost: np.float32) -> np.int64:  # pragma: no cover - compiled
-    """A cost as an integer of the same order."""
     bits = np.int64(bits_of(cost))
     return bits ^ ((bits >> 31) & SIGN)
 
@@ -107,7 +105,6 @@ def _relax(
 
 @device_function
 def _degree(states: I32, state: np.int32) -> np.int32:  # pragma: no cover - compiled
-    """Emitting arcs of a state, its self-loop among them."""
     loop = 1 if states[state, 2] > 0 else 0
     return np.int32(states[state, 1] - states[state, 0] + loop)
 

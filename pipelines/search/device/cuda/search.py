@@ -79,12 +79,10 @@ class CudaUtterance:
 
     @property
     def states(self) -> I32:
-        """State of each token that is alive."""
         return self._search.tokens(self._number)[0]
 
     @property
     def cutoff(self) -> float:
-        """Cost above the best (nat) from which tokens were dropped last; +inf: none was."""
         return float(self._search.floats[self._number, kernel.CUTOFF])
 
     @property
@@ -115,7 +113,6 @@ class CudaUtterance:
         self._tracer.reset(kept)
 
     def forget_path(self) -> None:
-        """History entries have other numbers now."""
         self.path = self.path[:0]
         self._tracer.reset()
 
@@ -170,12 +167,10 @@ class CudaSearch:
         self.launches.renumber(before, self._ids)
 
     def configure(self, config: Search) -> None:
-        """Take over settings, from the next block on."""
         self._config = config
         self.use_beam(float(config.beam))
 
     def use_beam(self, beam: float) -> None:
-        """Prune by this beam from the next block on."""
         self.beam = beam
         self._tell()
 
@@ -198,7 +193,6 @@ class CudaSearch:
         self._work.at_once(clear)
 
     def take_notices(self) -> list[str]:
-        """Return new messages on the device for the user, each once."""
         return self._work.take_notices()
 
     def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
@@ -253,7 +247,6 @@ class CudaSearch:
             self._without_frames()
 
     def _without_frames(self) -> None:
-        """A block of no frames; it is part of what the caller records."""
         self.books[:, kernel.LENGTH] = self.books[:, kernel.NEXT] = 0
         with guarded(self._work.device), self._work.timer.silent():
             self._passed(self._arrays.scores, 0, 0)
