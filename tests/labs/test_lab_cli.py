@@ -116,6 +116,7 @@ def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
         assert "frames=2048" in text
 
 
+@pytest.mark.slow
 def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     folder = tmp_path / "docs"
     status, out, err = run_cli(capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder))

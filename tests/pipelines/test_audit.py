@@ -122,6 +122,7 @@ def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick: Config, items
         audit(wrong, items, quiet, never)
 
 
+@pytest.mark.slow
 def test_the_verb_names_bad_files_and_prints_what_its_help_says(
     items: list[Item], bundled_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

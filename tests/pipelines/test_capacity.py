@@ -183,6 +183,7 @@ def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_p
     assert set(psutil.Process().children()) <= before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler of Linux tells the waiting")
 @needs_affinity
 @pytest.mark.usefixtures("hasty")

@@ -67,6 +67,7 @@ def test_a_stage_is_done_again_in_every_way(stretch):
     assert found.conclusion.startswith("Replayed hot")
 
 
+@pytest.mark.slow
 def test_speech_of_any_length_is_explained(stretch, monkeypatch):
     class Small(DrainedLane):
         def __init__(self, *about: Any) -> None:
@@ -111,6 +112,7 @@ def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_fram
     assert found.conclusion.startswith("Replayed hot")
 
 
+@pytest.mark.slow
 def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monkeypatch):
     """What the explanation decodes is what a run decodes, before its replays and after them."""
     config = settings.assign(QUICK, {"gmm.senones": "active", "block": 1})

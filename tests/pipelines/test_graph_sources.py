@@ -89,6 +89,7 @@ def test_words_without_a_pronunciation_are_counted(tmp_path, words, vocabulary, 
     assert set(found.words) <= {"<s>", "</s>", "go", "forward", "ten"}
 
 
+@pytest.mark.slow
 def test_the_shipped_files_leave_nothing_out_and_a_graph_keeps_its_notes(tmp_path):
     config = GraphConfig(vocabulary=50, bigrams=100)
     assert compile_graph(recipe_of(config, model()), lambda *_: None).notes == ()

@@ -83,6 +83,7 @@ def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path: Pat
         assert (some <= whole + 0.5).all(), method
 
 
+@pytest.mark.slow
 def test_a_folder_is_run_from_sound_to_words(tmp_path: Path, bundled_speech: Path) -> None:
     folder = put_graph(writer.write_model(tmp_path / "model"), {"ab": (2, 3), "ba": (3, 2)}, silence=1)
     config = assign(Config(), {"model": "continuous", "model_directory": str(folder), "search.beam": 40.0})

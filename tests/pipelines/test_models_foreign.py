@@ -209,6 +209,7 @@ def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Pa
     assert "weights; at most 50,331,648 are read" in refused(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", nets.SUFFIXES)
 def test_pipes_and_devices_are_refused_unread(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path, MADE).with_suffix(suffix)

@@ -43,6 +43,7 @@ def flip(control: Control) -> None:
     control.ask(SELECTION, True)
 
 
+@pytest.mark.slow
 def test_after_a_change_the_last_whole_utterance_comes_again(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_change_ends_a_comparison_and_acts_after_it(bundled_speech: Path, tmp_
     assert person.other is None
 
 
+@pytest.mark.slow
 def test_pace_does_not_hold_a_comparison_up(bundled_speech: Path, tmp_path: Path) -> None:
     """The arms have no pace, and what is left of the utterance under way is not waited for."""
     person = Person(
@@ -157,6 +159,7 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
     assert control.other is None
 
 
+@pytest.mark.slow
 def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech: Path, tmp_path: Path) -> None:
     """Its shortlists are made before the first frame, and the roofs that its laws name are measured there."""
     config = presets.load("gmm-quick").config

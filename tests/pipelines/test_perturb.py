@@ -263,6 +263,7 @@ class Small(DrainedLane):
         super().__init__(*about, capacity=64)
 
 
+@pytest.mark.slow
 def test_speech_of_any_length_is_decoded_again(short, tmp_path, monkeypatch) -> None:
     """The ring holds a minute at block 1; here it holds some frames."""
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)

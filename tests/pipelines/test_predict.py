@@ -125,6 +125,7 @@ def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
     assert "already" in predict_with()[0].assumptions[-1]
 
 
+@pytest.mark.slow
 def test_a_net_is_tried_like_mixtures(stretch, small_net, monkeypatch) -> None:
     before, after = tried(stretch, monkeypatch, small_net, dnn__dtype="int8")
     assert before.groups["scoring"].keys() == after.groups["scoring"].keys()

@@ -52,6 +52,7 @@ def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
     assert first.errors <= first.reference_words // 2
 
 
+@pytest.mark.slow
 def test_a_call_with_a_speaker_on_each_channel(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
     """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
     first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
@@ -135,6 +136,7 @@ def test_words_do_not_depend_on_the_block_or_the_recorder(
         assert outcome.session is None
 
 
+@pytest.mark.slow
 def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and_says_so(
     quick: Config, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +288,7 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
     assert "\n" not in (outcome.problem or "")
 
 
+@pytest.mark.slow
 def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -309,6 +312,7 @@ def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
         assert [u.notes for u in session.utterances] == [first.notes, ()]
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -324,6 +328,7 @@ def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
         ]
 
 
+@pytest.mark.slow
 def test_a_run_on_the_untied_model(quick: Config, files: list[Path], tmp_path: Path) -> None:
     config = assign(quick, {"model": "continuous", "gmm.components": 24, "threads": 2})
     outcome = run(config, files[1:], tmp_path / "run.asrs")

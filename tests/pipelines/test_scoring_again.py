@@ -145,6 +145,7 @@ def test_what_was_not_noted_is_not_scored_again(models: Any) -> None:
     assert not scorer.again(0, LANE)
 
 
+@pytest.mark.slow
 def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
     made = net(card(senones=models["real"].n_senones, heads=3), 0)
     base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}

@@ -307,6 +307,7 @@ def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turn
         assert found == heard
 
 
+@pytest.mark.slow
 def test_requested_senones_are_those_that_active_computes(shared_audio: Path, tmp_path: Path) -> None:
     counts = {}
     for rule in ("active", "active-ahead"):

@@ -103,6 +103,7 @@ def assembly(kernel: Any, *arguments: Any) -> str:
     return str(text)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 instructions")
 def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)

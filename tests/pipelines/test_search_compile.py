@@ -154,6 +154,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "graphs"
 
 
+@pytest.mark.slow
 def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     steps = []

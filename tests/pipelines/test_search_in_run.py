@@ -42,6 +42,7 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
 
 
+@pytest.mark.slow
 def test_a_lattice_without_room_is_reported(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

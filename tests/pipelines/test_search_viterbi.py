@@ -168,6 +168,7 @@ def test_history_grows_and_is_collected(real_scores, monkeypatch):
     assert decode(small, real_scores[0], block=5) == whole
 
 
+@pytest.mark.slow
 def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     decoder = Viterbi(thousand_words(), settings(beam=9.0, max_active=800))
     scores = real_scores[1]

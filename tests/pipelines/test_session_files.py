@@ -69,6 +69,7 @@ def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pyte
     assert settings.kept(gone) == gone
 
 
+@pytest.mark.slow
 def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(
     short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

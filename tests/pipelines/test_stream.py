@@ -120,6 +120,7 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior() -> None:
     np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
 
 
+@pytest.mark.slow
 def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(
     quick: Config, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

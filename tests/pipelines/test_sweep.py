@@ -165,6 +165,7 @@ def test_settings_that_cannot_act_fail_without_a_run(tmp_path: Path) -> None:
     assert not list((tmp_path / "study" / "trials").glob("0-*"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9", full="x.asrs: No space left on device.")
     with pytest.raises(BadInput, match=r"the disk is full .* the same command goes on"):

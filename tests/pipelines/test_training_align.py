@@ -175,6 +175,7 @@ def test_no_words_are_all_silence(model, aligner):
     assert (found.phones == model.mdef.silence).all()
 
 
+@pytest.mark.slow
 def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled_speech):
     rows = (bundled_speech / "transcripts.tsv").read_text().splitlines()[1:]
     file, _, words = next(row for row in rows if "rms-harbor" in row).partition("\t")

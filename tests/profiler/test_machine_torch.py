@@ -235,6 +235,7 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
         assert not any("pinned" in name for name in sizes)
 
 
+@pytest.mark.slow
 def test_the_real_child_answers_for_the_device() -> None:
     reported: list[str] = []
     got = measure([torch_child.DEVICE], lambda what, _: reported.append(what))

@@ -256,6 +256,7 @@ def kernel(spans):
 """
 
 
+@pytest.mark.slow
 def test_kernels_that_record_are_compiled_once_and_cached(tmp_path: Path) -> None:
     (tmp_path / "recording_kernel.py").write_text(KERNEL)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
