@@ -19,7 +19,7 @@ def each(names: str, cases: Collection[Any]) -> Callable[[Callable[..., None]], 
 
     def of_all(test: Callable[..., None]) -> Callable[..., None]:
         def every(**fixtures: Any) -> None:
-            failed: list[Exception] = []
+            failed: list[BaseException] = []
             for number, case in enumerate(cases):
                 given = fixtures | dict(zip(arguments, case if len(arguments) > 1 else (case,), strict=True))
                 if "tmp_path" in given:
@@ -30,11 +30,11 @@ def each(names: str, cases: Collection[Any]) -> Callable[[Callable[..., None]], 
                         if "monkeypatch" in given:
                             given["monkeypatch"] = patch
                         test(**given)
-                except Exception as error:
+                except (Exception, pytest.fail.Exception) as error:
                     error.add_note(f"case {number} of {names}: {case!r:.300}")
                     failed.append(error)
             if len(failed) > 1:
-                raise ExceptionGroup(f"{len(failed)} of {len(cases)} cases of {test.__name__}", failed)
+                raise BaseExceptionGroup(f"{len(failed)} of {len(cases)} cases of {test.__name__}", failed)
             if failed:
                 raise failed[0]
 

@@ -181,10 +181,7 @@ ENTRIES: tuple[Entry, ...] = (
         Entry(
             name, (f"{BENCH}.attribution {options} --json",), lambda trees: [attribution.table(*trees)], upto_s, HUMAN
         )
-        for name, options, upto_s in (
-            ("explain", "--repeat 3", 1500),
-            ("explain-ladder", "--ladder --repeat 3", 600),
-        )
+        for name, options, upto_s in (("explain", "--repeat 3", 1500), ("explain-ladder", "--ladder --repeat 3", 600))
     ),
     Entry(
         "planted-causes",
@@ -194,11 +191,7 @@ ENTRIES: tuple[Entry, ...] = (
         HUMAN,
     ),
     Entry(
-        "whatif",
-        (f"{BENCH}.whatif_check --repeat 3 --json",),
-        lambda trees: [whatif_check.table(*trees)],
-        1200,
-        HUMAN,
+        "whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), lambda trees: [whatif_check.table(*trees)], 1200, HUMAN
     ),
     Entry(
         "confirm",

@@ -6,6 +6,8 @@ import json
 import subprocess
 from contextlib import closing
 
+import pytest
+
 from app.cli import _apart
 from app.cli.main import main
 from pipelines import labs

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipelines.audio import containers
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError, Part
+from tests.each import each
 from tests.pipelines.sound_files import RATE, sentence, voice
 
 CONTAINERS = [
@@ -68,9 +69,9 @@ def test_no_cut_goes_unnoticed(part: float, which: str, tmp_path_factory: pytest
     assert re.fullmatch(r"its header promises \d+ samples \(0\.0\d\d s\) more than there are", note)
 
 
-@pytest.mark.parametrize("rate", [8_000, 16_000, 44_100])
-@pytest.mark.parametrize("channels", [1, 2])
-@pytest.mark.parametrize("mode", ["CONSTANT", "VARIABLE"])
+@each("rate", [8_000, 16_000, 44_100])
+@each("channels", [1, 2])
+@each("mode", ["CONSTANT", "VARIABLE"])
 def test_an_mp3_that_does_not_note_its_length(rate: int, channels: int, mode: str, tmp_path: Path) -> None:
     t = np.arange(3 * rate) / rate
     sweep = 0.5 * np.sin(2 * np.pi * (200.0 + 400.0 * t) * t)  # nowhere alike, to find the lag
@@ -128,7 +129,7 @@ def test_a_long_wav_header_tells_its_length_elsewhere(tmp_path: Path) -> None:
         audio.load(tmp_path / "a.wav")
 
 
-@pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000])
+@each("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000])
 def test_any_rate_is_resampled_and_said_so(rate: int, tmp_path: Path) -> None:
     t = np.arange(2 * rate) / rate
     soundfile.write(tmp_path / "a.wav", 0.5 * np.sin(2 * np.pi * 1_000 * t), rate)
@@ -221,7 +222,7 @@ def test_a_header_without_samples_is_refused(name: str, tmp_path: Path) -> None:
     sentence(error, name, "contains no sound")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@each("bad", [np.nan, np.inf, -np.inf])
 def test_samples_that_are_no_numbers_are_refused(bad: float, tmp_path: Path) -> None:
     samples = voice()
     samples[24_000] = bad
@@ -238,7 +239,7 @@ def test_integers_stored_as_floats_are_refused(tmp_path: Path) -> None:
     sentence(error, "a.wav", "where 1 is full scale")
 
 
-@pytest.mark.parametrize("rate", [1, 500, 2_000_000_000])
+@each("rate", [1, 500, 2_000_000_000])
 def test_absurd_rates_are_refused(rate: int, tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", voice(), RATE)
     data = bytearray((tmp_path / "a.wav").read_bytes())

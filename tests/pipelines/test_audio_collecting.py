@@ -11,15 +11,13 @@ from pipelines.audio import collecting, transcripts
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError
 from pipelines.run import playlist
+from tests.each import each
 from tests.pipelines.sound_files import RATE, make, sentence, table, voice
 
 
 def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
     b, a, deep, other = make(
-        tmp_path / "in" / "b.wav",
-        tmp_path / "in" / "a.flac",
-        tmp_path / "in" / "below" / "c.wav",
-        tmp_path / "z.wav",
+        tmp_path / "in" / "b.wav", tmp_path / "in" / "a.flac", tmp_path / "in" / "below" / "c.wav", tmp_path / "z.wav"
     )
     (tmp_path / "in" / "transcripts.tsv").write_text("file\ttranscript\n")
     (tmp_path / "in" / ".hidden.wav").write_bytes(b"")
@@ -106,8 +104,8 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
     assert len(playlist.build(list(map(str, [*bad, good])), None).items) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
+@each(
+    "text, part",
     [
         ("a.wav\thel\0lo\n", "NUL"),
         ("a\0.wav\thello\n", "NUL"),

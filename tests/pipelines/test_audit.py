@@ -165,10 +165,7 @@ def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> 
         ({}, {}),
         ({"search.beam": 5.0, "block": 1, "dnn.senones": "active"}, {}),
         ({"frames.skip": 2}, {"frames.skip": 2}),
-        (
-            {"gmm.selection.method": "top-n"},
-            {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"},
-        ),
+        ({"gmm.selection.method": "top-n"}, {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"}),
         ({"model": "dnn", "dnn.dtype": "int8", "gmm.senones": "active"}, {"dnn.dtype": "int8"}),
     ],
 )

@@ -127,9 +127,7 @@ def test_a_device_that_cannot_search_is_reported() -> None:
     assert "scatter-minimum" in availability.unavailable_choices("search.device", found)["mps"]
 
 
-def test_where_torch_does_not_start_only_compiled_code_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     availability.probe.cache_clear()
     monkeypatch.setattr(availability.sys, "executable", "/bin/false")
     try:

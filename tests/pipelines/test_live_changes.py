@@ -190,13 +190,7 @@ def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, 
         }
         assert recorded <= laws
         used = {name for name, _ in recorded}
-        assert {
-            "score.mixture",
-            "score.lazy",
-            "score.backoff",
-            "score.copy",
-            "score.select",
-        } <= used
+        assert {"score.mixture", "score.lazy", "score.backoff", "score.copy", "score.select"} <= used
         assert "search.active" in used
 
 

@@ -219,9 +219,7 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     order = []
     decode = rerun.Runner.decode
     monkeypatch.setattr(
-        rerun.Runner,
-        "decode",
-        lambda self, item: order.append(self._config.frames.skip) or decode(self, item),
+        rerun.Runner, "decode", lambda self, item: order.append(self._config.frames.skip) or decode(self, item)
     )
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
     arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]

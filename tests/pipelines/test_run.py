@@ -93,9 +93,7 @@ def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> No
     assert {"score.gaussians", "search.emit", "frontend.mfcc"} <= {s.name for s in parts.stages}
 
 
-def test_decode_spans_tile_the_frames_without_gap_or_overlap(
-    recorded: tuple[Outcome, Path],
-) -> None:
+def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded: tuple[Outcome, Path]) -> None:
     _, path = recorded
     with closing(Session.open(path)) as session:
         group = {number: stage.group for number, stage in session.stages.items()}
@@ -167,10 +165,7 @@ def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and
     with closing(Session.open(path)) as session:
         option, note = sorted(session.markers, key=lambda marker: marker.kind, reverse=True)
         assert (option.kind, option.value, option.epoch) == ("option", True, 1)
-        assert (note.kind, note.text) == (
-            "note",
-            "compiling kernels in another process for Gaussian selection: on",
-        )
+        assert (note.kind, note.text) == ("note", "compiling kernels in another process for Gaussian selection: on")
         assert note.asked_frame < option.applied_frame
     assert all(u.hypothesis for u in outcome.result.utterances[:-1])
 
@@ -183,11 +178,7 @@ def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path
     run(quick, files, path, control)
     with closing(Session.open(path)) as session:
         selection, skip = session.markers
-        assert (selection.key, selection.value, selection.epoch) == (
-            "gmm.selection.enabled",
-            True,
-            1,
-        )
+        assert (selection.key, selection.value, selection.epoch) == ("gmm.selection.enabled", True, 1)
         assert (skip.key, skip.value, skip.epoch) == ("frames.skip", 2, 2)
         work = {s.name: (n, s.work) for n, s in session.stages.items()}
         spans = session.spans
@@ -301,11 +292,7 @@ def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
     config = assign(quick, {"graph.grammar": str(grammar)})
     outcome = run(config, [whole, half], tmp_path / "run.asrs")
     first, second = outcome.result.utterances
-    assert (first.hypothesis, first.complete, first.notes) == (
-        "yes of course",
-        True,
-        ("mixed down from 2 channels",),
-    )
+    assert (first.hypothesis, first.complete, first.notes) == ("yes of course", True, ("mixed down from 2 channels",))
     assert (second.complete, second.notes) == (False, ())
     with Session.open(tmp_path / "run.asrs") as session:
         assert [u.complete for u in session.utterances] == [True, False]

@@ -14,6 +14,7 @@ from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.scoring import build_scorer
 from pipelines.training.align import SILENT, Aligner, AlignmentError
 from profiler.spans import NullLane
+from tests.each import each
 
 WORDS = Dictionary(
     {
@@ -86,7 +87,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "units"), PATHS)
+@each("words, units", PATHS)
 def test_a_planted_path_is_found(model, aligner, words, units):
     senones, phones, numbers = chain(model, *units)
     rng = np.random.default_rng(0)

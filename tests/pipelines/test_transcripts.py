@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError, Part
 from pipelines.audio.text_file import Row
+from tests.each import each
 from tests.pipelines.sound_files import make, sentence
 
 
@@ -74,8 +75,8 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("name", WAYS)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@each("name", WAYS)
+@each("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
     found = texts_by_file(written(tmp_path, name, WAYS[name], encoding))
     assert {Path(file).stem: words for file, words in found.items()} == TWO
@@ -123,8 +124,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("packed", [False, True])
+@each("name", PARTS)
+@each("packed", [False, True])
 def test_what_says_which_part_of_a_file_is_meant_is_used(name: str, packed: bool, tmp_path: Path) -> None:
     text, expected, called = PARTS[name]
     file = written(tmp_path, name, text)
@@ -161,8 +162,8 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
         transcripts.read(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
+@each(
+    "text, what",
     [
         ("WEBVTT\n\n00:00.000 --> 00:02.400\ntwo\n", "WebVTT"),
         ("1\n00:00:00,000 --> 00:00:02,400\ntwo\n", "SRT"),
@@ -178,7 +179,7 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
         ('{"id": "c", "tracks": []}\n', "several tracks"),
     ],
 )
-@pytest.mark.parametrize("name", ["t.txt", "text"])
+@each("name", ["t.txt", "text"])
 def test_what_is_not_read_is_named(name: str, text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
         transcripts.read(written(tmp_path, name, text))
@@ -221,7 +222,7 @@ def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path: Path, mon
     assert transcripts.read(text).files() == [str(sound.resolve())]
 
 
-@pytest.mark.parametrize("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
+@each("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
 def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
     text = f"file\ttranscript\na.wav\ttwo{inside}nine\nb.wav\n"
     with pytest.raises(AudioError) as error:
@@ -232,8 +233,8 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
     assert list(texts_by_file(written(tmp_path, "text", f"a two{inside}nine\n"))) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "parts"),
+@each(
+    "name, text, parts",
     [
         ("t.csv", "name,words\na,two\n", ["must begin with", "file<TAB>transcript", "name,words"]),
         ("t.csv", 'file,transcript\na,"b\nc"\nd,"e\n', ["line 4", "not CSV"]),

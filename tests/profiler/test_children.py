@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from profiler.process import children
+from tests.each import each
 from tests.strangers_folder import plant, ran
 from tests.waiting import PATIENCE_S
 
@@ -48,7 +49,7 @@ def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
     assert ran(marks) == []
 
 
-@pytest.mark.parametrize("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
+@each("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
 def test_current_folder_is_dropped(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = str(tmp_path / "kept")
     monkeypatch.setenv("PYTHONPATH", f"{value}{os.pathsep}{kept}")
@@ -84,8 +85,8 @@ def test_a_crash_is_reported_with_its_place() -> None:
     assert words == "it crashed (segmentation fault) in falling, <string> line 2"
 
 
-@pytest.mark.parametrize(
-    ("output", "status", "words"),
+@each(
+    "output, status, words",
     [
         ("", 3, "exit status 3"),
         ("one\ntwo\n\n", 1, "two"),

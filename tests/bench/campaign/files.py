@@ -152,10 +152,7 @@ TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "a.tsv": (TSV, (*RUN, "--transcripts", "a.tsv")),
     "a.gram": (JSGF, (*RUN, "--set", "graph.grammar=a.gram")),
     "a.txt": (LIST, (*RUN, "--set", "graph.grammar=a.txt")),
-    "a.dict": (
-        DICTIONARY,
-        (*RUN, "--set", "graph.dictionary=a.dict", "--set", "graph.grammar=b.txt"),
-    ),
+    "a.dict": (DICTIONARY, (*RUN, "--set", "graph.dictionary=a.dict", "--set", "graph.grammar=b.txt")),
     "a.arpa": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa")),
     "a.arpa.gz": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.gz")),
     "a.arpa.bz2": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.bz2")),
@@ -206,16 +203,7 @@ def _texts() -> Iterator[tuple[str, str, str]]:
     values = (
         "9" * 6000, "9" * 400, "[1]", "{}", "{a = 1}", "2024-02-29", "07:32:00", "nan", "-inf", "''", "true",
     )  # fmt: skip
-    keys = (
-        "block",
-        "pace",
-        "loop",
-        "model",
-        "model_directory",
-        "search",
-        "search.beam",
-        "graph.order",
-    )
+    keys = ("block", "pace", "loop", "model", "model_directory", "search", "search.beam", "graph.order")
     for value, key in itertools.product(values, keys):
         if (key, value) == ("loop", "true"):  # sound input: that run goes on until it is stopped
             continue
