@@ -157,7 +157,6 @@ ENTRIES: tuple[Entry, ...] = (
         shown(("kinds", "kind", "attacks", "commands", "findings", "slowest_s", "largest_mb")),
         600,
     ),
-    Entry("starts", (f"{BENCH}.starts --each 20 --json",), shown(("",)), 7200),
     Entry(
         "memory",
         (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"),
