@@ -15,7 +15,7 @@ from pipelines.experiments.ab import Arm, Interleaved
 from pipelines.run import playlist
 from profiler.errors import BadInput
 from tests.each import each
-from tests.pipelines.sound_files import RATE, make, sentence, table, voice
+from tests.pipelines.sound_files import RATE, make, refused, table, voice
 
 
 def channels(folder: Path, name: str, n: int) -> np.ndarray:
@@ -118,9 +118,7 @@ def pcm(folder: Path, name: str = "a.raw") -> np.ndarray:
 
 def test_sound_without_a_header_is_read_as_the_setting_says(tmp_path: Path) -> None:
     samples = pcm(tmp_path)
-    with pytest.raises(AudioError) as error:
-        playlist.build([str(tmp_path / "a.raw")], None)
-    sentence(error, "has no header", "--set audio.raw=16000:s16le")
+    refused(playlist.build, [str(tmp_path / "a.raw")], None, says=("has no header", "--set audio.raw=16000:s16le"))
     with pytest.raises(AudioError, match="has no sound files directly in it"):
         playlist.build([str(tmp_path)], None)
     choice = assign(Config(), {"audio.raw": "16000:s16le"}).audio
@@ -147,10 +145,8 @@ def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path:
 @each("text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999])
 def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text: str, tmp_path: Path) -> None:
     pcm(tmp_path)
-    with pytest.raises(AudioError) as error:
-        playlist.build([str(tmp_path / "a.raw")], None, Audio(raw=text))
-    sentence(error, "audio.raw must be rate:format", "such as 16000:s16le")
-    assert len(str(error.value)) < 400
+    says = ("audio.raw must be rate:format", "such as 16000:s16le")
+    assert len(refused(playlist.build, [str(tmp_path / "a.raw")], None, Audio(raw=text), says=says)) < 400
 
 
 def test_the_help_names_every_format_of_raw_sound() -> None:
