@@ -20,7 +20,7 @@ from profiler.analysis.comparison.statistics import (
     undisturbed,
     warm_up,
 )
-from profiler.analysis.conditions import STOPPED, lost_shares
+from profiler.analysis.conditions import lost_shares
 from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch
 from profiler.arrays import Array
