@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.lod.spans import CHUNK, KINDS, RowKey, SpanRow, Timeline
 from profiler.spans import SPAN, Stage
+from tests.each import each
 
 
 def spans_of(starts: list[int], durations: list[int], stages: list[int]) -> np.ndarray:
@@ -56,7 +56,7 @@ def test_spans_that_arrive_late_find_their_place() -> None:
     assert row.busy(np.array([0.0, 60.0, 1000.0])).sum(axis=1).tolist() == [10.0, 40.0]
 
 
-@pytest.mark.parametrize(("t_ns", "number"), [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
+@each("t_ns, number", [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
 def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
     row = SpanRow(RowKey("stages", 0))
     row.spans = spans_of([10, 30], [10, 10], [0, 0])
