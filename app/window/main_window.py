@@ -152,8 +152,6 @@ class MainWindow(FirstWindow):
             desk.breakdown.explain.connect(partial(dialogs.explain, self))
             desk.breakdown.confirm.connect(partial(dialogs.confirm, self))
             desk.faster.tried.connect(partial(dialogs.try_change, self))
-            for view_id, view in desk.views.items():
-                view.export = self.actions_[f"export.{view_id}"].trigger
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")]
             self.pages.addWidget(desk)

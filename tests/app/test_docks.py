@@ -443,8 +443,7 @@ def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -
     """As after an update that brings another view."""
     from app.views import create
 
-    known = {name: create(name, opened.axis) for name in ("cost", "words", "breakdown")}
-    older = Docks(known)
+    older = Docks(lambda name: create(name, opened.axis), views=("cost", "words", "breakdown"))
     older.arrange("explore")
     older.resize(opened.desk.docks.size())
     older.show()
