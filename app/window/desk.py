@@ -141,10 +141,13 @@ class Desk(QWidget):
 
     def _make(self, view_id: str) -> View:
         view = create(view_id, self.playhead.axis)
-        view.export = lambda: self._actions[f"export.{view_id}"].trigger()
+        view.export = partial(self._export, view_id)
         self.playhead.changed.connect(partial(self._update, view))
         self.playhead.closed.connect(view.clear)
         return view
+
+    def _export(self, view_id: str) -> None:
+        self._actions[f"export.{view_id}"].trigger()
 
     @staticmethod
     def _update(view: View, snapshot: Snapshot) -> None:

@@ -34,7 +34,7 @@ from views_desk import FRAMES, Desk
 from window_recording import Recording
 
 from app.model.processes import command, leaving, run_control
-from app.style.theme import set_theme
+from app.style.theme import THEMES, set_theme, theme
 from app.window import notices
 from app.window.actions import files
 from app.window.bars import statusline
@@ -55,7 +55,8 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
-    set_theme("dark")
+    if theme() is not THEMES["dark"] or not qapp.styleSheet():
+        set_theme("dark")
     return folder
 
 
