@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter
@@ -25,6 +26,7 @@ from views_desk import (
     drag,
     mouse,
     pixels,
+    pixels_of,
     place,
     settle,
     wheel,
@@ -32,6 +34,7 @@ from views_desk import (
 
 from app.charts.readout import Line, Readout
 from app.charts.scale import percent
+from app.charts.time_plot import GUTTER
 from app.model.desk_snapshot import StageLine
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
@@ -45,6 +48,7 @@ from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
 from app.views.words import WordsView
 from app.views.work_figures import COLORS
+from profiler.frames import FRAME_S
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -448,3 +452,24 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
     left = [drawn.pixelColor(drawn.width() - 40, y).alpha() for y in range(drawn.height())]
     assert sum(map(bool, left)) > 10
     assert sum(map(bool, right)) <= 1, "but for the line of real time itself"
+
+
+def test_boundaries_of_utterances_stand_at_their_pixels(desk: Desk) -> None:
+    """There is none at the left end itself, nor where they would be too many."""
+    overlay, plot = desk.work.overlay, desk.work.plot
+    desk.axis.set_visible(0.0, 20.0)
+    settle()
+    wide, left = plot.plot_size()[0], GUTTER
+    first, last = plot.visible
+    overlay.set_events((), ())
+    nothing = pixels_of(plot)
+    frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
+    overlay.set_events((), frames)
+    changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
+    places = [
+        round((frame * FRAME_S - first) / (last - first) * wide) for frame in frames if first <= frame * FRAME_S <= last
+    ]
+    assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
+    assert len(places) > 3
+    overlay.set_events((), range(0, 2000, 2))
+    assert np.array_equal(pixels_of(plot), nothing)
