@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
-from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtCore import QEvent, QModelIndex, Qt
+from PySide6.QtGui import QContextMenuEvent, QImage, QPainter
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 from views_desk import (
     CTRL,
@@ -32,7 +31,6 @@ from views_desk import (
     wheel,
 )
 
-from app.charts.readout import Line, Readout
 from app.charts.scale import percent
 from app.charts.time_plot import GUTTER
 from app.model.desk_snapshot import StageLine
@@ -41,13 +39,9 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
-from app.views.cost import CostView
 from app.views.cost_model import OWN
-from app.views.lanes import HEADING
 from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
-from app.views.words import WordsView
-from app.views.work_figures import COLORS
 from profiler.frames import FRAME_S
 
 
@@ -141,18 +135,6 @@ def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> N
     assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
     assert amount(picture, tokens.category["transfer"]) == 0
     assert width > 700
-
-
-def test_a_small_window_is_drawn_too(desk: Desk) -> None:
-    desk.window.resize(320, 560)
-    settle()
-    for view in desk.views:
-        assert pixels(view).size
-    desk.window.resize(2400, 1500)
-    settle()
-    model = desk.cost.model()
-    assert model is not None
-    assert len(model.mean_ms) == desk.cost.plot.plot_size()[0]
 
 
 def test_every_view_has_a_sentence_and_a_table(desk: Desk) -> None:
@@ -284,55 +266,6 @@ def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
     assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
 
 
-def test_thousands_in_a_table_stand_apart(desk: Desk) -> None:
-    headers, rows = desk.work.table()
-    column = list(headers).index("bytes (modelled), B")
-    cells = [str(row[at]) for row in rows for at in (column, column + 1)]
-    assert max(map(len, cells)) > 4
-    for cell in cells:
-        value = float(cell.replace("\u202f", ""))
-        assert cell in (f"{value:.1f}", f"{value:,.0f}".replace(",", "\u202f"))
-    desk.work.show_table(True)
-    model = desk.work._table_model
-    right = model.data(model.index(0, column), Qt.ItemDataRole.TextAlignmentRole)
-    assert right & Qt.AlignmentFlag.AlignRight
-    desk.work.show_table(False)
-
-
-def test_scoring_time_has_the_unit_of_the_table_of_costs(desk: Desk) -> None:
-    headers, rows = desk.work.table()
-    column = list(headers).index("scoring time, ms")
-    cost_headers, costs = desk.cost.table()
-    whole = list(cost_headers).index("sum ms")
-    for row, cost in zip(rows, costs, strict=True):
-        assert 0 < float(str(row[column])) < float(str(cost[whole]))
-        assert len(row) == len(headers)
-
-
-def test_what_is_known_as_means_has_no_column_of_maxima(desk: Desk) -> None:
-    headers, _ = desk.work.table()
-    assert "tokens, max" in headers
-    assert "scoring time, ms, max" not in headers
-
-
-def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
-    """A marker between two words of it would look as if it struck one out."""
-    headings, model = desk.work.headings, desk.work.model()
-    assert model is not None
-    width, height = desk.work.plot.plot_size()
-    image = QImage(width, height, QImage.Format.Format_RGB32)
-    line = QColor("#ff00ff")
-    image.fill(line)
-    with QPainter(image) as painter:
-        headings.paint_pixels(painter, headings.boundingRect())
-    tops = [rect.top() for rect in desk.work.panels.panel_rects(model.panels)]
-    assert len(tops) > 2
-    for top in tops:
-        row = [image.pixelColor(x, round(top - HEADING + 3)) == line for x in range(width)]
-        assert row[-1]
-        assert True not in row[: row[::-1].index(False) * -1]
-
-
 def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
     view = desk.breakdown
     assert view.note.startswith("ms per 10 ms frame")
@@ -364,22 +297,6 @@ def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:
             assert drift > -30
 
 
-def test_a_frozen_model_is_not_reduced_again_for_a_hover(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.breakdown.hide()  # its sentence takes more or less room from the charts
-    settle()
-    calls = []
-    real = CostView.reduce
-    monkeypatch.setattr(CostView, "reduce", lambda *a: calls.append(1) or real(*a))
-    for second in (2.0, 3.0, 4.0):
-        mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, second))
-        settle()
-    assert calls == []
-    desk.axis.set_visible(2.0, 4.0)
-    desk.axis.select(2.5, 3.0)
-    settle()
-    assert len(calls) <= 2, "once for the range and once for the figures, however many changes came together"
-
-
 def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QApplication) -> None:
     axis = TimeAxis()
     playhead, view = Playhead(axis), BreakdownView(axis)
@@ -389,51 +306,6 @@ def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QA
     assert view.model() is not None
     view.settle()
     assert view.tree.stages
-    playhead.close()
-    view.clear()
-    view.deleteLater()
-
-
-@pytest.mark.parametrize("token", sorted(set(COLORS.values())))
-def test_every_curve_of_the_work_view_has_a_swatch_in_its_read_out(qtbot, token: str) -> None:
-    """Scoring time takes the colour of text, which has no hatch."""
-    window = QWidget()
-    qtbot.addWidget(window)
-    window.resize(300, 200)
-    readout = Readout(window)
-    readout.show_lines([Line("a quantity", "1", token)], QPoint(10, 10))
-    with qtbot.captureExceptions() as raised:
-        readout.grab()
-    assert not raised
-
-
-def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
-    sample: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sixteen were aligned for every step of a pan, which then took twice as long."""
-    monkeypatch.setattr("app.views.words.AT_ONCE", 0)
-    monkeypatch.setattr("app.views.words.SHOWN_EVERY", 2)
-    playhead, view = Playhead(axis := TimeAxis()), WordsView(axis)
-    playhead.changed.connect(view.update_snapshot)
-    playhead.open(sample)
-    view.model()
-    seen = []
-    for factor in (0.99, 0.98, 0.97):
-        axis.zoom(factor, 1.0)
-        seen.append(len(view.model().left))
-    assert seen[0] > 2
-    assert len(set(seen)) == 1, "nothing is aligned while it moves"
-    axis.fit()
-    end = time.monotonic() + 60
-    while view.model().left:
-        assert time.monotonic() < end
-        QApplication.processEvents()
-    aligned = view.model().spoken
-    playhead.close()
-    playhead.open(sample)
-    view.settle()
-    assert not view.model().left
-    assert [one.heard for one in view.model().spoken] == [one.heard for one in aligned]
     playhead.close()
     view.clear()
     view.deleteLater()
