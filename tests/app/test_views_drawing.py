@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QModelIndex, Qt
 from PySide6.QtGui import QContextMenuEvent, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import (
     CTRL,
@@ -17,7 +16,6 @@ from views_desk import (
     LEFT,
     MIDDLE,
     NONE,
-    RIGHT,
     SHIFT,
     Desk,
     amount,
@@ -43,6 +41,11 @@ from app.views.cost_model import OWN
 from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
 from profiler.frames import FRAME_S
+
+
+@pytest.fixture
+def desk(same_desk: Desk) -> Desk:
+    return same_desk
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -95,13 +98,6 @@ def test_double_click_fits(desk: Desk) -> None:
     mouse(desk.cost.plot, QEvent.Type.MouseButtonDblClick, at, LEFT, LEFT)
     mouse(desk.cost.plot, QEvent.Type.MouseButtonRelease, at, LEFT)
     settle()
-    assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
-
-
-def test_right_click_brings_no_menu(desk: Desk) -> None:
-    click(desk.cost.plot, 6.0, RIGHT)
-    menus = [w for w in QApplication.allWidgets() if isinstance(w, QMenu) and w.isVisible()]
-    assert menus == []
     assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
 
 
@@ -212,6 +208,7 @@ def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
     assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), "what was closed stays so"
+    tree.expandAll()
 
 
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
@@ -283,18 +280,6 @@ def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     _, rows = desk.breakdown.table()
     transfer = next(row for row in rows if row[0] == "transfer")
     assert "none: everything runs on the CPU" in transfer
-
-
-def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:
-    """PySide6 6.12 lost a reference to None per call; on Python 3.11 that ends in an abort."""
-    for warm in range(2):
-        before = sys.getrefcount(None)
-        for frame in range(60):
-            desk.playhead.seek(FRAMES - 60 + frame)
-            desk.cost.plot.grab()
-        drift = sys.getrefcount(None) - before
-        if warm:
-            assert drift > -30
 
 
 def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QApplication) -> None:

@@ -22,6 +22,11 @@ from pipelines.audio.word_errors import SAME
 from profiler.session.model import Marker
 
 
+@pytest.fixture
+def desk(same_desk: Desk) -> Desk:
+    return same_desk
+
+
 def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
     whole = desk.cost.model()
     assert whole is not None
@@ -90,6 +95,7 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk: Desk) -> None:
     assert "logarithmic" in desk.cost.note
     heights = scale().stacked(np.array([[1.0, 2.0, 0.0]]))
     assert heights.sum() == pytest.approx(scale().place(np.array([3.0]))[0])
+    desk.cost.set_logarithmic(False)
 
 
 @pytest.mark.parametrize("last", [1.6, 5.0, 12.0])
