@@ -110,12 +110,12 @@ class Registry(QObject):
         for key, action in self._actions.items():
             made = self._qactions[key]
             why = action.enabled.unavailable_reason() or ""
-            if made.isEnabled() == bool(why):
+            if made.property(WHY_NOT) != why:
                 made.setEnabled(not why)
-            if action.checked is not None and made.isChecked() != action.checked():
-                made.setChecked(action.checked())
-            made.setProperty(WHY_NOT, why)
-            set_tip(made, why or action.help or action.text)
+                made.setProperty(WHY_NOT, why)
+                set_tip(made, why or action.help or action.text)
+            if action.checked is not None and made.isChecked() != (checked := action.checked()):
+                made.setChecked(checked)
 
 
 def key_text(key: str) -> str:
