@@ -51,6 +51,7 @@ class Registry(QObject):
         self._window = window
         self._actions: dict[str, Action] = {}
         self._qactions: dict[str, QAction] = {}
+        self._why_not: dict[str, str] = {}
 
     def add(self, action: Action) -> QAction:
         """Register ``action``; a duplicate id or key is a programming error."""
@@ -76,6 +77,7 @@ class Registry(QObject):
     def remove(self, action_id: str) -> None:
         """Take an action away again."""
         del self._actions[action_id]
+        self._why_not.pop(action_id, None)
         made = self._qactions.pop(action_id)
         self._window.removeAction(made)
         made.deleteLater()
@@ -110,7 +112,8 @@ class Registry(QObject):
         for key, action in self._actions.items():
             made = self._qactions[key]
             why = action.enabled.unavailable_reason() or ""
-            if made.property(WHY_NOT) != why:
+            if self._why_not.get(key) != why:
+                self._why_not[key] = why
                 made.setEnabled(not why)
                 made.setProperty(WHY_NOT, why)
                 set_tip(made, why or action.help or action.text)
