@@ -13,10 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples on every run of CI: what random ones find belongs to the desk, not to a merge.
-settings.register_profile("here", deadline=None)  # machines are busy at times
-settings.register_profile("ci", derandomize=True, deadline=None)
-
 # Before anything imports Qt: without a display it would abort the interpreter.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -44,9 +40,12 @@ os.environ["NUMBA_CACHE_DIR"] = str(KEPT / "cache" / "kernels")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A seed asks for other examples than those of CI."""
-    seeded = config.getoption("--hypothesis-seed") is not None
-    settings.load_profile("ci" if os.environ.get("CI") and not seeded else "here")
+    """The same examples on every run of CI, unless a seed asks for others; `make test-all` tries more."""
+    same = bool(os.environ.get("CI")) and config.getoption("--hypothesis-seed") is None
+    tried = 30 if config.option.markexpr == "not slow" else 100
+    # No deadline: machines are busy at times.
+    settings.register_profile("here", derandomize=same, deadline=None, max_examples=tried)
+    settings.load_profile("here")
 
 
 @pytest.hookimpl(wrapper=True)
