@@ -136,19 +136,21 @@ def _utterances(session: Session, timeline: Timeline, edges: F64, origin: int) -
     busy = np.zeros((len(edges) - 1, len(KINDS)))
     if not len(utterances):
         return Lane("utterance", None, busy, np.empty(0), ())
-    begin = timeline.ns_at(utterances.first.astype(np.float64) + 0.01)
-    end = timeline.ns_at(np.minimum(utterances.end, timeline.reached).astype(np.float64))
+    low, high = utterances.first.searchsorted(timeline.frames_at(edges[[0, -1]]), side="right").tolist()
+    some = slice(max(low - 1, 0), max(high, 1))
+    begin = timeline.ns_at(utterances.first[some] + 0.01)
+    end = timeline.ns_at(np.minimum(utterances.end[some], timeline.reached))
     middle = (edges[1:] + edges[:-1]) / 2
     at = np.searchsorted(begin, middle, side="right") - 1
     there = (at >= 0) & (middle < end[np.maximum(at, 0)])
-    busy[np.flatnonzero(there), DECODE + at[there] % 2] = 1.0
+    busy[np.flatnonzero(there), DECODE + (some.start + at[there]) % 2] = 1.0
     least = NAMED_FROM * (edges[1] - edges[0])
     seen = np.flatnonzero((end > edges[0]) & (begin < edges[-1]) & (end - begin >= least))
     named = tuple(
         Named(
             (begin[n] - origin) * 1e-9,
             (end[n] - origin) * 1e-9,
-            one_line(utterances[n].name),
+            one_line(utterances[some.start + n].name),
             KINDS[DECODE],
         )
         for n in seen.tolist()

@@ -17,7 +17,7 @@ from profiler.session.format.grow import Growing, sweep
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
-CHUNK: Final = 32
+CHUNK: Final = 8
 """Spans whose sums are kept together."""
 
 AT_ONCE: Final = 1 << 16
