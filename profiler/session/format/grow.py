@@ -25,7 +25,7 @@ PAGES_FROM: Final = 1 << 15
 """Bytes from which an array has pages of its own."""
 
 PIECE_BYTES: Final = 1 << 16
-"""Bytes that are put away in one go at least; a sixteenth of those that lie there, where that is more."""
+"""Bytes that are put away in one go at least; a 32nd of those that lie there, where that is more."""
 
 SPARE_BYTES: Final = 1 << 30
 """What is left free on the disk."""
@@ -54,7 +54,7 @@ def put_away(values: Array, used: int) -> None:
     if room is None:
         return
     begin, end = _away.get(room, 0), used * values.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-    if end - begin < max(PIECE_BYTES, end // 16) or not hasattr(os, "O_TMPFILE"):
+    if end - begin < max(PIECE_BYTES, end // 32) or not hasattr(os, "O_TMPFILE"):
         return
     try:
         file = os.open(cache_dir(), os.O_TMPFILE | os.O_RDWR, 0o600)
