@@ -77,7 +77,9 @@ def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)
 
 
-@pytest.mark.parametrize(("stolen_ns", "wall_ns", "told"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)])
+@pytest.mark.parametrize(
+    ("stolen_ns", "wall_ns", "told"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
+)
 def test_what_the_host_took_is_told_where_it_is_worth_telling(
     rig: Rig, stolen_ns: float, wall_ns: float, told: int
 ) -> None:

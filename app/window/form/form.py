@@ -7,6 +7,7 @@ recording the form shows its settings at the cursor, and none can be changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -125,6 +126,7 @@ class PipelineForm(QFrame):
         self.setMinimumWidth(258)
         self.pipeline = pipeline
         self.fields: dict[str, Field] = {}
+        self._arm: Mapping[str, Value] = {}
 
         header, self._preset = card_header(self.tr("Pipeline"))
         header.setContentsMargins(0, 0, 8, 0)
@@ -208,12 +210,19 @@ class PipelineForm(QFrame):
                     restyle(widget)
         for key, field in self.fields.items():
             field.show_locked(recorded)
-            field.show_value(self.pipeline.value(key))
+            field.show_value(self._arm.get(key, self.pipeline.value(key)))
         self._refresh_marks()
+
+    def show_arm(self, arm: Mapping[str, Value]) -> None:
+        """Show the settings of the arm of an A/B that runs in place of those chosen; empty: no A/B runs."""
+        before, self._arm = self._arm, arm
+        for key in before.keys() | arm.keys() if arm != before else ():
+            if key in self.fields:
+                self.fields[key].show_value(arm.get(key, self.pipeline.value(key)))
 
     def _one_changed(self, key: str, value: Value) -> None:
         if key in self.fields:
-            self.fields[key].show_value(value)
+            self.fields[key].show_value(self._arm.get(key, value))
         self._refresh_marks()
 
     def _refresh_marks(self) -> None:
