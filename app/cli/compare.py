@@ -174,9 +174,8 @@ def as_text(tree: Tree) -> str:
     if tree["floor"] is not None:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
-        lines.append(
-            f"{rate_name(wer['a'], tree['cer']['a'])} {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}"
-        )
+        name = rate_name(wer["a"], tree["cer"]["a"])
+        lines.append(f"{name} {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
     words = tree["words"]
     if words["differ"]:
         of = counted(words["of"], "utterance", "utterances")
