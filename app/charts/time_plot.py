@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QMetaObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QRegion, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -95,13 +95,13 @@ class TimeAxisItem(_Axis):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__("bottom")
-        self._time = axis
+        self.time = axis
         self.setHeight(TIME_LABELS)
 
     def _named(self) -> Iterator[tuple[float, float, NamedRange]]:
         """Left and right end in pixels of each range in view that has a name."""
         (first, last), width = self.range, self.size().width()
-        for one in self._time.named_ranges():
+        for one in self.time.named_ranges():
             left, right = ((second - first) / (last - first) * width for second in one[:2])
             if right >= 0 and left <= width:
                 left = max(left, 0.0)
@@ -176,6 +176,7 @@ class TimePlot(pg.GraphicsView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(background=None)
         self.axis = axis
+        self._followed: list[QMetaObject.Connection] = []
         self._size, self._moving = (1, 1), QRegion()
         self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
@@ -207,10 +208,17 @@ class TimePlot(pg.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
         self.box.sigResized.connect(self._area_resized)
-        for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed):
-            signal.connect(self.repaint_area)
+        self.set_axis(axis)
 
     # -- for the charts ------------------------------------------------------------------------
+
+    def set_axis(self, axis: TimeAxis) -> None:
+        """Show the range, the selection and the cursor of this axis from now on."""
+        for old in self._followed:
+            self.disconnect(old)
+        self.axis = self.bottom.time = axis
+        changes = axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed
+        self._followed = [signal.connect(self.repaint_area) for signal in changes]
 
     def add(self, item: QGraphicsItem, z: float) -> None:
         item.setZValue(z)

@@ -56,11 +56,6 @@ def name_of(line: StageLine) -> str:
     return CATEGORY_NAMES.get(line.name, line.name)
 
 
-def ratio_text(value: float, baseline: float) -> str:
-    """A figure as a multiple of that of the baseline: 0.85×; a dash where that is zero."""
-    return f"{value / baseline:.3g}×" if baseline > 0 else "–"
-
-
 def reasons(key: str) -> tuple[str, ...]:
     return tuple(tr(text) for text in REASONS[key])
 
