@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import zeros
+from profiler.session.format.grow import put_away, written, zeros
 
 GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
@@ -24,6 +24,9 @@ FIRST_ROOM: Final = 1024
 
 GROUP: Final = 4
 """Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
+
+LONG: Final = 1024
+"""Groups from which a total is that of their sums."""
 
 
 def grains(amounts: Array) -> Array:
@@ -128,6 +131,20 @@ class PerFrame:
                 known = self._summed[number] + 1
                 self._before[number] = _wider(self._before[number], known, room // GROUP + 1)
 
+    def put_away(self) -> None:
+        """Put what is not looked at into a file."""
+        put_away(self._begins, self._count)
+        for number in range(len(self._share)):
+            for stores, numbers in ((self._share, self._shared), (self._rest, self._rested)):
+                if number in numbers:
+                    put_away(stores[number], self._count)
+
+    def _write(self, number: int, begin: int) -> None:
+        """Say that a row is written to from stretch `begin` on."""
+        self._summed[number] = min(self._summed[number], begin // GROUP)
+        written(self._share[number], begin)
+        written(self._rest[number], begin)
+
     # -- adding ------------------------------------------------------------------------------------
 
     def add(self, spread: Spread) -> None:
@@ -141,7 +158,7 @@ class PerFrame:
         at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
         alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
         for number, share in spread.share.items():
-            self._summed[number] = min(self._summed[number], begin // GROUP)
+            self._write(number, begin)
             self._shared.add(number)
             store, rest = self._share[number][begin : self._count], spread.rest[number]
             if alone:
@@ -183,9 +200,9 @@ class PerFrame:
                 found[-1] += left
             for target, values in zip((*targets, rest), found, strict=True):
                 if some or target in numbers:
+                    self._write(target, begin)
                     stores[target][begin:end] = values
                     numbers.add(target)
-                    self._summed[target] = min(self._summed[target], begin // GROUP)
 
     def _cut(self, first: I64, last: I64) -> int:
         """Cut where runs begin and end; return the stretch from which on others may have changed."""
@@ -211,6 +228,9 @@ class PerFrame:
         count = begin + len(cuts)
         if count + GROUP > len(self._begins):
             self.reserve(max(count, 2 * len(self._begins)))
+        written(self._begins, begin)
+        for number in range(len(self._share)):
+            self._write(number, begin)
         if len(known):
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
@@ -225,7 +245,6 @@ class PerFrame:
         self._begins[begin:count] = cuts
         self._count = count
         self._asked = None
-        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -265,6 +284,11 @@ class PerFrame:
         """Sum over the frames first … last − 1 of a row."""
         if last <= first:
             return 0.0
+        low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
+        if high - low > LONG:
+            begin, end = int(self._begins[low * GROUP]), int(self._begins[high * GROUP])
+            within = float(np.diff(self._sums(number)[[low, high]])[0])
+            return self.total(number, first, begin) + within + self.total(number, end, last)
         under, frames, begun = self._pieces(first, last)
         sums = self._share[number][under] * frames
         sums[begun] += self._rest[number][under][begun]
@@ -317,9 +341,11 @@ class PerFrame:
             sums = self._share[number][new] * frames
             if number in self._rested:
                 sums += self._rest[number][new]
+            written(before, known)
             before[known + 1 :] = sums.reshape(-1, GROUP).sum(axis=1)
             np.add.accumulate(before[known:], out=before[known:])
             self._summed[number] = full
+            put_away(before, full + 1)
         return before
 
 
