@@ -79,15 +79,15 @@ class StatisticsView(View):
         self._show_slowest()
         frames = count(0 if self._model is None else self._model.frames)
         text = self.by_unit(self.tr("{0} frames"), self.tr("{0} steps")).format(frames)
-        before = self._before()
-        self.set_note(*((f"{text} · {before}", before) if before else (text,)))
+        pinned = self._pinned()
+        self.set_note(*((f"{text} · {pinned}", pinned) if pinned else (text,)))
 
     def _of_baseline(self, snapshot: Snapshot, name: str) -> Statistics | None:
         """The same of the pinned range; None without one."""
         of = snapshot.desk.baseline
         return None if of is None else statistics(snapshot.session, snapshot.track, name, of.first, of.last)
 
-    def _before(self) -> str:
+    def _pinned(self) -> str:
         """Mean and highest percentile of the baseline; empty without one."""
         baseline = self._baseline
         if self._model is None or baseline is None:
@@ -173,8 +173,8 @@ class StatisticsView(View):
             milliseconds(model.highest),
             self._place(int(model.slowest[0])),
         )
-        before = self._before()
-        return f"{text} {before}." if before else text
+        pinned = self._pinned()
+        return f"{text} {pinned}." if pinned else text
 
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import put_away, written, zeros
+from profiler.session.format.grow import zeros
 
 GRAIN: Final = 1.0 / (1 << 16)
 """ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
@@ -131,20 +131,6 @@ class PerFrame:
                 known = self._summed[number] + 1
                 self._before[number] = _wider(self._before[number], known, room // GROUP + 1)
 
-    def put_away(self) -> None:
-        """Put what is not looked at into a file."""
-        put_away(self._begins, self._count)
-        for number in range(len(self._share)):
-            for stores, numbers in ((self._share, self._shared), (self._rest, self._rested)):
-                if number in numbers:
-                    put_away(stores[number], self._count)
-
-    def _write(self, number: int, begin: int) -> None:
-        """Say that a row is written to from stretch `begin` on."""
-        self._summed[number] = min(self._summed[number], begin // GROUP)
-        written(self._share[number], begin)
-        written(self._rest[number], begin)
-
     # -- adding ------------------------------------------------------------------------------------
 
     def add(self, spread: Spread) -> None:
@@ -158,7 +144,7 @@ class PerFrame:
         at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
         alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
         for number, share in spread.share.items():
-            self._write(number, begin)
+            self._summed[number] = min(self._summed[number], begin // GROUP)
             self._shared.add(number)
             store, rest = self._share[number][begin : self._count], spread.rest[number]
             if alone:
@@ -193,7 +179,7 @@ class PerFrame:
                 found[-1] += left
             for target, values in zip((*targets, rest), found, strict=True):
                 if some or target in numbers:
-                    self._write(target, begin)
+                    self._summed[target] = min(self._summed[target], begin // GROUP)
                     stores[target][begin:end] = values
                     numbers.add(target)
 
@@ -221,9 +207,7 @@ class PerFrame:
         count = begin + len(cuts)
         if count + GROUP > len(self._begins):
             self.reserve(max(count, 2 * len(self._begins)))
-        written(self._begins, begin)
-        for number in range(len(self._share)):
-            self._write(number, begin)
+        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
         if len(known):
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
@@ -331,11 +315,9 @@ class PerFrame:
             sums = self._share[number][new] * frames
             if number in self._rested:
                 sums += self._rest[number][new]
-            written(before, known)
             before[known + 1 :] = sums.reshape(-1, GROUP).sum(axis=1)
             np.add.accumulate(before[known:], out=before[known:])
             self._summed[number] = full
-            put_away(before, full + 1)
         return before
 
 

@@ -163,7 +163,6 @@ class CostTrack:
         changed |= self._attribute(session)
         if self._consumed - self._swept >= CHUNK_SPANS:
             self._swept = self._consumed
-            self._sums.put_away()
             sweep()
         return changed
 

@@ -149,7 +149,7 @@ def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path: Path, monk
     np.testing.assert_array_equal(kept.view, np.arange(300_000))
 
 
-def test_rows_may_be_written_to_after_they_were_put_away() -> None:
+def test_rows_may_be_written_to_after_a_sweep() -> None:
     store, frames = PerFrame(3), 16 * LONG
     wanted = np.zeros(frames)
     for first, count, amount in ((0, frames, 3), (0, 5, 7), (frames // 2, 9, 11), (frames - 9, 9, 1)):
@@ -163,7 +163,6 @@ def test_rows_may_be_written_to_after_they_were_put_away() -> None:
         wanted[first : first + count] += amount
         store.mix((1,), 2, {0: (1.0,)}, anew=True)
         assert store.total(0, 3, frames - 2) == wanted[3:-2].sum()
-        store.put_away()
         sweep()
         for number in range(2):
             np.testing.assert_array_equal(store.row(number, frames)[:], wanted)

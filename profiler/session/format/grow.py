@@ -1,17 +1,16 @@
 """An array that grows at its end for amortised constant cost per element, and gives back memory that nobody looks at.
 
 What holds all of a session is moved to larger room again and again. In the heap, the room that it leaves stays with the
-process, and zeros in such room are written at once; pages of its own are given back, and those that nobody has written
-to take no memory. `put_away` moves pages that are written into a file without a name in the cache folder and maps them
-from there, at the same address: they are read again when they are looked at, and `sweep` lets go of them.
+process; pages of its own are given back. Large ones are those of a file without a name in the cache folder: `sweep`
+takes them out of the process, and they are read again when they are looked at.
 """
 
-import ctypes
 import mmap
 import os
+from contextlib import suppress
 from math import prod
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,19 +21,14 @@ from profiler.files.paths import cache_dir
 FIRST_CAPACITY = 1024
 
 PAGES_FROM: Final = 1 << 15
-"""Bytes from which an array has pages of its own."""
+"""Bytes from which an array has pages of its own …"""
 
-PIECE_BYTES: Final = 1 << 16
-"""Bytes that are put away in one go at least; a 32nd of those that lie there, where that is more."""
+FILE_FROM: Final = 1 << 18  # … and from which they are those of a file
 
 SPARE_BYTES: Final = 1 << 30
 """What is left free on the disk."""
 
-_FIXED: Final = 0x10
-"""MAP_FIXED of Linux, which the module mmap does not name."""
-
-_away: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
-"""How many bytes of a room lie in files, from its beginning."""
+_in_files: WeakSet[mmap.mmap] = WeakSet()
 
 
 def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
@@ -42,70 +36,32 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
     size = prod((shape,) if isinstance(shape, int) else shape) * np.dtype(dtype).itemsize
     if size < PAGES_FROM:
         return np.zeros(shape, dtype)
-    return np.frombuffer(mmap.mmap(-1, size), dtype).reshape(shape)
-
-
-def put_away(values: Array, used: int) -> None:
-    """Put the first `used` elements of what `zeros` made into a file, once they are many more than lie there.
-
-    They are to be written to only after `written`. Nothing is done where the system or the disk has no place for them.
-    """
-    room = _room(values)
-    if room is None:
-        return
-    begin, end = _away.get(room, 0), used * values.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-    if end - begin < max(PIECE_BYTES, end // 32) or not hasattr(os, "O_TMPFILE"):
-        return
-    try:
-        file = os.open(cache_dir(), os.O_TMPFILE | os.O_RDWR, 0o600)
-    except OSError:
-        return
-    try:
-        disk = os.fstatvfs(file)
-        if disk.f_bavail * disk.f_frsize < SPARE_BYTES + end - begin:
-            return
-        if os.pwrite(file, memoryview(room)[begin:end], 0) < end - begin:
-            return
-        # Private: what is written to them nevertheless is in memory again, and nowhere else.
-        access, kind = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _FIXED
-        if _map(values.ctypes.data + begin, end - begin, access, kind, file, 0) != values.ctypes.data + begin:
-            return
-        _away[room] = end
-    except OSError:
-        return
-    finally:
-        os.close(file)
-
-
-def written(values: Array, begin: int) -> None:
-    """Say that elements of `values` from `begin` on are written to."""
-    room = _room(values)
-    if room is not None and room in _away:
-        _away[room] = min(_away[room], begin * values.itemsize // mmap.PAGESIZE * mmap.PAGESIZE)
+    room = _in_file(size) if size >= FILE_FROM else None
+    return np.frombuffer(mmap.mmap(-1, size) if room is None else room, dtype).reshape(shape)
 
 
 def sweep() -> None:
-    """Let go of the pages in files that have been looked at."""
-    for room, size in _away.items():
-        if size:
-            room.madvise(mmap.MADV_DONTNEED, 0, size)
+    """Take the pages in files out of the process, which reads them again when they are looked at."""
+    for room in _in_files:
+        room.madvise(mmap.MADV_DONTNEED)
 
 
-def _room(values: Array) -> mmap.mmap | None:
-    base: object = values
-    while isinstance(base, np.ndarray):
-        base = base.base
-    room = base.obj if isinstance(base, memoryview) else None
-    return room if isinstance(room, mmap.mmap) else None
-
-
-def _map(*arguments: int) -> int:
-    function = ctypes.CDLL(None).mmap
-    function.restype = ctypes.c_void_p
-    function.argtypes = (
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
-    )  # fmt: skip
-    return int(function(*arguments) or 0)
+def _in_file(size: int) -> mmap.mmap | None:
+    """Zeros in a file that ends with them; None where the system or the disk has no place for it."""
+    with suppress(OSError, AttributeError):  # only Linux has O_TMPFILE
+        file = os.open(cache_dir(), os.O_TMPFILE | os.O_RDWR, 0o600)
+        try:
+            disk = os.fstatvfs(file)
+            if disk.f_bavail * disk.f_frsize < SPARE_BYTES + size:
+                return None
+            # Without blocks of its own, a disk that is full would end the process at the first write.
+            os.posix_fallocate(file, 0, size)
+            room = mmap.mmap(file, size)
+        finally:
+            os.close(file)
+        _in_files.add(room)
+        return room
+    return None
 
 
 class Growing:
@@ -136,7 +92,5 @@ class Growing:
         need = self._filled + len(values)
         if need > len(self._store):
             self.reserve(max(need, 2 * len(self._store), FIRST_CAPACITY))
-        # The page that is full in part is not put away.
         self._store[self._filled : need] = values
         self._filled = need
-        put_away(self._store, need)
