@@ -64,9 +64,54 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
     caching.CacheImpl._locator_classes.insert(0, Locator)
 
 
+def _make_less(module: ModuleType, usual: importlib.abc.Loader) -> None:
+    """Have numba make what is used: no machine code of what only kernels call, wrappers for C where they are asked for.
+
+    It also makes a pass manager for each declaration, and reads all flags one by one for each comparison of two.
+    """
+    usual.exec_module(module)
+    from numba.core import codegen, lowering, targetconfig
+
+    library, jit = vars(codegen)["CPUCodeLibrary"], vars(codegen)["JITCPUCodegen"]
+    lower, flags = vars(lowering)["Lower"], vars(targetconfig)["TargetConfig"]
+    finish, wrap, set_env = library._finalize_final_module, lower.create_cfunc_wrapper, jit.set_env
+
+    def for_c() -> bool:
+        return bool(targetconfig.ConfigStack().top().is_set("no_cfunc_wrapper"))
+
+    def wrap_for_c(self):  # type: ignore[no-untyped-def]
+        if for_c():
+            wrap(self)
+
+    def finish_code(self):  # type: ignore[no-untyped-def]
+        chosen = targetconfig.ConfigStack.top_or_none()
+        # What comes from the cache is compiled, whatever function is being compiled now.
+        if self._shared_module is None and chosen and chosen.no_cpython_wrapper and not for_c():
+            self._finalize_dynamic_globals()
+            self._finalized = True
+        else:
+            finish(self)
+
+    def set_where_compiled(self, name, environment):  # type: ignore[no-untyped-def]
+        if self._engine.get_global_value_address(name):
+            set_env(self, name, environment)
+
+    def simplify(self, made):  # type: ignore[no-untyped-def]
+        made.data_layout = self._codegen._data_layout
+        for function in made.functions:
+            if not function.is_declaration:
+                manager, builder = self._codegen._function_pass_manager()
+                manager.run(function, builder)
+
+    library._optimize_functions, library._finalize_final_module = simplify, finish_code
+    lower.create_cfunc_wrapper, jit.set_env = wrap_for_c, set_where_compiled
+    flags.values = lambda self: {name: self._values.get(name, of._default) for name, of in self.options.items()}
+
+
 CHANGED: Final[dict[str, Callable[[ModuleType, importlib.abc.Loader], None]]] = {
     "numba.core.config": _read_settings,
     "numba.core.caching": _keep_kernels,
+    "numba.core.compiler": _make_less,
 }
 """Modules of numba, and how they are loaded."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
@@ -91,7 +92,7 @@ def _align_window(window: Array, scale: Array) -> None:
                 window[i, k, lane] = panel[order[lane, i], k, lane]
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _match(cost: Array, order: Array, taken: Array) -> None:
     """order[slot] = component: nearest first, then exchanges of two while they lower the total cost."""
     components = len(order)

@@ -45,9 +45,9 @@ from pipelines.search.kernels.layout import (
     Steps,
     Tokens,
 )
-from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
 from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
+from profiler.process.numba_flags import njit_called, njit_inlined, njit_inner
 from profiler.recording.kernel_spans import HAS_CLOCK, now_ns, put, put_open
 from profiler.recording.layout import Lent
 

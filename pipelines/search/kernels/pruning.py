@@ -40,8 +40,8 @@ from pipelines.search.kernels.layout import (
     Numbers,
     Scratch,
 )
-from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from profiler.arrays import F32, I64
+from profiler.process.numba_flags import njit_inner, njit_reducing
 from profiler.recording.kernel_spans import now_ns
 
 DEAD_SHARE = 4
