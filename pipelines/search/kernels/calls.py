@@ -225,8 +225,3 @@ def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
         np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[HISTORY], frame
     )
     return entry
-
-
-@njit_called
-def reprice(table: I64, penalty: float) -> None:  # pragma: no cover - compiled
-    pruning.reprice(named(table), penalty)

@@ -300,18 +300,3 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     arrays.books.work[EXAMINED] += m
     arrays.books.work[ENTERED] += count
     return DONE
-
-
-@njit_inner
-def reprice(arrays: Arrays, penalty: float) -> None:  # pragma: no cover - compiled
-    """Give listed arcs with words the present insertion penalty."""
-    arcs, decoder_state = arrays.graph.arcs, arrays.books.decoder_state
-    extra = np.float32(penalty)
-    weight, record = arrays.emitting.weight, arrays.emitting.record
-    for e in range(decoder_state[EMITTING]):
-        if record[e] >= 0 and arcs[record[e]].olabel != 0:
-            weight[e] = arcs[record[e]].weight + extra
-    weight, record = arrays.epsilons.weight, arrays.epsilons.record
-    for e in range(decoder_state[EPSILONS]):
-        if record[e] >= 0:
-            weight[e] = arcs[record[e]].weight + extra
