@@ -75,8 +75,8 @@ def card_header(title: str) -> tuple[QBoxLayout, Elided]:
 class Scrolled(QScrollArea):
     """A page that scrolls up and down; Tab goes to what is on it."""
 
-    def __init__(self, page: QWidget | None = None) -> None:
-        super().__init__()
+    def __init__(self, page: QWidget | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -13,10 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples on every run of CI: what random ones find belongs to the desk, not to a merge.
-settings.register_profile("here", deadline=None)  # machines are busy at times
-settings.register_profile("ci", derandomize=True, deadline=None)
-
 # Before anything imports Qt: without a display it would abort the interpreter.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -44,9 +40,12 @@ os.environ["NUMBA_CACHE_DIR"] = str(KEPT / "cache" / "kernels")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A seed asks for other examples than those of CI."""
-    seeded = config.getoption("--hypothesis-seed") is not None
-    settings.load_profile("ci" if os.environ.get("CI") and not seeded else "here")
+    """The same examples on every run of CI, unless a seed asks for others; `make test-all` tries more."""
+    same = bool(os.environ.get("CI")) and config.getoption("--hypothesis-seed") is None
+    tried = 30 if config.option.markexpr == "not slow" else 100
+    # No deadline: machines are busy at times.
+    settings.register_profile("here", derandomize=same, deadline=None, max_examples=tried)
+    settings.load_profile("here")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -77,7 +76,7 @@ LONGEST = (
     "test_kernel_walls", "test_kernel_fences", "test_hostile_desk", "test_first_ten_seconds",
     "test_search_cuda", "test_cli_capacity", "test_sweep", "test_cli_sweep", "test_cli_on_host", "test_remote",
     "test_campaign", "test_cost_laws", "test_training_workers", "test_scoring_dnn_live", "test_worker",
-    "test_hostile_files", "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",
+    "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",
     "test_order", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
     "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_window_exporting",
     "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_lazy_run", "test_window_keys",

@@ -75,10 +75,7 @@ def speakers(walls: Walls) -> None:
 @runs(estimation, "_draw", "_scatter", "_total_variance", "_maximise", "_fit")
 def mixtures(walls: Walls) -> None:
     """One Gaussian and some, with no real frame and with some; the last senones of a model."""
-    for books, streams, densities, dim, senones, components in (
-        (1, 1, 1, 1, 1, 1),
-        (3, 2, 5, 3, 7, 4),
-    ):
+    for books, streams, densities, dim, senones, components in ((1, 1, 1, 1, 1, 1), (3, 2, 5, 3, 7, 4)):
         rng = np.random.default_rng(books)
         shape = books, streams, densities, dim
         means = walls(rng.normal(size=shape), np.float32)

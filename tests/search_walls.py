@@ -35,14 +35,7 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
     for state in range(n):
         goals = range(n) if crowded else rng.integers(0, n, 2).tolist()
         arcs += [
-            (
-                state,
-                int(rng.integers(1, n_senones + 1)),
-                int(rng.integers(0, 3)),
-                rng.random(),
-                goal,
-            )
-            for goal in goals
+            (state, int(rng.integers(1, n_senones + 1)), int(rng.integers(0, 3)), rng.random(), goal) for goal in goals
         ]
         # States with epsilon arcs come first, and these lead upwards.
         if state < n // 2:
@@ -50,11 +43,7 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
     columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
     fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
     return from_topology(
-        Topology(
-            fst,
-            rng.integers(0, n_senones + 1, n).astype(np.int32),
-            rng.random(n).astype(np.float32),
-        ),
+        Topology(fst, rng.integers(0, n_senones + 1, n).astype(np.int32), rng.random(n).astype(np.float32)),
         Senones(np.zeros(n_senones), rng.integers(0, 2, n_senones), np.array([False])),
         ("a", "b"),
         [[(0,)], [(0, 0)]],
@@ -111,16 +100,7 @@ SEARCH = {
     "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
-    "pruning": (
-        "select",
-        "below",
-        "ranked",
-        "cutoff",
-        "_take_off",
-        "_write_history",
-        "close_up",
-        "prune",
-    ),
+    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune"),
     "history": ("append", "collect", "trace"),
     "graph_check": ("fault",),
 }

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
+
 pytest.importorskip("resource", reason="the campaign forks")
 
 from pipelines import config as tree
@@ -25,7 +27,7 @@ from tests.conftest import CHECKOUT
 
 SHARE = 1
 """Attacks of each kind: that its generator and the driver work."""
-ELSEWHERE = {"audio", "caches", "kaldi", "models", "nets", "texts", "window"}
+ELSEWHERE = {"audio", "kaldi", "models", "nets", "texts", "window"}
 """Kinds of which other tests try more."""
 
 
@@ -38,15 +40,7 @@ def test_hostile_inputs_end_in_a_sentence(tmp_path):
     # In a process of its own: forks of this one would inherit the threads of the tests.
     # How long things take is asked on an idle machine, by the campaign itself.
     here = [kind for kind in KINDS if kind not in ELSEWHERE]
-    options = [
-        "--json",
-        "--seconds",
-        "300",
-        "--cache",
-        os.environ["ASRSCOPE_CACHE"],
-        "--kind",
-        *here,
-    ]
+    options = ["--json", "--seconds", "300", "--cache", os.environ["ASRSCOPE_CACHE"], "--kind", *here]
     child = subprocess.run(
         [*children.python("-m", "tests.bench.campaign"), "--each", str(SHARE), *options],
         cwd=CHECKOUT,
@@ -86,8 +80,8 @@ def hold_memory() -> int:
     return len(block)
 
 
-@pytest.mark.parametrize(
-    ("work", "seconds", "fault"),
+@each(
+    "work, seconds, fault",
     [
         (lambda: 0, 30.0, None),
         (lambda: 2, 30.0, "refused without a sentence"),

@@ -25,10 +25,7 @@ def started_modules() -> list[str]:
 
 @pytest.mark.parametrize("module", sorted({*started_modules()}))
 def test_help_prints_the_usage_of_a_module_and_ends(
-    module: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # what builds with other programs finds none

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.each import each
 from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a script for Linux")
@@ -51,7 +52,7 @@ def run_script(folder: Path, lacking: str, **variables: str) -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("library", sorted(probed()))
+@each("library", sorted(probed())[::4])
 def test_the_line_names_the_package_of_the_library_that_lacks(library, tmp_path):
     done = run_script(tmp_path, library, DISPLAY=":0")
     assert done.returncode == 1

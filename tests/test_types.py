@@ -97,9 +97,7 @@ def test_a_misspelled_setting_fails_the_types_check_wherever_it_is(tmp_path: Pat
     said = {
         (Path(name).as_posix(), int(line))
         for name, line in re.findall(
-            rf"^(.+?):(\d+): error: .*{TYPO}.*\[(?:attr-defined|union-attr)\]$",
-            done.stdout,
-            re.MULTILINE,
+            rf"^(.+?):(\d+): error: .*{TYPO}.*\[(?:attr-defined|union-attr)\]$", done.stdout, re.MULTILINE
         )
     }
     assert done.returncode == 1, done.stdout + done.stderr

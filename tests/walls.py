@@ -117,11 +117,7 @@ class _Allocator(ctypes.Structure):
 
 
 class _Handler(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("allocator", _Allocator),
-    )
+    _fields_ = (("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator))
 
 
 def wall(side: Side = "behind") -> None:
@@ -138,10 +134,7 @@ def wall(side: Side = "behind") -> None:
     api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     api.PyCapsule_New.restype = ctypes.py_object
     api.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    table = ctypes.cast(
-        api.PyCapsule_GetPointer(_multiarray_umath._ARRAY_API, None),
-        ctypes.POINTER(ctypes.c_void_p),
-    )
+    table = ctypes.cast(api.PyCapsule_GetPointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
     install = kind(table[SET_HANDLER])
     capsule = api.PyCapsule_New(ctypes.addressof(handler), b"mem_handler", None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QMetaObject, QPoint, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QMouseEvent, QPainter, QRegion, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -31,7 +31,7 @@ from app.charts.pixels import Stills, still_scale
 from app.charts.scale import time_ticks
 from app.model.time_axis import NamedRange, TimeAxis
 from app.style.plain_text import fitting, show_tip, write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from profiler.analysis.lod.columns import column_grid
 
 GUTTER = 62
@@ -95,13 +95,13 @@ class TimeAxisItem(_Axis):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__("bottom")
-        self._time = axis
+        self.time = axis
         self.setHeight(TIME_LABELS)
 
     def _named(self) -> Iterator[tuple[float, float, NamedRange]]:
         """Left and right end in pixels of each range in view that has a name."""
         (first, last), width = self.range, self.size().width()
-        for one in self._time.named_ranges():
+        for one in self.time.named_ranges():
             left, right = ((second - first) / (last - first) * width for second in one[:2])
             if right >= 0 and left <= width:
                 left = max(left, 0.0)
@@ -116,7 +116,7 @@ class TimeAxisItem(_Axis):
         width, scale = self.size().width(), still_scale(p)
         for second, text in time_ticks(first, last, width):
             x = (second - first) / (last - first) * width
-            half = self._metrics.horizontalAdvance(text) / 2 + 1
+            half = text_width(text, LABEL_FONT) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), CENTRED, text, scale)
         for left, right, one in self._named():
@@ -176,6 +176,7 @@ class TimePlot(pg.GraphicsView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(background=None)
         self.axis = axis
+        self._followed: list[QMetaObject.Connection] = []
         self._size, self._moving = (1, 1), QRegion()
         self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
@@ -207,10 +208,17 @@ class TimePlot(pg.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
         self.box.sigResized.connect(self._area_resized)
-        for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed):
-            signal.connect(self.repaint_area)
+        self.set_axis(axis)
 
     # -- for the charts ------------------------------------------------------------------------
+
+    def set_axis(self, axis: TimeAxis) -> None:
+        """Show the range, the selection and the cursor of this axis from now on."""
+        for old in self._followed:
+            self.disconnect(old)
+        self.axis = self.bottom.time = axis
+        changes = axis.selection_changed, axis.cursor_changed, axis.hover_changed, axis.named_changed
+        self._followed = [signal.connect(self.repaint_area) for signal in changes]
 
     def add(self, item: QGraphicsItem, z: float) -> None:
         item.setZValue(z)

@@ -29,7 +29,6 @@ NOT_BENCHES = {
     "memory_use",
     "planted_causes",
     "shots",
-    "starts",
     "whatif_check",
 }
 """Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""

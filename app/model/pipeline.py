@@ -227,7 +227,7 @@ class Pipeline(QObject):
 
     def show_recorded(self, config: Config | None, preset: str = "") -> None:
         """Show these settings, recorded with `preset`, which cannot be changed; None: again those of a run."""
-        if config is not self.recorded:
+        if config != self.recorded or preset != self._recorded_with:
             self.recorded, self._recorded_with = config, preset
             self.replaced.emit()
 

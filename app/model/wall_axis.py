@@ -85,10 +85,6 @@ class WallAxis(TimeAxis):
         """The session's clock at a second of this axis."""
         return self._origin_ns + second * 1e9
 
-    def second_of(self, ns: float) -> float:
-        """The second of this axis at a time of the session's clock."""
-        return (ns - self._origin_ns) * 1e-9
-
     def named_ranges(self) -> Sequence[NamedRange]:
         """The ranges that are marked on the shared axis."""
         convert = self.seconds_at

@@ -37,7 +37,9 @@ QFrame[card="docked"] {
 }
 #docks QTabBar QToolButton { padding: 0; }
 #docks QTabBar:focus::tab:selected, QDialog QTabBar:focus::tab:selected { color: $accent; }
-QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
+QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel, QPushButton[choice="true"] QLabel {
+    background: transparent; border: none;
+}
 QFrame[bar="true"] { background: $card; border: none; }
 #menus, #top-bar { border-bottom: 1px solid $border; }
 #status-line { border-top: 1px solid $border; }

@@ -34,7 +34,6 @@ class ChartView(View, Generic[Model]):
         axis: the desk's shared range, selection and cursor.
         flags: most rows of marker labels above the plot; 0 draws the lines only.
         margin: least pixels kept free above the plot.
-        plot_axis: the plot's own axis, where it is not over decoded audio.
     """
 
     def __init__(
@@ -43,14 +42,13 @@ class ChartView(View, Generic[Model]):
         *,
         flags: int = 0,
         margin: float = 0.0,
-        plot_axis: TimeAxis | None = None,
     ) -> None:
         super().__init__(axis)
         body = QWidget()
         self.column = QVBoxLayout(body)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(2)
-        self.plot = TimePlot(plot_axis or axis)
+        self.plot = TimePlot(axis)
         self.overlay = Overlay(self.plot, flags, margin)
         self.column.addWidget(self.plot, 1)
         self.set_body(body)

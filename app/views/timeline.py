@@ -1,8 +1,9 @@
-"""The span timeline: what ran when, by lane, in the time that it took.
+"""The span timeline: what ran for which frames, by lane.
 
 Utterances, blocks, the stages within them, other threads and devices, replays and set-up, each in a lane of its own.
-The range is that of the frames in view, in the time in which they were decoded. A column of pixels is filled as far
-as it was busy, in the colours of what ran; spans have their names where there is room.
+Time is that of the audio, as in the other charts, with what came before the first frame folded at the left end; or, as
+a choice, that of the run. A column of pixels is filled as far as it was busy, in the colours of what ran; spans have
+their names where there is room.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem
@@ -26,10 +27,10 @@ from app.model.statistics import COUNTED
 from app.model.time_axis import TimeAxis
 from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.views.timeline_model import Lane, TimelineModel, stage_name, timeline_model
+from app.views.timeline_model import Lane, Ruler, TimelineModel, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import U32
 from profiler.plain import clock
@@ -78,21 +79,33 @@ class TimelineView(ChartView[TimelineModel]):
     title = "Timeline"
 
     def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.wall = WallAxis(axis)
-        super().__init__(axis, plot_axis=self.wall)
         self.wall.setParent(self)
+        self.run_time = self.add_toggle(self.tr("Run time"), self.tr("Spans as long as they took, set-up among them"))
+        self.run_time.toggled.connect(self._time_chosen)
         self.raster = _Busy(self.plot)
         self.names = _Names(self.plot)
         self.wall.visible_changed.connect(self._axis_moved)
         self.plot.clicked.connect(self._choose)
         self.setMinimumHeight(120)
 
+    def _ruler(self, snapshot: Snapshot) -> Ruler:
+        return Ruler(timeline_of(snapshot.session), self.run_time.isChecked())
+
+    def _time_chosen(self, run_time: bool) -> None:
+        self.wall.set_timeline(timeline_of(self.snapshot.session) if run_time and self.snapshot is not None else None)
+        self.plot.set_axis(self.wall if run_time else self.axis)
+        if self.snapshot is not None:
+            self.draw(self.snapshot)
+
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
-        return timeline_model(snapshot.session, visible, columns, self.plot.visible)
+        return timeline_model(snapshot.session, self._ruler(snapshot), visible, columns, self.plot.visible)
 
     def draw(self, snapshot: Snapshot) -> None:
-        self.wall.set_timeline(timeline_of(snapshot.session))
+        if self.run_time.isChecked():
+            self.wall.set_timeline(timeline_of(snapshot.session))
         super().draw(snapshot)
 
     def clear(self) -> None:
@@ -115,43 +128,50 @@ class TimelineView(ChartView[TimelineModel]):
         self.raster.show_lanes(model, rects, height)
 
     def show_texts(self, model: TimelineModel) -> None:
-        spans = self._spans(model)
-        self.set_note(self.tr("{0} · time of the run").format(spans), spans)
+        self.set_note(self._spans(model))
 
     def _choose(self, at: QPointF) -> None:
-        """Select the time of the span under a click, and choose its stage; clear the selection elsewhere."""
-        model = self.model()
+        """Select the time of the span under a click, and choose its stage; clear the selection elsewhere.
+
+        What is folded at the left end is unfolded.
+        """
+        model, axis = self.model(), self.plot.axis
         lane = None if model is None else self.names.lane_at(at.y())
         second = self.plot.second_at(at)
-        if model is None or lane is None:
-            self.wall.clear()
+        if model is None or lane is None or self.snapshot is None:
+            axis.clear()
             return
-        row = model.lanes[lane].row
-        span = None if row is None else row.span_at(self.wall.ns_at(second))
-        if span is not None and self.snapshot is not None:
+        if self.names.setup_rect().contains(at):
+            self.run_time.setChecked(True)
+            self.wall.fit()
+            return
+        row, ruler = model.lanes[lane].row, self._ruler(self.snapshot)
+        span = None if row is None else row.span_at(float(ruler.ns_at(second)))
+        if span is not None:
             stage = self.snapshot.session.stages.get(span.stage)
             if stage is not None and stage.group in COUNTED:
                 self.axis.choose_stage(stage.name)
         for named in model.lanes[lane].named:
             if named.first_s <= second < named.last_s:
-                self.wall.select(named.first_s, named.last_s)
+                axis.select(named.first_s, named.last_s)
                 return
         if span is None:
-            self.wall.clear()
+            axis.clear()
         else:
-            self.wall.select(self.wall.second_of(span.start_ns), self.wall.second_of(span.end_ns))
+            axis.select(*ruler.seconds_at(np.array([span.start_ns, span.end_ns])).tolist())
 
     def readout(self, model: TimelineModel, second: float) -> list[Line]:
         """Return the span under the mouse."""
         lane = self.names.lane_at(self.plot.mouse.y())
         if lane is None or self.snapshot is None:
             return []
-        session, row = self.snapshot.session, model.lanes[lane].row
-        head = Line(clock(second, 3), self.tr("since the start"), strong=True)
+        session, row, ruler = self.snapshot.session, model.lanes[lane].row, self._ruler(self.snapshot)
+        of = self.tr("since the start") if ruler.run_time else self.tr("of the audio")
+        head = Line(clock(second, 3), of, strong=True)
         if row is None:
             inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
             return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
-        span = row.span_at(self.wall.ns_at(second))
+        span = row.span_at(float(ruler.ns_at(second)))
         if span is None:
             return [head]
         record = session.spans[span.number]
@@ -182,9 +202,8 @@ class TimelineView(ChartView[TimelineModel]):
         return self.tr("{0}; busy: {1}.").format(self._spans(model), busy)
 
     def _spans(self, model: TimelineModel) -> str:
-        """How many spans there are in view, and in how long."""
-        first, last = self.plot.visible
-        length = duration(last - first)
+        """How many spans there are in view, and in how long a time of the run."""
+        length = duration(model.length_s)
         if model.spans == 1:
             return self.tr("1 span in {0}").format(length)
         return self.tr("{0} spans in {1}").format(count(model.spans), length)
@@ -196,15 +215,15 @@ class TimelineView(ChartView[TimelineModel]):
         rows: list[list[object]] = []
         if model is None or self.snapshot is None:
             return headers, rows
-        session = self.snapshot.session
-        begin, end = self.wall.ns_at(model.first_s), self.wall.ns_at(model.last_s)
+        session, ruler = self.snapshot.session, self._ruler(self.snapshot)
+        begin, end = ruler.ns_at(np.array([model.first_s, model.last_s])).tolist()
         for lane in model.lanes:
             if lane.row is None:
                 continue
             room = TABLE_ROWS - len(rows)
             for span in lane.row.within(begin, end, most=room):
                 record = session.spans[span.number]
-                start = self.wall.second_of(span.start_ns)
+                start = float(ruler.seconds_at(span.start_ns))
                 length = (span.end_ns - span.start_ns) / 1e3
                 frames = int(record["first_frame"]), int(record["frames"])
                 what = self.tr(lane.title), stage_name(session, span.stage)
@@ -236,16 +255,14 @@ class _Busy(RasterItem):
         """Each lane as a stack of what ran."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         tokens = theme()
+        colors = [tokens.color(COLORS[kind]).name() for kind in KINDS]
         for lane, rect, parted in zip(self._lanes, self._rects, self._parted[at].T > 0, strict=True):
             busy = lane.busy[at]
-            shown = np.flatnonzero(busy.any(axis=0))
             # A plot that has just become lower is painted before its lanes are laid out again.
             top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
-            if not len(shown) or bottom <= top:
-                continue
-            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            pixels[top:bottom] = stacked(busy[:, shown], bottom - top, colors, tokens.card)
-            pixels[top:bottom, parted] = opaque(tokens.card)
+            if bottom > top and busy.any():
+                pixels[top:bottom] = stacked(busy, bottom - top, colors, tokens.card)
+                pixels[top:bottom, parted] = opaque(tokens.card)
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
@@ -287,7 +304,6 @@ class _Names(PixelItem):
         self._face = font(0.88)
         self._metrics = QFontMetricsF(self._face)
         self._stills = Stills()
-        self._whole: dict[str, int] = {}
 
     def set_model(self, model: TimelineModel | None) -> None:
         """Show another model; None shows nothing."""
@@ -308,10 +324,30 @@ class _Names(PixelItem):
         rects = self.lane_rects()
         return next((n for n, rect in enumerate(rects) if rect.top() <= y <= rect.bottom()), None)
 
+    def setup_rect(self) -> QRectF:
+        """Where the time before the first frame is folded, in pixels; empty where it is not."""
+        model = self._model
+        if model is None or model.setup_s <= 0:
+            return QRectF()
+        at = next((n for n, lane in enumerate(model.lanes) if lane.row and lane.row.key.kind == "setup"), None)
+        if at is None:
+            return QRectF()
+        rect = self.lane_rects()[at]
+        return QRectF(0, rect.top(), self._fitting(self._setup(model), 1 << 10)[1] + TEXT_ROOM, rect.height())
+
+    @staticmethod
+    def _setup(model: TimelineModel) -> str:
+        return QCoreApplication.translate("Timeline", "{0} before").format(duration(model.setup_s))
+
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw lane by lane."""
         if self._model is None:
             return
+        if folded := self.setup_rect():
+            painter.fillRect(folded, theme().color(COLORS["setup"]))
+            painter.setFont(self._face)
+            painter.setPen(theme().color("card"))
+            write(painter, folded.adjusted(TEXT_ROOM / 2, 0, 0, 0), LEFT, self._setup(self._model))
         first, last = self.plot.visible
         per_s = area.width() / (last - first)
         painter.setFont(self._face)
@@ -332,9 +368,7 @@ class _Names(PixelItem):
 
     def _fitting(self, name: str, room: int) -> tuple[str, int]:
         """A name, cut short where it has no room, and its width."""
-        whole = self._whole.get(name)
-        if whole is None:
-            whole = self._whole[name] = math.ceil(self._metrics.horizontalAdvance(name)) + 1
+        whole = math.ceil(text_width(name, 0.88)) + 1
         if whole <= room + 1:
             return name, whole
         text = self._metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)

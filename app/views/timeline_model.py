@@ -1,19 +1,24 @@
-"""What the timeline draws, as plain arrays: which kinds of spans each lane has under each pixel column. No Qt."""
+"""What the timeline draws, as plain arrays: which kinds of spans each lane has under each pixel column. No Qt.
+
+A block is as wide as its frames in time of the audio, as the other charts have them, or as long as it took in time of
+the run.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from profiler.analysis.lod.columns import column_edges
-from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow, timeline_of
+from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow
+from profiler.frames import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.analysis.lod.spans import Timeline
-    from profiler.arrays import F64
+    from profiler.arrays import F64, Array
     from profiler.session.reader import Session
 
 BORDERS_UP_TO: Final = 8_000
@@ -28,6 +33,23 @@ PARTED_FROM: Final = 4
 TITLES: Final = {"blocks": "blocks", "stages": "stages", "replays": "replays", "setup": "set-up"}
 
 ORDER: Final = tuple(TITLES)
+
+
+class Ruler(NamedTuple):
+    """Which time of the session's clock lies at a second of the plot: of decoded audio, or of the run."""
+
+    timeline: Timeline
+    run_time: bool
+
+    def ns_at(self, second: Array | float) -> F64:
+        if self.run_time:
+            return self.timeline.extent_ns[0] + np.asarray(second) * 1e9
+        return self.timeline.ns_at(np.asarray(second) / FRAME_S)
+
+    def seconds_at(self, ns: Array | float) -> F64:
+        if self.run_time:
+            return (np.asarray(ns) - self.timeline.extent_ns[0]) * 1e-9
+        return self.timeline.frames_at(ns) * FRAME_S
 
 
 @dataclass(frozen=True)
@@ -56,32 +78,41 @@ class Lane:
 
 @dataclass(frozen=True)
 class TimelineModel:
-    """The lanes over [first_s, last_s] seconds since the first span; `spans`: how many were counted."""
+    """The lanes over [first_s, last_s] seconds of the plot.
+
+    Attributes:
+        spans: how many were counted, in `length_s` seconds of the run.
+        setup_s: what the run took before its first frame, where that is folded at the left end; else 0.
+    """
 
     first_s: float
     last_s: float
     lanes: tuple[Lane, ...]
     spans: int
+    length_s: float
+    setup_s: float
 
 
 def timeline_model(
-    session: Session, visible: tuple[float, float], columns: int, counted: tuple[float, float] | None = None
+    session: Session, ruler: Ruler, visible: tuple[float, float], columns: int, counted: tuple[float, float]
 ) -> TimelineModel:
     """Reduce the spans of a session to `columns` pixel columns over `visible` seconds; count those in `counted`."""
-    timeline = timeline_of(session)
-    origin, _ = timeline.extent_ns
+    timeline = ruler.timeline
     first_s, last_s = visible
-    edges = origin + column_edges(first_s, last_s, columns) * 1e9
+    edges = ruler.ns_at(column_edges(first_s, last_s, columns))
     rows = sorted(
         timeline.rows.values(),
         key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind)),
     )
-    begin, end = (origin + second * 1e9 for second in counted or visible)
+    begin, end = ruler.ns_at(np.array(counted)).tolist()
     counts = [row.count(begin, end) for row in rows]
     whole = sum(counts) <= BORDERS_UP_TO
-    lanes = [_utterances(session, timeline, edges, origin)]
-    lanes += [_lane(session, row, edges, origin, whole) for row in rows]
-    return TimelineModel(first_s, last_s, tuple(lanes), sum(counts))
+    column_s = (last_s - first_s) / columns
+    lanes = [_utterances(session, ruler, edges, column_s)]
+    lanes += [_lane(session, ruler, row, edges, column_s, whole) for row in rows]
+    folded = not ruler.run_time and counted[0] <= 0.0 and timeline.reached > 0
+    setup_s = (float(timeline.ns_at(0.0)) - timeline.extent_ns[0]) * 1e-9 if folded else 0.0
+    return TimelineModel(first_s, last_s, tuple(lanes), sum(counts), (end - begin) * 1e-9, setup_s)
 
 
 def title_of(session: Session, key: RowKey) -> str:
@@ -97,25 +128,22 @@ def stage_name(session: Session, stage: int) -> str:
     return "?" if known is None else one_line(known.name)
 
 
-def _lane(session: Session, row: SpanRow, edges: F64, origin: int, whole: bool) -> Lane:
-    width = np.diff(edges)
-    busy = np.minimum(row.busy(edges) / width[:, None], 1.0)
+def _lane(session: Session, ruler: Ruler, row: SpanRow, edges: F64, column_s: float, whole: bool) -> Lane:
+    width = np.diff(edges)[:, None]
+    busy = np.divide(row.busy(edges), width, out=np.zeros((len(width), len(KINDS))), where=width > 0)
     parted, named = np.empty(0), []
     if whole:
-        starts = row.starts(edges[0], edges[-1])
-        apart = np.diff(starts, prepend=-(1 << 60)) >= PARTED_FROM * width[0]
-        parted = (starts[apart] - origin) * 1e-9
-        for span in row.within(edges[0], edges[-1], NAMED_FROM * width[0]):
-            stage = session.stages.get(span.stage)
-            named.append(
-                Named(
-                    (span.start_ns - origin) * 1e-9,
-                    (span.end_ns - origin) * 1e-9,
-                    _shown_name(session, row, span.number, span.stage),
-                    "setup" if stage is None else stage.group,
-                )
-            )
-    return Lane(title_of(session, row.key), row, busy, parted, tuple(named))
+        starts = ruler.seconds_at(row.starts(edges[0], edges[-1]))
+        parted = starts[np.diff(starts, prepend=-1.0) >= PARTED_FROM * column_s]
+        # A column of the audio may be of any length of time.
+        long = row.within(edges[0], edges[-1], NAMED_FROM * width.min())
+        ends = ruler.seconds_at(np.array([(span.start_ns, span.end_ns) for span in long]).reshape(-1, 2))
+        for span, (begin_s, end_s) in zip(long, ends.tolist(), strict=True):
+            if end_s - begin_s >= NAMED_FROM * column_s:
+                stage = session.stages.get(span.stage)
+                name = _shown_name(session, row, span.number, span.stage)
+                named.append(Named(begin_s, end_s, name, "setup" if stage is None else stage.group))
+    return Lane(title_of(session, row.key), row, np.minimum(busy, 1.0), parted, tuple(named))
 
 
 def _shown_name(session: Session, row: SpanRow, number: int, stage: int) -> str:
@@ -130,27 +158,25 @@ def _shown_name(session: Session, row: SpanRow, number: int, stage: int) -> str:
     return name.removeprefix("replay.").removeprefix("setup.")
 
 
-def _utterances(session: Session, timeline: Timeline, edges: F64, origin: int) -> Lane:
+def _utterances(session: Session, ruler: Ruler, edges: F64, column_s: float) -> Lane:
     """The utterances from their first block to their last, in two shades."""
     utterances = session.utterances.in_time
     busy = np.zeros((len(edges) - 1, len(KINDS)))
     if not len(utterances):
         return Lane("utterance", None, busy, np.empty(0), ())
-    begin = timeline.ns_at(utterances.first.astype(np.float64) + 0.01)
-    end = timeline.ns_at(np.minimum(utterances.end, timeline.reached).astype(np.float64))
+    timeline = ruler.timeline
+    low, high = utterances.first.searchsorted(timeline.frames_at(edges[[0, -1]]), side="right").tolist()
+    some = slice(max(low - 1, 0), max(high, 1))
+    begin = timeline.ns_at(utterances.first[some])
+    end = timeline.ns_at(np.minimum(utterances.end[some], timeline.reached))
     middle = (edges[1:] + edges[:-1]) / 2
     at = np.searchsorted(begin, middle, side="right") - 1
     there = (at >= 0) & (middle < end[np.maximum(at, 0)])
-    busy[np.flatnonzero(there), DECODE + at[there] % 2] = 1.0
-    least = NAMED_FROM * (edges[1] - edges[0])
-    seen = np.flatnonzero((end > edges[0]) & (begin < edges[-1]) & (end - begin >= least))
+    busy[np.flatnonzero(there), DECODE + (some.start + at[there]) % 2] = 1.0
+    begin_s, end_s = ruler.seconds_at(begin), ruler.seconds_at(end)
+    seen = np.flatnonzero((end > edges[0]) & (begin < edges[-1]) & (end_s - begin_s >= NAMED_FROM * column_s))
     named = tuple(
-        Named(
-            (begin[n] - origin) * 1e-9,
-            (end[n] - origin) * 1e-9,
-            one_line(utterances[n].name),
-            KINDS[DECODE],
-        )
+        Named(float(begin_s[n]), float(end_s[n]), one_line(utterances[some.start + n].name), KINDS[DECODE])
         for n in seen.tolist()
     )
     return Lane("utterance", None, busy, np.empty(0), named)

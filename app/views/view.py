@@ -123,18 +123,23 @@ class View(QFrame):
         button.clicked.connect(lambda _=False: menu.popup(button.mapToGlobal(button.rect().bottomLeft())))
         self.add_control(button)
 
-    def add_page(self, text: str, tip: str, page: QWidget) -> ToolButton:
-        """Put a button into the header that shows another widget in place of the chart."""
+    def add_toggle(self, text: str, tip: str) -> ToolButton:
+        """Put a button into the header that stays down."""
         button = ToolButton()
         button.setObjectName("table-toggle")
         button.setText(text)
         button.setCheckable(True)
         set_tip(button, tip)
         describe(button, tip)
+        self.add_control(button)
+        return button
+
+    def add_page(self, text: str, tip: str, page: QWidget) -> ToolButton:
+        """Put a button into the header that shows another widget in place of the chart."""
+        button = self.add_toggle(text, tip)
         self._pages[button] = page
         self._stack.addWidget(page)
         button.toggled.connect(lambda shown: self._show_page(page, shown))
-        self.add_control(button)
         return button
 
     def _show_page(self, page: QWidget, shown: bool) -> None:

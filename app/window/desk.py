@@ -14,6 +14,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
 from app.layout import NONE, lay_out
+from app.made_on_use import MadeOnUse
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
@@ -43,18 +44,16 @@ class Desk(QWidget):
     def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("desk")
-        self.playhead = playhead
+        self.playhead, self._actions = playhead, actions
         # Top down: each time that a widget with children gets a parent, Qt styles all of them again.
         self.columns = QSplitter(Qt.Orientation.Horizontal, self)
         self.form = PipelineForm(pipeline, self.columns)
         beside = QWidget(self.columns)
-        self.views: dict[str, View] = {view_id: create(view_id, playhead.axis) for view_id in VIEWS}
-        self.docks = Docks(self.views, beside)
+        self.docks = Docks(self._make, beside)
+        self.views = MadeOnUse(VIEWS, lambda view_id: self.docks.docks[view_id].view)
         self.transport = Transport(playhead, actions, beside)
-        for view_id, view in self.views.items():
-            playhead.changed.connect(partial(self._update, view))
-            playhead.closed.connect(view.clear)
-            self.docks.docks[view_id].woken.connect(partial(self._wake, view))
+        for dock in self.docks.docks.values():
+            dock.woken.connect(self._wake)
         parts = ((self.docks, 1), self.transport)
         lay_out(QVBoxLayout(beside), *parts, spacing=GAP, margins=NONE)
         self.columns.setStretchFactor(1, 1)
@@ -139,6 +138,16 @@ class Desk(QWidget):
             self._share_width()
 
     # -- views -------------------------------------------------------------------------
+
+    def _make(self, view_id: str) -> View:
+        view = create(view_id, self.playhead.axis)
+        view.export = partial(self._export, view_id)
+        self.playhead.changed.connect(partial(self._update, view))
+        self.playhead.closed.connect(view.clear)
+        return view
+
+    def _export(self, view_id: str) -> None:
+        self._actions[f"export.{view_id}"].trigger()
 
     @staticmethod
     def _update(view: View, snapshot: Snapshot) -> None:

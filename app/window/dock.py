@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
@@ -20,6 +21,8 @@ ICON: Final = QSize(13, 13)
 
 TITLE_MARGINS: Final = (14, 5, 7, 3)
 BODY_MARGINS: Final = (14, 2, 14, 8)
+
+LEAST: Final = QSize(220, 130)  # Most views need at least this
 
 NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
 LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
@@ -81,29 +84,56 @@ class DockTitle(QFrame):
 
 
 class ViewDock(QDockWidget):
-    """A view in a dock, asleep while nobody sees it."""
+    """A view in a dock, made when it is first seen (or asked for), and asleep while nobody sees it."""
 
-    woken = Signal()  # It came to the front: its view is to be updated
+    woken = Signal(View)  # It came to the front: its view is to be updated
+    double_clicked = Signal()
 
-    def __init__(self, view: View, parent: QWidget) -> None:
+    def __init__(self, view_id: str, title: str, make: Callable[[str], View], parent: QWidget) -> None:
         super().__init__(parent)
-        self.setObjectName(f"dock-{view.id}")
-        set_title(self, view.tr(view.title))
-        describe(self, view.tr(view.title))
-        self.view = view
-        view.setProperty("card", "docked")
-        view.asleep = True
-        view.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        self.title = DockTitle(view)
-        self.title.close_button.clicked.connect(lambda _=False: self.close())
-        self.title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
-        for part in (self.title, view):
-            policy = part.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            part.setSizePolicy(policy)
-        self.setTitleBarWidget(self.title)
-        self.setWidget(view)
+        self.setObjectName(f"dock-{view_id}")
+        set_title(self, title)
+        describe(self, title)
+        self._id, self._make = view_id, make
+        self._view: View | None = None
+        # Until there is a view: Qt would draw a title of its own, and give no room to a dock with nothing in it.
+        self.setTitleBarWidget(QWidget(self))
+        self.setWidget(QWidget(self, minimumSize=LEAST))
         self.visibilityChanged.connect(self._seen)
+
+    @property
+    def asleep(self) -> bool:
+        return self._view is None or self._view.asleep
+
+    @property
+    def view(self) -> View:
+        if self._view is None:
+            self._view = view = self._make(self._id)
+            view.setProperty("card", "docked")
+            view.asleep = True
+            view.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+            title = DockTitle(view)
+            title.pressed.connect(self.give_keys)
+            title.double_clicked.connect(self.double_clicked)
+            title.close_button.clicked.connect(lambda _=False: self.close())
+            title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
+            for empty in (self.titleBarWidget(), self.widget()):
+                empty.deleteLater()
+            self.setTitleBarWidget(title)
+            self.setWidget(view)
+            for part in (title, view):
+                policy = part.sizePolicy()
+                policy.setRetainSizeWhenHidden(True)
+                part.setSizePolicy(policy)
+                part.hide()
+        return self._view
+
+    @property
+    def title(self) -> DockTitle:
+        """The header of its view."""
+        title = self.view.header.parentWidget()
+        assert isinstance(title, DockTitle)
+        return title
 
     def float_or_dock(self) -> None:
         self.setFloating(not self.isFloating())
@@ -117,12 +147,14 @@ class ViewDock(QDockWidget):
     def _seen(self, seen: bool) -> None:
         # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.
         seen = self.isVisible() and (seen or self.isFloating())
+        if self._view is None and not seen:
+            return
         slept, self.view.asleep = self.view.asleep, not seen
         # For Qt a dock behind another is visible, out of sight: Tab would go there.
         for part in (self.title, self.view):
             part.setVisible(seen)
         if seen and slept:
-            self.woken.emit()
+            self.woken.emit(self.view)
 
 
 def _takes_keys(widget: QWidget) -> bool:

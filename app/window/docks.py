@@ -5,7 +5,7 @@ A dock that nobody sees costs nothing: its view sleeps, and is updated as soon a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final
@@ -15,6 +15,7 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget, QWidget
 
 from app.style.plain_text import describe, new_menu
+from app.views import VIEWS
 from app.views.view import View
 from app.window.dock import NO_FOCUS, ViewDock
 from app.window.layouts import WIDTHS, columns
@@ -36,7 +37,9 @@ class Docks(QMainWindow):
 
     rearranged = Signal()  # A dock was opened, closed, moved, floated or brought to the front
 
-    def __init__(self, views: dict[str, View], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, make: Callable[[str], View], parent: QWidget | None = None, views: Iterable[str] = VIEWS
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("docks")
         self.setWindowFlags(Qt.WindowType.Widget)
@@ -51,10 +54,9 @@ class Docks(QMainWindow):
         self._before: QByteArray | None = None
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._arranged)
-        self.docks = {view_id: ViewDock(view, self) for view_id, view in views.items()}
+        self.docks = {view_id: ViewDock(view_id, self.tr(VIEWS[view_id].load().title), make, self) for view_id in views}
         for view_id, dock in self.docks.items():
-            dock.title.pressed.connect(dock.give_keys)
-            dock.title.double_clicked.connect(partial(self._double_clicked, view_id))
+            dock.double_clicked.connect(partial(self._double_clicked, view_id))
             for changed in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
                 changed.connect(lambda *_: self._later.start())
 
@@ -109,7 +111,7 @@ class Docks(QMainWindow):
         ids = {dock: view_id for view_id, dock in self.docks.items()}
         found = []
         for dock in sorted(self.docks.values(), key=lambda dock: (dock.x(), dock.y())):
-            if not (dock.view.asleep or dock.isFloating()):
+            if not (dock.asleep or dock.isFloating()):
                 mates = [mate for mate in self.tabifiedDockWidgets(dock) if mate in ids]
                 found.append({ids[dock], *(ids[mate] for mate in mates)})
         return found
@@ -142,7 +144,7 @@ class Docks(QMainWindow):
         return not self.docks[view_id].isHidden()
 
     def is_in_front(self, view_id: str) -> bool:
-        return not self.docks[view_id].view.asleep
+        return not self.docks[view_id].asleep
 
     def in_front(self) -> tuple[str, ...]:
         return tuple(view_id for view_id in self.docks if self.is_in_front(view_id))
@@ -230,7 +232,7 @@ class Docks(QMainWindow):
 
     def _arranged(self) -> None:
         self._fit_rows()
-        for dock in self.docks.values():
+        for dock in (dock for dock in self.docks.values() if not dock.asleep):
             tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
             dock.title.show_tabbed(tabbed)
         for bar in self.findChildren(QTabBar):

@@ -109,19 +109,19 @@ class MainWindow(FirstWindow):
         self._desk: Desk | None = None
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
+        page = QWidget(self)  # Top down, as in the desk
+        page.setObjectName("desk")
         self.top = TopBar(self.pipeline, self.actions_, self.axis)
         self.others = OtherPrograms()
-        self.welcome = Welcome(self.actions_)
+        self.pages = QStackedWidget()
+        column = lay_out(QVBoxLayout(page), self.top, self.others, (self.pages, 1), spacing=0, margins=NONE)
+        self.welcome = Welcome(self.actions_, self.pages)
+        self.skeleton = Skeleton()
+        self.pages.addWidget(self.welcome)
+        self.pages.addWidget(self.skeleton)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.welcome)
-        self.skeleton = Skeleton()
-        self.pages.addWidget(self.skeleton)
-        page = QWidget()
-        page.setObjectName("desk")
-        parts = (self.top, self.others, (self.pages, 1), self.status)
-        lay_out(QVBoxLayout(page), *parts, spacing=0, margins=NONE)
+        column.addWidget(self.status)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)
@@ -152,8 +152,6 @@ class MainWindow(FirstWindow):
             desk.breakdown.explain.connect(partial(dialogs.explain, self))
             desk.breakdown.confirm.connect(partial(dialogs.confirm, self))
             desk.faster.tried.connect(partial(dialogs.try_change, self))
-            for view_id, view in desk.views.items():
-                view.export = self.actions_[f"export.{view_id}"].trigger
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")]
             self.pages.addWidget(desk)
@@ -375,6 +373,8 @@ class MainWindow(FirstWindow):
 
     def _show_figures(self, snapshot: Snapshot) -> None:
         self.top.show_desk(snapshot.desk)
+        if self._desk is not None:
+            self._desk.form.show_arm(snapshot.desk.arm if snapshot.live else {})  # type: ignore[arg-type]  # of a file
         self.others.show_share(snapshot.desk.other_share)
         self.status.show_snapshot(snapshot)
         self._show_scope()

@@ -42,7 +42,6 @@ class Choice(Button):
         lay_out(QVBoxLayout(self), name, about, spacing=3, margins=(14, 10, 14, 11))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-            label.setStyleSheet("background: transparent;")
 
     def hasHeightForWidth(self) -> bool:
         """The second line wraps."""
@@ -106,14 +105,15 @@ class Welcome(Scrolled):
     open_session = Signal(str)
     rename_session = Signal(object)  # The path of a recent session
 
-    def __init__(self, actions: Registry) -> None:
-        super().__init__()
+    def __init__(self, actions: Registry, parent: QWidget) -> None:
+        super().__init__(parent=parent)
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)
         self._actions = actions
         page = QWidget()
         page.setObjectName("scrolled")
-        content = QWidget()
+        self.setWidget(page)
+        content = QWidget(page)
         content.setMaximumWidth(CONTENT_WIDTH)
         lay_out(QHBoxLayout(page), REST, (content, 100), REST)
         lay_out(
@@ -122,7 +122,6 @@ class Welcome(Scrolled):
             spacing=8,
             margins=(24, 34, 24, 24),
         )
-        self.setWidget(page)
 
     def _lead(self) -> tuple[QWidget, QWidget]:
         title = Label("asrscope")
@@ -175,7 +174,7 @@ class Welcome(Scrolled):
         return choice
 
     def _group(self, group: str) -> tuple[QWidget, QWidget]:
-        """Presets of one group, behind a button that unfolds them."""
+        """Presets of one group, behind a button that unfolds them: made when they are first shown."""
         names = presets.names(group)
         more = Button()
         more.setObjectName("presets-more")
@@ -183,9 +182,10 @@ class Welcome(Scrolled):
         more.setCheckable(True)
         members = QWidget()
         members.setObjectName("scrolled")
-        lay_out(QVBoxLayout(members), *map(self._choice, names), spacing=8, margins=NONE)
 
         def unfold(shown: bool) -> None:
+            if shown and members.layout() is None:
+                lay_out(QVBoxLayout(members), *map(self._choice, names), spacing=8, margins=NONE)
             members.setVisible(shown)
             text = self.tr("{0} presets {1}")
             more.setText(text.format(len(names), "▴" if shown else "▾"))

@@ -15,10 +15,11 @@ from threadpoolctl import ThreadpoolController
 
 from pipelines import config as settings
 from pipelines.config import Config, Value
-from pipelines.run.decode import Decoder, Journal
+from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser
+from pipelines.run.tiles import Journal
 from pipelines.scoring import Prepared
 
 WARM_UP_PASSES = 1

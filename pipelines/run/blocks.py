@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.sources import Rows
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.scorer import Scores
 from profiler.arrays import F32, Array
@@ -59,22 +60,14 @@ class Blocks:
         self._lane, self._clock = lane, clock
         self._tally = Tally() if isinstance(lane, Lane) else None
 
-    def decode(
-        self,
-        recogniser: Recogniser,
-        padded: Array,
-        begin: int,
-        count: int,
-        first: int,
-        scores_ahead: bool,
-    ) -> Scores | list[F32] | None:
-        """Take frames begin … begin + count of an utterance through scorer and search; `first`: the run's number of it.
+    def decode(self, recogniser: Recogniser, rows: Rows, first: int, scores_ahead: bool) -> Scores | list[F32] | None:
+        """Take frames of an utterance through scorer and search; `first`: the run's number of the first of them.
 
-        `padded`: its features f32 [frames, dim] with the scorer's context around them. `scores_ahead`: the device is
-        given the block that follows before this one is searched. Returns the scores f32 [rows, senones], one row for
-        each `subsampling` frames, or where the two took turns those of each row, f32 [senones]; None where there are no
-        longer those of all frames.
+        `scores_ahead`: the device is given the block that follows before this one is searched. Returns the scores f32
+        [rows, senones], one row for each `subsampling` frames, or where the two took turns those of each row, f32
+        [senones]; None where there are no longer those of all frames.
         """
+        padded, begin, count = rows
         beyond = sum(recogniser.scorer.context)
         block = padded[begin : begin + count + beyond]
         if recogniser.scorer.lazy:

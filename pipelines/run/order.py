@@ -17,10 +17,11 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run import compiling, playlist
 from pipelines.run.control import Control, setting_text
-from pipelines.run.decode import Decoder, Journal
+from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.tiles import Journal
 from profiler.errors import Cancelled
 
 if TYPE_CHECKING:

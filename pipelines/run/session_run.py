@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from pipelines.config import Config
 from pipelines.device import HOST
 from pipelines.run.control import Control
-from pipelines.run.decode import Decoder, Journal
+from pipelines.run.decode import Decoder
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.memory import RunMemory
 from pipelines.run.null_writer import NullWriter
@@ -28,6 +28,7 @@ from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.run.request import Request, Result
+from pipelines.run.tiles import Journal
 from pipelines.scoring import peaks
 from profiler import counting
 from profiler.counting import CountingLane
@@ -127,7 +128,7 @@ def execute(
             progress("decoding", None)
             order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
-        if measurements is not None and (held := measurements.notes):
+        if measurements is not None and (held := measurements.notes(outcome.result.wall_ns)):
             outcome.notes = (*outcome.notes, *held)
             of_models = (note for one in recognisers for note in one.notes)
             journal.meta("notes", list(dict.fromkeys((*earlier, *of_models, *held))))

@@ -30,11 +30,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from shown_windows import show, start_run
-from views_desk import FRAMES, Desk
+from views_desk import FRAMES, Desk, settle
 from window_recording import Recording
 
 from app.model.processes import command, leaving, run_control
-from app.style.theme import set_theme
+from app.style.theme import THEMES, set_theme, theme
 from app.window import notices
 from app.window.actions import files
 from app.window.bars import statusline
@@ -43,6 +43,7 @@ from app.window.pictures import drawing
 from tests.conftest import set_aside
 from tests.waiting import PATIENCE_MS
 
+KEPT = "kept"  # Property of a window that the next test uses too
 WORKER = Path(__file__).with_name("window_worker.py")
 
 
@@ -55,7 +56,8 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path / "sessions"))
-    set_theme("dark")
+    if theme() is not THEMES["dark"] or not qapp.styleSheet():
+        set_theme("dark")
     return folder
 
 
@@ -157,6 +159,24 @@ def desk(sample: Path, qapp: QApplication) -> Iterator[Desk]:
     made.window.close()
 
 
+@pytest.fixture(scope="module")
+def _same_desk(sample: Path, qapp: QApplication) -> Iterator[Desk]:
+    made = Desk(sample)
+    made.window.setProperty(KEPT, True)
+    yield made
+    made.window.close()
+    made.window.deleteLater()
+
+
+@pytest.fixture
+def same_desk(_same_desk: Desk, sample: Path) -> Iterator[Desk]:
+    """The same desk for all tests of a file, with the session opened anew: for what changes no more than the axis."""
+    _same_desk.playhead.open(sample)
+    settle()
+    yield _same_desk
+    _same_desk.playhead.close()
+
+
 def _kinds(*of: type) -> Iterator[type]:
     """These classes and all that are derived from them."""
     for kind in of:
@@ -193,7 +213,7 @@ def nothing_left(qapp: QApplication, own_settings: Path) -> Iterator[None]:
     threads = set(threading.enumerate())
     yield
     for widget in qapp.topLevelWidgets():
-        if not shiboken6.createdByPython(widget):
+        if not shiboken6.createdByPython(widget) or widget.property(KEPT):
             continue  # Qt's own hidden helper of a shown graphics view: deleting it is a crash
         if shiboken6.isValid(widget):  # closing one may have deleted another
             widget.close()

@@ -223,6 +223,7 @@ def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, o
     timeline = opened.desk.views["timeline"]
     assert isinstance(timeline, TimelineView)
     opened.desk.docks.open("timeline")
+    timeline.run_time.setChecked(True)
     settle()
     (there,) = timeline.wall.named_ranges()
     assert (there.first, there.last) == pytest.approx((timeline.wall.seconds_at(3.0), timeline.wall.seconds_at(6.0)))

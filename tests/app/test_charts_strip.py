@@ -9,8 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from sample_session import Sample
-from test_views_updates import pixels_of
-from views_desk import settle, view_on
+from views_desk import pixels_of, settle, view_on
 
 from app.charts.items import SPARE
 from app.charts.scale import Scale

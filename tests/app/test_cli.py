@@ -25,9 +25,11 @@ def short(bundled_speech: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
+def run(
+    short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
+) -> tuple[dict, Path]:
     out = tmp_path_factory.mktemp("cli") / "run.asrs"
-    done = asrscope(
+    done = here(
         "run", *QUICK, "--audio", short, "--transcripts", bundled_speech / "transcripts.tsv",
         "--set", "search.beam=12", "--repeat", "2", "--out", out, "--json",
     )  # fmt: skip

@@ -37,8 +37,7 @@ def listening(address: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("words", [[], ["open"], ["open", "run.asrs"]])
-@pytest.mark.parametrize("variable", ["DISPLAY", "WAYLAND_DISPLAY"])
+@pytest.mark.parametrize(("words", "variable"), [([], "DISPLAY"), (["open", "run.asrs"], "WAYLAND_DISPLAY")])
 def test_a_display_that_does_not_answer_is_a_sentence(words: list[str], variable: str, tmp_path: Path) -> None:
     nobody = str(tmp_path / "socket")  # a number might be that of somebody's display
     done = asrscope(*words, without=VARIABLES, **{variable: nobody})
@@ -72,8 +71,8 @@ def test_the_demo_runs_without_a_window_then(bare: pytest.MonkeyPatch, tmp_path:
 
 @pytest.mark.parametrize(
     "name",
-    ["", ":", "x", ":77", ":77.0", "unix:77", "localhost:9999", ":99999", "a b:1", "[::1]:9999",
-     "nowhere.invalid:0", "/no/such/socket", "\udcff:0", "é" * 300 + ":0", "x" * 5000, ":" + "9" * 5000],
+    ["", ":", "x", ":77.0", "unix:77", "localhost:9999", ":99999", "a b:1", "[::1]:9999",
+     "/no/such/socket", "\udcff:0", "é" * 300 + ":0", ":" + "9" * 5000],
 )  # fmt: skip
 def test_names_under_which_nothing_answers(bare: pytest.MonkeyPatch, name: str) -> None:
     bare.setattr(socket, "create_connection", _nobody)

@@ -81,7 +81,6 @@ def test_what_is_not_there_is_refused_in_the_words_of_export(sample: Path, tmp_p
 
 
 def test_a_selection_loads_no_qt(sample: Path, tmp_path: Path) -> None:
-    for verb in ("show", "report"):
-        words = [verb, str(sample), "--select", "1..2"]
-        code = f"import sys; from app.cli.main import main; print(main({words!r}), 'PySide6' in sys.modules)"
-        assert python(code, tmp_path).splitlines()[-1] == "0 False"
+    verbs = [[verb, str(sample), "--select", "1..2"] for verb in ("show", "report")]
+    code = f"import sys; from app.cli.main import main; print(*map(main, {verbs!r}), 'PySide6' in sys.modules)"
+    assert python(code, tmp_path).splitlines()[-1] == "0 0 False"

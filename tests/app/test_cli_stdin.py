@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from command_line import command
+from command_line import command, here
 
 from tests.waiting import PATIENCE_S
 
@@ -28,20 +30,22 @@ def run_with_input(content: bytes, *words: str, folder: Path) -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_sound_on_standard_input_is_decoded(raw: bool, bundled_speech: Path, tmp_path: Path) -> None:
+def test_sound_on_standard_input_is_decoded(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
+) -> None:
+    """Samples without a header come to a process of its own, a file of sound to this one."""
     voice = bundled_speech / "08-kal16-short.flac"
-    content, words = voice.read_bytes(), list[str]()
     samples, rate = soundfile.read(voice, dtype="int16")
-    if raw:
-        content = samples.astype("<i2").tobytes()
-        words = ["--set", f"audio.raw={rate}:s16le"]
-    done = run_with_input(content, *words, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (utterance,) = json.loads(done.stdout)["utterances"]
-    assert utterance["id"] == "stdin"
-    assert utterance["audio_s"] == pytest.approx(len(samples) / rate)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(voice.read_bytes())))
+    raw = samples.astype("<i2").tobytes()
+    apart = run_with_input(raw, "--set", f"audio.raw={rate}:s16le", folder=tmp_path)
     assert not list(tmp_path.glob("asrscope-stdin-*")), "the file it was kept in is gone"
+    for done in (apart, here(*RUN)):
+        assert done.returncode == 0, done.stderr
+        (utterance,) = json.loads(done.stdout)["utterances"]
+        assert utterance["id"] == "stdin"
+        assert utterance["audio_s"] == pytest.approx(len(samples) / rate)
 
 
 @pytest.mark.slow

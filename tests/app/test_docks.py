@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from app.pictures.layout import settle
 from app.style.theme import theme
 from app.views import VIEWS
 from app.window import layouts
-from app.window.docks import LOW, VERSION, Docks
+from app.window.docks import VERSION, Docks
 from app.window.main_window import MainWindow
 from tests.app.shown_windows import show
 
@@ -85,17 +84,6 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     opened.resize(1280, 640)
     settle()
     assert "timeline" in docks.in_front(), "what the user arranged stays"
-
-
-@pytest.mark.slow
-def test_no_view_lies_over_another_where_the_rows_are_lowest(opened: MainWindow) -> None:
-    docks = opened.desk.docks
-    for height in (LOW - 20, LOW - 1, LOW):
-        opened.resize(1280, opened.height() + height - docks.height())
-        settle()
-        assert docks.height() == height
-        shown = places(docks).values()
-        assert not [(a, b) for a, b in combinations(shown, 2) if a.intersects(b)]
 
 
 @pytest.mark.parametrize("name", layouts.NAMES)
@@ -328,15 +316,6 @@ def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot,
 
 
 @pytest.mark.slow
-def test_a_floating_dock_floats_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
-    opened.desk.docks.float_or_dock("words")
-    settle()
-    made = again(qtbot, opened)
-    assert made.desk.docks.docks["words"].isFloating()
-    assert made.desk.docks.is_in_front("words")
-
-
-@pytest.mark.slow
 def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWindow) -> None:
     desk, docks, actions = opened.desk, opened.desk.docks, opened.actions_
     default = places(docks)
@@ -443,8 +422,7 @@ def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -
     """As after an update that brings another view."""
     from app.views import create
 
-    known = {name: create(name, opened.axis) for name in ("cost", "words", "breakdown")}
-    older = Docks(known)
+    older = Docks(lambda name: create(name, opened.axis), views=("cost", "words", "breakdown"))
     older.arrange("explore")
     older.resize(opened.desk.docks.size())
     older.show()

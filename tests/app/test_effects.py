@@ -159,18 +159,6 @@ def test_what_is_not_made_ready_for_is_not_being_prepared(flipped: Run) -> None:
     assert kind() == "faster"
 
 
-def test_a_change_that_has_come_to_act_is_seen_at_once(flipped: Run) -> None:
-    asked = flipped.end - 50
-    marker = Marker(9, "option", "text", 0, asked, None, None, SELECTION, False)
-    flipped.markers.append(marker)
-    waiting = flipped.effect(SELECTION)
-    assert waiting.kind == "preparing"
-    assert flipped.effect(SKIP) is None
-    flipped.markers[-1] = replace(marker, applied_frame=flipped.end - 1)
-    acts = flipped.effect(SELECTION)
-    assert acts.kind == "faster"
-
-
 def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
     flipped.wall[500:1000] = np.linspace(1.5e6, 2.5e6, 500).tolist()
     effect = flipped.effect(SELECTION)
@@ -297,16 +285,6 @@ def test_an_arm_is_named_as_the_form_shows_its_value() -> None:
     for key, (value, name) in named.items():
         assert arm_name(a, {**a, key: value}) == name
     assert arm_name(a, {**a, SKIP: 2, BLOCK: 16}) == "B"
-
-
-def test_a_turn_of_the_settings_before_shows_no_effect_of_those_after(flipped: Run) -> None:
-    """The breakdown once said "3.06 ms, baseline 2.98 ms, 3.9× faster": of A, what B did."""
-    ab(flipped, 3)
-    turns = [(flipped.end - 500 * back, back in (0, 3, 4)) for back in range(6)]
-    for end, is_b in turns:
-        reported = effects_of(cast("Any", flipped)).in_force(cast("Any", flipped), flipped.track, end)
-        assert (reported is not None) == is_b, f"the turn that ends at frame {end}"
-        assert flipped.effect(SELECTION, end=end) is not None, "the toggle tells it at any time"
 
 
 def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped: Run) -> None:

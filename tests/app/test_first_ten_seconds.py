@@ -121,7 +121,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert after < before
 
     # The same speech comes again by itself, and then there are a ratio and words.
-    until(lambda: (found := effect(w)) is not None and found.decided and found.words)
+    until(lambda: (found := effect(w)) is not None and found.decided and bool(found.words))
     found = effect(w)
     assert found.kind == "faster"
     toggle = w.top.toggles[TOGGLE]

@@ -124,7 +124,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     assert window.playhead.cursor_frame == applied
     keys.press(Qt.Key.Key_I)
     assert window.axis.selected[0] == pytest.approx(applied / 100)
-    qtbot.waitUntil(lambda: window.desk.breakdown.model().first_frame == applied)
+    qtbot.waitUntil(lambda: window.desk.breakdown.model().scope.first == applied)
 
     # Stop: the session is whole, and the form shows what was in force at the cursor.
     keys.press(Qt.Key.Key_Period, CONTROL)

@@ -120,7 +120,7 @@ def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWind
         window.notices.remove(window.notices.banners[0])
     for follows in (True, False):
         assert window.playhead.following is follows
-        settle()
+        settled(window, MINIMUM.width(), MINIMUM.height())
         assert (faults(window), cut_short(window)) == ([], [])
         transport = window.desk.transport
         assert all(w.isVisible() for w in (transport.live, transport.toggle, transport.export))

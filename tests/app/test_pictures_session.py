@@ -18,14 +18,13 @@ from window_recording import Recording
 from app.cli import main
 from app.pictures import texts as texts_module
 from app.pictures.caption import CaptionLine
-from app.pictures.extent import Extent, extent_of
+from app.pictures.extent import Extent
 from app.pictures.layout import lay_out
 from app.pictures.request import (
     PictureError,
     PictureRequest,
     read_range,
     read_seconds,
-    seconds_text,
 )
 from app.pictures.session import SessionPictures
 from app.pictures.texts import Headline, PictureTexts
@@ -90,10 +89,6 @@ def test_ranges_are_read(text: str, ends: tuple[float | None, float | None]) -> 
 def test_what_is_no_range_is_said(text: str) -> None:
     with pytest.raises(PictureError, match="--range"):
         read_range(text)
-
-
-def test_seconds_are_written_as_they_are_read() -> None:
-    assert [seconds_text(s) for s in (0.0, 12.5, 3.14, 100.0)] == ["0", "12.5", "3.14", "100"]
 
 
 @pytest.mark.parametrize(
@@ -236,12 +231,6 @@ def test_a_stage_is_explained(
     assert explained[0] != "score.exp"
 
 
-def test_the_roofline_is_a_picture_of_its_own(pictures: SessionPictures) -> None:
-    assert draw(pictures, views=("roofline",)) != draw(pictures, views=("breakdown",))
-    assert PictureRequest(("roofline",)).name == "roofline"
-    assert "roofline" not in PictureRequest().ordered_views
-
-
 def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in VIEWS:
@@ -371,20 +360,6 @@ def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
     sheet.deleteLater()
 
 
-def test_the_headline_is_as_high_with_an_effect_as_without(
-    flipped: Path, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
-    """The layout of a picture depends on its size alone."""
-    pictures = SessionPictures(flipped)
-    draw(pictures, at_s=5.0)
-    draw(pictures)
-    pictures.close()
-    sheets = [ViewPicture((), reported.headline, (), 1280) for _, reported in telling]
-    assert len({sheet.layout().itemAt(0).sizeHint().height() for sheet in sheets}) == 1
-    for sheet in sheets:
-        sheet.deleteLater()
-
-
 def test_the_caption_names_session_machine_drift_and_command(
     pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
@@ -413,14 +388,6 @@ def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
     ((_, reported),) = telling
     assert reported.headline.toggles == ()
     assert reported.caption[0] == "settings of another version"
-
-
-def test_a_place_without_a_range_is_the_whole_session(pictures: SessionPictures) -> None:
-    whole = pictures._playhead.snapshot()
-    assert whole is not None
-    place = extent_of(PictureRequest(), whole)
-    assert (place.first_frame, place.last_frame, place.cursor_frame) == (0, FRAMES, FRAMES)
-    assert place.figures_over is None
 
 
 def test_a_picture_says_how_many_utterances_have_a_transcript(

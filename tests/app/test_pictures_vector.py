@@ -69,15 +69,6 @@ class Scrolled(QWidget):
         self.resize(300, 150)
 
 
-def test_what_is_scrolled_away_is_not_in_a_pdf(tmp_path: Path) -> None:
-    out = tmp_path / "a.pdf"
-    write_picture(lambda: (Scrolled(), {}), out)
-    drawn = of_pdf(out)
-    assert drawn[10:50, 20:200].mean() > 100, "what is in view is there"
-    for empty in (drawn[62:148, 2:298], drawn[2:58, 243:298]):
-        assert np.ptp(empty) <= 1, "beside it there is nothing"
-
-
 def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path: Path) -> None:
     """By a clip, which browsers and editors apply, and Qt's own renderer does not."""
     out = tmp_path / "a.svg"
@@ -95,43 +86,6 @@ def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path: Path) -> None:
         if "overflowing" in (line.get("aria-label") or "")
     ]
     assert lines == [[0, 0, 240, 60]] * 20
-
-
-class Nested(QWidget):
-    """Red within a clip, and blue after it was left."""
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            painter.save()
-            painter.setClipRect(10, 10, 20, 20)
-            painter.fillRect(0, 0, 100, 100, QColor("red"))
-            painter.restore()
-            painter.fillRect(50, 50, 40, 40, QColor("blue"))
-
-
-def test_a_clip_that_was_left_clips_nothing_more_in_an_svg(tmp_path: Path) -> None:
-    whole = QWidget()
-    whole.resize(300, 200)
-    Nested(whole).setGeometry(100, 50, 150, 150)
-    write_picture(lambda: (whole, {}), tmp_path / "a.svg")
-    root = ElementTree.parse(tmp_path / "a.svg").getroot()
-    parents = {child: parent for parent in root.iter() for child in parent}
-    clips = {f"url(#{clip.get('id')})": clip[0] for clip in root.iter(f"{SVG}clipPath")}
-
-    def within(colour: str) -> list[str]:
-        """Bounds of the clips around what has a colour, from the inner one out."""
-        (at,) = [e for e in root.iter(f"{SVG}g") if e.get("fill") == colour]
-        found = []
-        while at in parents:
-            at = parents[at]
-            if name := at.get("clip-path"):
-                box = clips[name]
-                found.append(box.get("d") or f"{box.get('x')} {box.get('y')} {box.get('width')}")
-        return found
-
-    inner, outer = within("#ff0000")
-    assert re.findall(r"[\d.]+,[\d.]+", inner)[:3] == ["10,10", "30,10", "30,30"]
-    assert within("#0000ff") == [outer] == ["100 50 150"]
 
 
 @pytest.mark.slow

@@ -76,6 +76,7 @@ def test_a_stretch_about_one_boundary_can_be_selected(desk: Desk) -> None:
 
 def test_the_timeline_snaps_in_its_own_time(sample: Path, qtbot: QtBot) -> None:
     with view_on(TimelineView, sample, qtbot) as (view, playhead):
+        view.run_time.setChecked(True)
         playhead.axis.set_visible(1.0, 4.0)
         settle()
         first, last = view.plot.visible

@@ -106,15 +106,3 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
     model = shown.model()
     assert model is not None
     assert model.frames <= 100
-
-
-def test_a_range_that_moves_counts_nothing_again(view: tuple[StatisticsView, Playhead]) -> None:
-    shown, playhead = view
-    before = shown.model()
-    playhead.axis.zoom(0.5, 1.0)
-    playhead.axis.pan(0.1)
-    settle()
-    assert shown.model() is before
-    playhead.axis.select(0.5, 1.5)
-    settle()
-    assert shown.model() is not before

@@ -1,4 +1,4 @@
-"""The span timeline: its range goes along with the shared one, spans are found under the mouse, live and replayed."""
+"""The span timeline: its range is the shared one, or goes along with it; spans are found under the mouse."""
 
 from __future__ import annotations
 
@@ -11,17 +11,31 @@ import pytest
 from PySide6.QtCore import QEvent, QPointF
 from PySide6.QtWidgets import QApplication
 from views_desk import LEFT, mouse, settle
+from window_recording import Recording
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView, duration
+from app.views.timeline_model import Ruler
 from profiler.analysis.lod.spans import KINDS, Shown, timeline_of
 from profiler.frames import FRAME_S
 
+SETUP_S = 2.5
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished session of 12 s, with what came before its first frame."""
+    made = Recording(tmp_path_factory.mktemp("timeline") / "a.asrs", begins_ns=int(SETUP_S * 1e9))
+    made.lane.put(made.recorder.stage("setup.graph", "setup"), 0, int(1e9), 0, 0)
+    made.write(1200)
+    made.close()
+    return made.path
+
 
 @pytest.fixture
-def view(finished: Path, qapp: QApplication) -> Iterator[TimelineView]:
-    """The timeline of a finished session of 12 s."""
+def view(session: Path, qapp: QApplication) -> Iterator[TimelineView]:
+    """The timeline of it."""
     axis = TimeAxis()
     playhead = Playhead(axis)
     view = TimelineView(axis)
@@ -29,7 +43,7 @@ def view(finished: Path, qapp: QApplication) -> Iterator[TimelineView]:
     playhead.closed.connect(view.clear)
     view.resize(900, 260)
     view.show()
-    playhead.open(finished)
+    playhead.open(session)
     settle()
     yield view
     playhead.close()
@@ -46,6 +60,7 @@ def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
     assert stages.row is not None
     spans = snapshot.session.spans
     search = [s.id for s in snapshot.session.stages.values() if s.group == "search"]
+    view.run_time.setChecked(True)
     view.wall.fit()
     settle()
     model = view.model()
@@ -55,7 +70,43 @@ def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
     assert drawn_s == pytest.approx(expected_s, rel=0.01)
 
 
+def test_frames_lie_where_the_other_charts_have_them(view: TimelineView) -> None:
+    """Each block is drawn over its own frames, and what came before the first one is folded."""
+    view.axis.set_visible(0.0, 0.8)
+    settle()
+    assert view.plot.axis is view.axis
+    model = view.model()
+    blocks = [named for named in model.lanes[1].named if named.name != "prepare"]
+    assert len(blocks) > 2
+    for named in blocks[:-1]:
+        first, last = (int(part) for part in named.name.split("–"))
+        assert named.first_s == pytest.approx(first * FRAME_S)
+        assert first * FRAME_S < named.last_s <= (last + 1) * FRAME_S + 1e-9
+    assert model.setup_s == pytest.approx(SETUP_S)
+    view.axis.set_visible(3.0, 6.0)
+    settle()
+    assert view.model().setup_s == 0.0, "nothing of it lies between these seconds"
+
+
+def test_what_is_folded_unfolds_into_the_time_of_the_run(view: TimelineView) -> None:
+    view.axis.set_visible(0.0, 6.0)
+    settle()
+    at = view.plot.in_widget(view.names.setup_rect().center())
+    for kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease):
+        mouse(view.plot, kind, at, LEFT, LEFT)
+    settle()
+    assert view.run_time.isChecked()
+    assert view.plot.axis is view.wall
+    assert view.model().first_s == 0.0
+    assert not view.names.setup_rect()
+    view.run_time.setChecked(False)
+    settle()
+    assert view.plot.axis is view.axis
+    assert view.model().last_s == pytest.approx(view.axis.visible[1], abs=0.05)
+
+
 def test_the_range_is_that_of_the_frames_in_view(view: TimelineView) -> None:
+    view.run_time.setChecked(True)
     view.axis.set_visible(3.0, 6.0)
     settle()
     timeline = timeline_of(view.snapshot.session)  # type: ignore[union-attr]
@@ -64,6 +115,7 @@ def test_the_range_is_that_of_the_frames_in_view(view: TimelineView) -> None:
 
 
 def test_zooming_in_it_moves_the_other_charts(view: TimelineView) -> None:
+    view.run_time.setChecked(True)
     view.axis.set_visible(0.0, 12.0)
     settle()
     first, last = view.wall.visible
@@ -81,9 +133,9 @@ def test_zooming_in_it_moves_the_other_charts(view: TimelineView) -> None:
 def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
     """Click the second span in view of a lane; return it and its middle in seconds."""
     model = view.model()
-    row = model.lanes[lane].row
-    span = row.within(view.wall.ns_at(model.first_s), view.wall.ns_at(model.last_s))[1]
-    middle = view.wall.second_of((span.start_ns + span.end_ns) / 2)
+    row, ruler = model.lanes[lane].row, Ruler(timeline_of(view.snapshot.session), view.run_time.isChecked())
+    span = row.within(*ruler.ns_at(np.array([model.first_s, model.last_s])))[1]
+    middle = float(ruler.seconds_at((span.start_ns + span.end_ns) / 2))
     at = view.plot.in_widget(QPointF(view.names.x_of(middle), view.names.lane_rects()[lane].center().y()))
     mouse(view.plot, QEvent.Type.MouseMove, at)
     mouse(view.plot, QEvent.Type.MouseButtonPress, at, LEFT, LEFT)
@@ -92,7 +144,9 @@ def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
     return span, middle
 
 
-def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view: TimelineView) -> None:
+@pytest.mark.parametrize("run_time", [False, True])
+def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view: TimelineView, run_time: bool) -> None:
+    view.run_time.setChecked(run_time)
     view.axis.set_visible(3.0, 3.4)
     settle()
     span, _ = click_span(view, 2)
@@ -100,7 +154,9 @@ def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view: TimelineView) -> N
     assert view.axis.stage == view.snapshot.session.stages[span.stage].name  # type: ignore[union-attr]
 
 
-def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView) -> None:
+@pytest.mark.parametrize("run_time", [False, True])
+def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView, run_time: bool) -> None:
+    view.run_time.setChecked(run_time)
     view.axis.set_visible(3.0, 3.4)
     settle()
     block, middle = click_span(view, 1)

@@ -3,12 +3,10 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from frame_rows import add, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler.analysis.lod import blocks
 from profiler.analysis.lod.blocks import BlockQuantiles
 from profiler.analysis.lod.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
 from profiler.analysis.per_frame import PerFrame
@@ -27,19 +25,6 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
         return float("nan")
     area = sum(series[i] * (min(right, i + 1) - max(left, i)) for i in range(int(left), min(int(np.ceil(right)), end)))
     return area / (right - left)
-
-
-def test_means_of_frames_that_have_changed_are_counted_anew() -> None:
-    edges = column_edges(0.0, 640.0, 64)
-    sums = RunningSums(1)
-    store = PerFrame(1)
-    sums.follow(add(store, 0, np.ones(640)))
-    assert (sums.means(edges) == 1.0).all()
-    sums.follow(add(store, 320, np.ones(320)))
-    fresh = RunningSums(1)
-    fresh.follow(rows_of(np.repeat([1.0, 2.0], 320)))
-    assert fresh.means(edges)[-1, 0] == 2.0
-    np.testing.assert_array_equal(sums.means(edges), fresh.means(edges))
 
 
 @given(pieces, st.integers(0, 99))
@@ -76,16 +61,6 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
     got = sums.means(edges, end)[:, 0]
     wanted = [brute_mean(series, a, b, end) for a, b in pairwise(edges)]
     assert np.allclose(got, wanted, rtol=1e-6, atol=1.0, equal_nan=True)
-
-
-def test_the_areas_of_the_columns_add_up_to_the_total() -> None:
-    series = values(5000, 3)
-    sums = RunningSums(1)
-    sums.follow(rows_of(series))
-    edges = column_edges(0.0, 5000.0, 313)
-    area = np.nansum(sums.means(edges)[:, 0] * np.diff(edges))
-    assert np.isclose(area, series.sum(), rtol=1e-10)
-    assert np.isclose(sums.total(0, 5000)[0], series.sum(), rtol=1e-12)
 
 
 @given(pieces, st.integers(0, 99), st.integers(1, 50), st.floats(0, 1), st.floats(0.01, 1))
@@ -162,13 +137,6 @@ def test_what_was_there_may_change_from_a_frame_on(count: int, same: int, then: 
     assert np.array_equal(sums.means(edges), whole.means(edges))
 
 
-def test_nothing_gives_nothing() -> None:
-    edges = column_edges(0, 10, 4)
-    assert np.isnan(RunningSums(2).means(edges)).all()
-    assert np.isnan(Extremes().columns(edges)[0]).all()
-    assert len(RunningSums(1)) == len(Extremes()) == 0
-
-
 @given(st.integers(1, 3000), st.integers(0, 99), st.data())
 @settings(max_examples=40, deadline=None)
 def test_quantiles_of_blocks_are_those_of_their_frames_in_any_order_of_queries(
@@ -192,30 +160,3 @@ def test_quantiles_of_blocks_are_those_of_their_frames_in_any_order_of_queries(
             there = block >= 0 and len(frames)
             wanted = frames[int(np.ceil(0.95 * len(frames))) - 1] if there else np.nan
             assert np.array_equal(value, wanted, equal_nan=True)
-
-
-def test_quantiles_are_worked_out_of_the_blocks_in_view_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    worked_out: list[int] = []
-    work_out = blocks._quantiles
-
-    def counted(frames: np.ndarray) -> np.ndarray:
-        worked_out.append(frames.size)
-        return work_out(frames)
-
-    monkeypatch.setattr(blocks, "_quantiles", counted)
-    quantiles = BlockQuantiles()
-    quantiles.follow(values(1 << 16, 1))
-    for first in (600, 604, 604):  # in the middle of a long session, some blocks on, and again
-        quantiles.blocks(64, first, first + 20, 1 << 16)
-    assert worked_out == [20 * 64, 4 * 64]
-
-
-def test_the_first_series_alone_are_as_among_all() -> None:
-    sums = RunningSums(3)
-    sums.follow(rows_of(*(values(1000, seed) for seed in range(3))))
-    edges = column_edges(13.0, 1013.0, 70)
-    all_of_them = sums.means(edges)
-    assert np.array_equal(sums.means(edges, None, 2), all_of_them[:, :2], equal_nan=True)
-    assert np.array_equal(sums.means(edges), all_of_them, equal_nan=True)

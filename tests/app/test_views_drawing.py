@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
-from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtCore import QEvent, QModelIndex, Qt
+from PySide6.QtGui import QContextMenuEvent, QImage, QPainter
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import (
     CTRL,
@@ -17,7 +16,6 @@ from views_desk import (
     LEFT,
     MIDDLE,
     NONE,
-    RIGHT,
     SHIFT,
     Desk,
     amount,
@@ -25,26 +23,29 @@ from views_desk import (
     drag,
     mouse,
     pixels,
+    pixels_of,
     place,
     settle,
     wheel,
 )
 
-from app.charts.readout import Line, Readout
 from app.charts.scale import percent
+from app.charts.time_plot import GUTTER
 from app.model.desk_snapshot import StageLine
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
-from app.views.cost import CostView
 from app.views.cost_model import OWN
-from app.views.lanes import HEADING
 from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
-from app.views.words import WordsView
-from app.views.work_figures import COLORS
+from profiler.frames import FRAME_S
+
+
+@pytest.fixture
+def desk(same_desk: Desk) -> Desk:
+    return same_desk
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -100,13 +101,6 @@ def test_double_click_fits(desk: Desk) -> None:
     assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
 
 
-def test_right_click_brings_no_menu(desk: Desk) -> None:
-    click(desk.cost.plot, 6.0, RIGHT)
-    menus = [w for w in QApplication.allWidgets() if isinstance(w, QMenu) and w.isVisible()]
-    assert menus == []
-    assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
-
-
 def test_hover_reads_out_the_values_under_the_mouse(desk: Desk) -> None:
     mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, 3.0))
     second = desk.cost.plot.hover_s
@@ -137,18 +131,6 @@ def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> N
     assert amount(picture, tokens.category["compute"]) == pytest.approx(compute, rel=0.06)
     assert amount(picture, tokens.category["transfer"]) == 0
     assert width > 700
-
-
-def test_a_small_window_is_drawn_too(desk: Desk) -> None:
-    desk.window.resize(320, 560)
-    settle()
-    for view in desk.views:
-        assert pixels(view).size
-    desk.window.resize(2400, 1500)
-    settle()
-    model = desk.cost.model()
-    assert model is not None
-    assert len(model.mean_ms) == desk.cost.plot.plot_size()[0]
 
 
 def test_every_view_has_a_sentence_and_a_table(desk: Desk) -> None:
@@ -226,6 +208,7 @@ def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
     assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), "what was closed stays so"
+    tree.expandAll()
 
 
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
@@ -280,55 +263,6 @@ def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
     assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
 
 
-def test_thousands_in_a_table_stand_apart(desk: Desk) -> None:
-    headers, rows = desk.work.table()
-    column = list(headers).index("bytes (modelled), B")
-    cells = [str(row[at]) for row in rows for at in (column, column + 1)]
-    assert max(map(len, cells)) > 4
-    for cell in cells:
-        value = float(cell.replace("\u202f", ""))
-        assert cell in (f"{value:.1f}", f"{value:,.0f}".replace(",", "\u202f"))
-    desk.work.show_table(True)
-    model = desk.work._table_model
-    right = model.data(model.index(0, column), Qt.ItemDataRole.TextAlignmentRole)
-    assert right & Qt.AlignmentFlag.AlignRight
-    desk.work.show_table(False)
-
-
-def test_scoring_time_has_the_unit_of_the_table_of_costs(desk: Desk) -> None:
-    headers, rows = desk.work.table()
-    column = list(headers).index("scoring time, ms")
-    cost_headers, costs = desk.cost.table()
-    whole = list(cost_headers).index("sum ms")
-    for row, cost in zip(rows, costs, strict=True):
-        assert 0 < float(str(row[column])) < float(str(cost[whole]))
-        assert len(row) == len(headers)
-
-
-def test_what_is_known_as_means_has_no_column_of_maxima(desk: Desk) -> None:
-    headers, _ = desk.work.table()
-    assert "tokens, max" in headers
-    assert "scoring time, ms, max" not in headers
-
-
-def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
-    """A marker between two words of it would look as if it struck one out."""
-    headings, model = desk.work.headings, desk.work.model()
-    assert model is not None
-    width, height = desk.work.plot.plot_size()
-    image = QImage(width, height, QImage.Format.Format_RGB32)
-    line = QColor("#ff00ff")
-    image.fill(line)
-    with QPainter(image) as painter:
-        headings.paint_pixels(painter, headings.boundingRect())
-    tops = [rect.top() for rect in desk.work.panels.panel_rects(model.panels)]
-    assert len(tops) > 2
-    for top in tops:
-        row = [image.pixelColor(x, round(top - HEADING + 3)) == line for x in range(width)]
-        assert row[-1]
-        assert True not in row[: row[::-1].index(False) * -1]
-
-
 def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
     view = desk.breakdown
     assert view.note.startswith("ms per 10 ms frame")
@@ -348,34 +282,6 @@ def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     assert "none: everything runs on the CPU" in transfer
 
 
-def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:
-    """PySide6 6.12 lost a reference to None per call; on Python 3.11 that ends in an abort."""
-    for warm in range(2):
-        before = sys.getrefcount(None)
-        for frame in range(60):
-            desk.playhead.seek(FRAMES - 60 + frame)
-            desk.cost.plot.grab()
-        drift = sys.getrefcount(None) - before
-        if warm:
-            assert drift > -30
-
-
-def test_a_frozen_model_is_not_reduced_again_for_a_hover(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.breakdown.hide()  # its sentence takes more or less room from the charts
-    settle()
-    calls = []
-    real = CostView.reduce
-    monkeypatch.setattr(CostView, "reduce", lambda *a: calls.append(1) or real(*a))
-    for second in (2.0, 3.0, 4.0):
-        mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, second))
-        settle()
-    assert calls == []
-    desk.axis.set_visible(2.0, 4.0)
-    desk.axis.select(2.5, 3.0)
-    settle()
-    assert len(calls) <= 2, "once for the range and once for the figures, however many changes came together"
-
-
 def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QApplication) -> None:
     axis = TimeAxis()
     playhead, view = Playhead(axis), BreakdownView(axis)
@@ -385,51 +291,6 @@ def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QA
     assert view.model() is not None
     view.settle()
     assert view.tree.stages
-    playhead.close()
-    view.clear()
-    view.deleteLater()
-
-
-@pytest.mark.parametrize("token", sorted(set(COLORS.values())))
-def test_every_curve_of_the_work_view_has_a_swatch_in_its_read_out(qtbot, token: str) -> None:
-    """Scoring time takes the colour of text, which has no hatch."""
-    window = QWidget()
-    qtbot.addWidget(window)
-    window.resize(300, 200)
-    readout = Readout(window)
-    readout.show_lines([Line("a quantity", "1", token)], QPoint(10, 10))
-    with qtbot.captureExceptions() as raised:
-        readout.grab()
-    assert not raised
-
-
-def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
-    sample: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sixteen were aligned for every step of a pan, which then took twice as long."""
-    monkeypatch.setattr("app.views.words.AT_ONCE", 0)
-    monkeypatch.setattr("app.views.words.SHOWN_EVERY", 2)
-    playhead, view = Playhead(axis := TimeAxis()), WordsView(axis)
-    playhead.changed.connect(view.update_snapshot)
-    playhead.open(sample)
-    view.model()
-    seen = []
-    for factor in (0.99, 0.98, 0.97):
-        axis.zoom(factor, 1.0)
-        seen.append(len(view.model().left))
-    assert seen[0] > 2
-    assert len(set(seen)) == 1, "nothing is aligned while it moves"
-    axis.fit()
-    end = time.monotonic() + 60
-    while view.model().left:
-        assert time.monotonic() < end
-        QApplication.processEvents()
-    aligned = view.model().spoken
-    playhead.close()
-    playhead.open(sample)
-    view.settle()
-    assert not view.model().left
-    assert [one.heard for one in view.model().spoken] == [one.heard for one in aligned]
     playhead.close()
     view.clear()
     view.deleteLater()
@@ -448,3 +309,24 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
     left = [drawn.pixelColor(drawn.width() - 40, y).alpha() for y in range(drawn.height())]
     assert sum(map(bool, left)) > 10
     assert sum(map(bool, right)) <= 1, "but for the line of real time itself"
+
+
+def test_boundaries_of_utterances_stand_at_their_pixels(desk: Desk) -> None:
+    """There is none at the left end itself, nor where they would be too many."""
+    overlay, plot = desk.work.overlay, desk.work.plot
+    desk.axis.set_visible(0.0, 20.0)
+    settle()
+    wide, left = plot.plot_size()[0], GUTTER
+    first, last = plot.visible
+    overlay.set_events((), ())
+    nothing = pixels_of(plot)
+    frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
+    overlay.set_events((), frames)
+    changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
+    places = [
+        round((frame * FRAME_S - first) / (last - first) * wide) for frame in frames if first <= frame * FRAME_S <= last
+    ]
+    assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
+    assert len(places) > 3
+    overlay.set_events((), range(0, 2000, 2))
+    assert np.array_equal(pixels_of(plot), nothing)

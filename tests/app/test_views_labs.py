@@ -18,7 +18,6 @@ from app.views.labs.panel import Panel, described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
-from app.window.lab import tile
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import PublishedValue
@@ -66,29 +65,6 @@ def test_axes_reach_over_values_intervals_and_marks():
     assert y.high > 1e12
     assert y.place(y.low) == 0.0
     assert y.place(math.sqrt(y.low * y.high)) == pytest.approx(0.5)
-
-
-def test_bars_begin_at_zero_unless_logarithmic():
-    bars = Bars("a", (3.0, None))
-    kinds = Axis("kind", categories=("one", "two"))
-    _, y = reaches(Chart(kinds, Axis("time", "s"), (bars,)))
-    assert y.low == 0.0
-    _, y = reaches(Chart(kinds, Axis("time", "s", log=True), (bars,)))
-    assert 0 < y.low < 3.0
-
-
-def test_an_empty_chart_has_axes():
-    for log in (False, True):
-        for reach in reaches(Chart(Axis("x", log=log), Axis("y", log=log), ())):
-            assert reach.high > reach.low
-            assert reach.ticks()
-
-
-def test_sizes_that_are_powers_of_two_have_such_ticks():
-    line = Line("a", (16.0, 64.0, 1024.0), (1.0, 2.0, 3.0))
-    x, _ = reaches(Chart(Axis("n", log=True), Axis("rate"), (line,)))
-    assert all(math.log2(tick).is_integer() for tick in x.ticks(4))
-    assert x.text(1024.0) == "1\N{NARROW NO-BREAK SPACE}024"
 
 
 @pytest.mark.parametrize("at_most", [3, 6, 9])
@@ -284,14 +260,3 @@ def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot: QtBot, widt
     assert len(lines) > 20
     assert [line for line in lines if line[0].rstrip(".,") in units] == []
     assert card.said_text(lab, finding).startswith("read: claimed 1 GB/s, here 2 GB/s")
-
-
-def test_no_line_of_a_tile_ends_between_a_number_and_its_unit(qtbot: QtBot) -> None:
-    claim = "x " * 16 + " ".join(f"{n} %" for n in range(10, 99, 7))
-    drawn = tile.LabTile("a", dataclasses.replace(labs.load("gradient-noise"), claim=claim))
-    qtbot.addWidget(drawn)
-    for width in range(tile.SMALLEST, tile.SMALLEST + 60, 5):
-        drawn.resize(width, tile.HEIGHT)
-        lines = [text.text.strip() for text in texts(drawn)]
-        assert len(lines) > 3
-        assert [line for line in lines if line.startswith("%")] == []

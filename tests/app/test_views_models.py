@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.time_axis import CHANGE, RANGE, WHOLE
-from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model, highest_spikes
+from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
 from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
@@ -139,15 +138,6 @@ def test_a_table_has_the_means_of_its_own_rows(replay: tuple[Session, CostTrack]
     assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
 
 
-def test_blocks_stand_still_while_the_chart_scrolls(replay: tuple[Session, CostTrack]) -> None:
-    session, track = replay
-    before = cost_model(session, track, FRAMES, (4.0, 14.24), 512)
-    after = cost_model(session, track, FRAMES, (4.06, 14.3), 512)
-    assert before.block_frames == after.block_frames == 8
-    assert np.array_equal(before.mean_ms[3:], after.mean_ms[:-3])
-    assert np.array_equal(before.p95_ms[3:], after.p95_ms[:-3])
-
-
 def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, 1000, (0.0, 20.0), 200)
@@ -187,17 +177,6 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
     assert model.scale.top > REALTIME_MS
     assert model.realtime_shown
-
-
-def test_marked_spikes_keep_apart() -> None:
-    worst = np.ones(1000)
-    worst[100:140] = np.linspace(5, 9, 40)
-    worst[500] = 7.0
-    chosen = highest_spikes(worst, 2.0)
-    assert 139 in chosen
-    assert 500 in chosen
-    assert all(b - a >= 18 for a, b in pairwise(chosen))
-    assert highest_spikes(worst, 10.0) == ()
 
 
 def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay: tuple[Session, CostTrack]) -> None:
@@ -273,25 +252,6 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
         assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))
     assert curves["scoring senones"].average == 5126
     assert not model.panels[1].scale.log
-
-
-def test_frames_that_are_skipped_in_turn_draw_no_pattern(
-    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of columns of 2.9 frames each, one in two computed: their means alone rise and fall by a third."""
-    session, track = replay
-    in_turn = np.where(np.arange(FRAMES) % 2, 0.0, 2048.0)
-    counts = {**track.work, "scoring gaussians": in_turn}
-    rows = dict(zip(counts, rows_of(*counts.values()), strict=True))
-    monkeypatch.setattr(CostTrack, "work_rows", property(lambda _: rows))
-    for columns in (700, 300, 90):
-        model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns)
-        (curve,) = (c for c in model.curves if c.name == "scoring gaussians")
-        assert np.ptp(curve.mean) == 0.0
-        assert np.ptp(curve.low) == np.ptp(curve.high) == 0.0
-    rows = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700, in_blocks=False)
-    (curve,) = (c for c in rows.curves if c.name == "scoring gaussians")
-    assert np.ptp(curve.mean) > 500, "a table's rows are the frames that they say"
 
 
 def test_every_quantity_of_work_has_a_lane_of_its_own_unit(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.charts.raster import HATCH_STRENGTH, blended, hatch_cell, rgb, stacked
+from app.charts.raster import HATCH_STRENGTH, hatch_cell, rgb, stacked
 
 COLORS = ("#4060a0", "#d08020", "#30b080")
 
@@ -42,13 +42,6 @@ def test_no_data_draws_nothing_and_too_much_is_cut() -> None:
     assert f"#{int(pixels[0, 1]) & 0xFFFFFF:06x}" == COLORS[0]
 
 
-@pytest.mark.parametrize("size", [(7, 5), (64, 33), (3, 90), (1, 1)])
-def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
-    width, height = size
-    pixels = stacked(np.full((width, 3), 0.2), height, COLORS, "#000000")
-    assert pixels.shape == (height, width)
-
-
 def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
     names = ("solid", "diagonal", "back", "cross", "dots", "vertical", "horizontal", "dense")
     cells = {name: hatch_cell(name).tobytes() for name in names}
@@ -60,19 +53,7 @@ def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
     assert 0.1 < share < 0.4
 
 
-def test_hatch_grows_with_the_scale() -> None:
-    row = stacked(np.ones((24, 1)), 4, ["#808080"], "#000000", ["vertical"])[3]
-    wide = stacked(np.ones((72, 1)), 4, ["#808080"], "#000000", ["vertical"], 3)[3]
-    assert np.array_equal(np.repeat(row, 3), wide)
-
-
 @pytest.mark.parametrize("count", [0, 17])
 def test_layers_are_limited(count: int) -> None:
     with pytest.raises(ValueError, match="1 to 16 layers"):
         stacked(np.zeros((4, count)), 4, ["#000000"] * count, "#ffffff")
-
-
-def test_blending() -> None:
-    assert blended("#000000", "#ffffff", 0.5) == "#808080"
-    assert blended("#123456", "#ffffff", 0.0) == "#123456"
-    assert rgb("#33aabbcc") == (0xAA, 0xBB, 0xCC)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent
-from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from sample_session import SAID
 from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
-from app.charts.overlay import DIMMED, FLAG_ROW
+from app.charts.overlay import DIMMED
 from app.charts.raster import blended
 from app.charts.scale import Holding, Scale, held
-from app.style.theme import THEMES, theme
+from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
-from app.views.lanes_model import Curve
-from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
-from app.views.work_model import _scale
 from pipelines.audio.word_errors import SAME
 from profiler.session.model import Marker
+
+
+@pytest.fixture
+def desk(same_desk: Desk) -> Desk:
+    return same_desk
 
 
 def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
@@ -95,6 +95,7 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk: Desk) -> None:
     assert "logarithmic" in desk.cost.note
     heights = scale().stacked(np.array([[1.0, 2.0, 0.0]]))
     assert heights.sum() == pytest.approx(scale().place(np.array([3.0]))[0])
+    desk.cost.set_logarithmic(False)
 
 
 @pytest.mark.parametrize("last", [1.6, 5.0, 12.0])
@@ -167,14 +168,6 @@ def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> N
     assert colours() == flat
 
 
-def test_intervals_that_share_pixels_are_drawn_once() -> None:
-    ends = np.array([[-5.0, 3.0], [2.0, 6.0], [8.0, 8.1], [20.0, 99.0], [120.0, 130.0]])
-    assert covered(ends, 30).tolist() == [[0, 5], [8, 9], [20, 30]]
-    apart = np.array([[0.0, 5.0], [5.0, 9.0]])
-    assert covered(apart, 30).tolist() == [[0, 4], [5, 8]]
-    assert covered(np.empty((0, 2)), 30).tolist() == []
-
-
 def test_noise_about_a_round_value_moves_no_scale() -> None:
     """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
     scale, tops = None, set()
@@ -202,17 +195,6 @@ def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
     assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
 
 
-def test_a_lane_begins_at_the_decade_below_its_means() -> None:
-    """One token at the start of each utterance once left the lower half of the lane to nothing but its band."""
-    high, mean = np.full(400, 3000.0), np.linspace(150.0, 2500.0, 400)
-    low = np.where(np.arange(400) % 10 == 0, 1.0, 140.0)
-    tokens = Curve("search tokens", low, high, mean, float(mean.mean()))
-    scale = _scale([tokens])
-    assert (scale.log, scale.bottom) == (True, 100.0)
-    even = replace(tokens, mean=np.full(400, 1500.0))
-    assert _scale([even]) == Scale(0.0, 4000.0), "its means have no range to be logarithmic for"
-
-
 def marker(kind: str, text: str, frame: int) -> Marker:
     return Marker(0, kind, text, 0, frame, frame, None, None, None)
 
@@ -224,47 +206,3 @@ def test_a_note_without_room_says_what_stands_before_its_first_comma(desk: Desk)
     for text, shown in zip(texts, ("A/B begins", texts[1]), strict=True):
         overlay.set_events((marker("note", text, 10),), ())
         assert [flag.text for flag in overlay._placed] == [shown]
-
-
-def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
-    """At 1280×800 the second of two markers had a line and no name, and what a setting became was cut off."""
-    overlay, box = desk.cost.overlay, desk.cost.plot.box
-    per_pixel = FRAMES / box.boundingRect().width()
-    begin = FRAMES // 4
-    marks = tuple(
-        marker("option", f"Frame skipping: {value}", at)
-        for value, at in ((2, begin), (1, begin + round(90 * per_pixel)))
-    )
-    overlay._flags = 1
-    overlay.set_events(marks, ())
-    first, second = overlay._placed
-    assert (first.row, second.row) == (0, 0)
-    assert first.left + first.width <= second.left
-    assert first.text == "skipping: 2", "whole words, no dots in the middle of one"
-    assert second.text == "Frame skipping: 1"
-    at = begin + round(50 * per_pixel)
-    overlay.set_events((marks[0], replace(marks[1], asked_frame=at, applied_frame=at)), ())
-    first, second = overlay._placed
-    assert (first.row, second.row) == (0, 0)
-    assert (first.text, second.text) == ("2", "Frame skipping: 1"), "in 50 pixels, the value alone"
-
-
-def test_no_line_of_a_marker_crosses_the_label_of_another(desk: Desk) -> None:
-    overlay, box = desk.cost.overlay, desk.cost.plot.box
-    per_pixel = FRAMES / box.boundingRect().width()
-    first, second, third = (FRAMES // 4 + round(offset * per_pixel) for offset in (0, 60, 150))
-    marks = (marker("note", "a first note", first), marker("option", "Frame skipping: every 2nd", second))
-    overlay.set_events((*marks, marker("error", "an error", third)), ())
-    _, crossed, crossing = overlay._placed
-    assert (crossed.row, crossing.row) == (1, 0)
-    assert crossed.left < crossing.x < crossed.left + crossed.width
-    image = QImage(box.boundingRect().size().toSize(), QImage.Format.Format_ARGB32)
-    image.fill(0)
-    painter = QPainter(image)
-    overlay.paint_pixels(painter, box.boundingRect())
-    painter.end()
-    danger = theme().color("danger").rgb()
-    drawn = [y for y in range(round(overlay.band)) if image.pixel(int(crossing.x), y) == danger]
-    top = FLAG_ROW + 1
-    assert drawn
-    assert not [y for y in drawn if top < y < top + FLAG_ROW - 5]

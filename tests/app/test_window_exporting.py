@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageReader
+from PySide6.QtGui import QGuiApplication, QImage, QImageReader
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from app.cli import main
@@ -21,10 +20,6 @@ from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import PROCESS, Drawing
-from app.window.pictures.preview import Preview
-
-DRAWN_MS = 60_000
-"""A picture's process imports Qt and pyqtgraph first."""
 
 
 @pytest.fixture
@@ -148,17 +143,6 @@ def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, p
     dialog.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("view_id", ["cost", "roofline"])
-def test_every_view_offers_a_name_of_its_own(window, picture, answer, view_id):
-    dialog = picture(view_id, drawn=False)
-    answer("x.png")
-    assert exporting.ask_picture(window.files, dialog.wanted()) is not None
-    assert Path(answer.asked[1]).name == f"finished-{view_id}.png"
-    assert dialog.wanted().views == (view_id,)
-    assert dialog.wanted().size == exporting.VIEW_SIZE
-
-
 def test_names_say_what_stretch_it_is() -> None:
     session = Path("a.asrs")
     assert exporting.file_name(session, PictureRequest()) == "a-desk"
@@ -231,15 +215,6 @@ def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_written_the_dialog_says_so(qtbot, picture, answer):
-    dialog = picture("cost")
-    answer("no/such/folder/desk.png")
-    dialog.save.click()
-    qtbot.waitUntil(lambda: "cannot be written there" in dialog.preview.text)
-    dialog.close()
-
-
-@pytest.mark.slow
 def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window, picture):
     made = recording("live.asrs")
     made.write(600)
@@ -250,20 +225,6 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     at_s = dialog.wanted().at_s
     assert at_s is not None
     assert 0 < at_s <= 6.0
-    dialog.close()
-
-
-@pytest.mark.slow
-def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, picture):
-    """Nobody in the window knows the options of `asrscope export`."""
-    window.axis.select(7.0, 9.0)
-    window.playhead.seek(500)
-    dialog = picture(drawn=False)
-    qtbot.waitUntil(lambda: "begins after" in dialog.preview.text)
-    assert dialog.preview.text.startswith("The selection 7..9 begins after the cursor")
-    dialog.range_box.setText("6..8")
-    qtbot.waitUntil(lambda: "not within" in dialog.preview.text)
-    assert dialog.preview.text == "The cursor at 5 is not within the stretch 6..8."
     dialog.close()
 
 
@@ -349,15 +310,6 @@ def test_the_menu_offers_every_format_there_is(window):
     ]
 
 
-@pytest.mark.slow
-def test_data_that_cannot_be_written_are_an_error(qtbot, window, answer):
-    target = answer("no/such/folder/stages.csv")
-    window.actions_.trigger("export.csv")
-    reported = exported(qtbot, window)
-    assert window.notices.banners[-1].kind == "error"
-    assert reported == f"{target}: the export cannot be written there: no such file or directory."
-
-
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     for action_id in ("export.csv", "file.copy"):
@@ -386,37 +338,3 @@ def test_every_view_tells_in_a_sentence_what_it_shows(window):
         QApplication.processEvents()
         assert view.accessibleName()
         assert view.accessibleDescription().strip()
-
-
-def test_a_preview_loses_no_line_of_a_pixel(qtbot):
-    """Shrunk to a third, some lines were not there at all."""
-    image = QImage(1600, 1000, QImage.Format.Format_RGB32)
-    image.fill(QColor("white"))
-    lines = range(5, 1000, 31)
-    for y in lines:
-        for x in range(1600):
-            image.setPixelColor(x, y, QColor("black"))
-    preview = Preview()
-    qtbot.addWidget(preview)
-    preview.resize(530, 340)
-    preview.show_image(image)
-    shown = preview.grab().toImage()
-    scale = 528 / 1600
-    first = (340 - 1000 * scale) / 2
-    for y in lines:
-        at = round(first + (y + 0.5) * scale)
-        near = [shown.pixelColor(265, at + step).lightness() for step in (-1, 0, 1)]
-        assert min(near) < 230, f"line {y}: {near}"
-
-
-@pytest.mark.slow
-def test_a_preview_is_drawn_with_a_pixel_for_a_point_at_least(qtbot, picture):
-    dialog = picture()
-    assert dialog.preview.width() < 1600
-    assert dialog.preview.image.size() == QSize(1600, 1000)
-    before = dialog.preview.image
-    dialog.width_box.setValue(4000)
-    dialog.height_box.setValue(4000)
-    qtbot.waitUntil(lambda: dialog.preview.image is not before)
-    assert dialog.preview.image.width() == 2000, "but a large one is not held in memory"
-    dialog.close()

@@ -9,7 +9,7 @@ import lab_worker
 import psutil
 import pytest
 from command_line import python
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -21,7 +21,6 @@ from app.views.labs.rows import rows_of
 from app.window.lab.page import LabPage
 from app.window.lab.tile import ago
 from pipelines import labs
-from pipelines.labs.declaration import GROUPS
 from tests.app.text_geometry import texts
 from tests.app.worker_process import process_id
 
@@ -285,41 +284,3 @@ def test_the_page_loads_nothing_heavy(tmp_path):
         tmp_path,
     )
     assert reported.split() == ["[]"]
-
-
-def test_headings_begin_where_their_cards_do(page):
-    one = page()
-    one.resize(1200, 800)
-    one.show()
-    settle()
-    gallery = one.gallery
-    heading = GROUPS[labs.load(NAME).group].upper()
-    (found,) = [text for text in texts(gallery) if text.text == heading]
-    first = next(tile for tile in gallery.tiles.values() if tile.lab.group == labs.load(NAME).group)
-    card = first.mapTo(gallery, QPoint(0, 0)).x()
-    assert abs(found.ink.left() - card) <= 2
-
-
-@pytest.mark.parametrize(("width", "columns"), [(1100, 3), (1900, 6), (3800, 8)])
-def test_cards_of_all_groups_stand_in_columns_that_arrows_go_along(qtbot, page, width, columns):
-    """Those of a group that fills no row were wider, and Down skipped cards where a row before was not full."""
-    one = page()
-    with qtbot.waitActive(one):
-        one.activateWindow()
-    one.resize(width, 1000)
-    settle()
-    places = {name: tile.mapTo(one.gallery.widget(), QPoint(0, 0)) for name, tile in one.gallery.tiles.items()}
-    assert len({tile.width() for tile in one.gallery.tiles.values()}) == 1
-    lefts = sorted({place.x() for place in places.values()})
-    assert len(lefts) == columns
-    tops = sorted({place.y() for place in places.values()})
-    now = next(iter(one.gallery.tiles.values()))
-    now.setFocus()
-    for top in tops[1:]:
-        QTest.keyClick(now, Qt.Key.Key_Down)
-        now = one.focusWidget()
-        assert (places[now.name].x(), places[now.name].y()) == (lefts[0], top)
-    for top in reversed(tops[:-1]):
-        QTest.keyClick(now, Qt.Key.Key_Up)
-        now = one.focusWidget()
-        assert (places[now.name].x(), places[now.name].y()) == (lefts[0], top)

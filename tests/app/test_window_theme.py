@@ -129,13 +129,6 @@ def test_the_bundled_font_is_the_one_used():
     assert info.exactMatch() or info.family() == FONT_FAMILY
 
 
-def test_figures_have_one_width():
-    from PySide6.QtGui import QFontMetricsF
-
-    metrics = QFontMetricsF(font())
-    assert len({round(metrics.horizontalAdvance(d), 3) for d in "0123456789"}) == 1
-
-
 def test_menus_have_the_face_of_all_the_rest(qapp):
     """A desktop sets fonts for menus, tool tips and lists, which would stand above the application's."""
     for kind in OWN_FONTS:
@@ -220,43 +213,4 @@ def test_where_a_control_begins_is_seen(qtbot: QtBot, tokens: Tokens, make: Call
     across = [image.pixelColor(x, middle).name() for x in range(6)]
     for ground in (tokens.field, tokens.surface, tokens.card):
         assert max(contrast(ink, ground) for ink in across) >= NOTICED, across
-    set_theme("dark")
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_number_keeps_off_the_outline_of_its_box(qtbot: QtBot, whole: bool) -> None:
-    """As far as a text in a field does at its left: at its right it had half of that."""
-    tokens = set_theme("light")
-    box = NumberBox(whole=whole)
-    qtbot.addWidget(box)
-    box.set_unit(" nat")
-    box.setValue(14)
-    box.resize(120, 25)
-    box.show()
-    box.clearFocus()
-    image = box.grab().toImage()
-    inked = [
-        x
-        for x in range(3, image.width() - 3)
-        for y in range(5, 20)
-        if contrast(image.pixelColor(x, y).name(), tokens.field) >= NOTICED
-    ]
-    assert image.width() - max(inked) > 8
-    set_theme("dark")
-
-
-@BOTH
-@pytest.mark.parametrize("checked", [False, True])
-def test_the_focus_of_a_box_is_seen(qtbot: QtBot, tokens: Tokens, checked: bool) -> None:
-    set_theme(tokens.name)
-    box = CheckBox("")
-    qtbot.addWidget(box)
-    box.setChecked(checked)
-    box.show()
-    box.clearFocus()
-    without = box.grab().toImage()
-    with qtbot.waitActive(box):
-        box.activateWindow()
-    box.setFocus()
-    assert box.grab().toImage() != without
     set_theme("dark")

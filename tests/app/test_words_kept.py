@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.model.alignment import Token
 from app.views.sentence import Sentence
-from app.views.word_places import tokens_of
+from app.views.word_places import GAP, WordPlaces, tokens_of
 from app.views.words_model import Spoken, WordsModel, words_model
+from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.track import CostTrack
-from profiler.arrays import F64
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
 from tests.app.views_desk import Desk, settle
@@ -66,42 +68,12 @@ def same(a: WordsModel, b: WordsModel) -> bool:
     )
 
 
-@pytest.mark.parametrize("over", [5, 4, 2, 0])
-def test_what_is_shown_again_is_as_if_it_were_aligned_afresh(over: int) -> None:
-    """Also where a run was stopped, so that the last utterances are never over."""
-    heard = ["one two four", "", "one two three four", "won two uh three", "four"]
-    utterances = [utterance(i + 1, words, done=i < over) for i, words in enumerate(heard)]
-    session = SimpleSession(utterances)
-    ends = (5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 250, 0)
-    ranges = [(0.0, 5.0), (1.2, 3.4), (4.5, 9.0), (7.0, 9.0), (0.0, 5.0), (0.0, 5.0)]
-    model(session, 5 * FRAMES, (0.0, 5.0))
-    for end, visible in zip(ends, ranges, strict=True):
-        found = model(session, end, visible)
-        assert same(found, model(SimpleSession(utterances), end, visible)), (end, visible)
-
-
 def test_an_utterance_that_changes_is_aligned_again() -> None:
     session = SimpleSession([utterance(1, "one two"), utterance(2, "one")])
     for _ in range(2):
         assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [2, 1]
     session.utterances = Utterances([utterance(1, "one two three"), session.utterances[1]])
     assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [3, 1]
-
-
-def test_words_are_others_when_one_of_their_utterances_is_another() -> None:
-    session = SimpleSession([utterance(1, "one two"), utterance(2, "one two four", done=False)])
-
-    def words(end: int, visible: tuple[float, float] = (0.0, 2.0)) -> tuple[F64, F64]:
-        found = model(session, end, visible)
-        return found.right_s, found.wrong_s
-
-    before = words(115)
-    assert [len(part) for part in before] == [4, 2]
-    # The third word is heard: of beginnings that cost one error the longest counts, in which it is right.
-    assert [len(part) for part in words(125)] == [5, 3]
-    assert [len(part) for part in words(125, (0.0, 0.9))] == [2, 2]
-    session.utterances = Utterances([utterance(1, "one"), session.utterances[1]])
-    assert [len(part) for part in words(125)] == [4, 4]
 
 
 def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
@@ -176,3 +148,32 @@ def test_the_note_counts_the_words_that_have_no_room(desk: Desk) -> None:
     view.settle()
     assert not view.spoken.placed, "too far out for any"
     assert f" · 0 of {sum(len(tokens_of(one)) for one in view.model().spoken)} words shown" in view.note
+
+
+def spoken_from(first_s: float, *words: str, wrong: int = -1) -> Spoken:
+    tokens = tuple(
+        Token(word, SUBSTITUTED if i == wrong else SAME, first_s + 0.4 * i, first_s + 0.4 * i + 0.3)
+        for i, word in enumerate(words)
+    )
+    nothing = np.empty((0, 2))
+    return Spoken("a", 1, first_s, first_s + 3.0, False, None, tokens, None, None, nothing, nothing)
+
+
+def test_places_do_not_depend_on_where_the_range_begins() -> None:
+    """The texts of one utterance reach into the next; they keep off each other and stay where they are."""
+    long = ("quick", "brownish", "fox", "jumping", "over", "lazier", "dogs", "today")
+    spoken = [spoken_from(0.0, *long, wrong=2), spoken_from(3.0, *long), spoken_from(6.0, *long, wrong=7)]
+    places = WordPlaces(lambda text: 7.3 * len(text))
+    whole = places.place(spoken, 50.0, 0, 600, 2)
+    assert "fox" in {one.text for one in whole if one.token.kind == SUBSTITUTED}
+    for row in range(2):
+        here = sorted((one for one in whole if one.row == row), key=lambda one: one.left)
+        for one, after in itertools.pairwise(here):
+            assert one.left + one.width + GAP <= after.left
+    for first in (1, 40, 90):
+        moved = places.place(spoken, 50.0, first, 400, 2)
+        at = {(one.token, one.row): one.left for one in whole}
+        inside = [one for one in moved if one.left > 12 and one.left + one.width < 388]
+        assert inside
+        assert all(one.left + first == at[one.token, one.row] for one in inside)
+        assert all(one.left >= 0 and one.left + one.width <= 400 for one in moved)

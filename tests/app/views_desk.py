@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QImage, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -172,6 +172,14 @@ def pixels(widget: QWidget) -> np.ndarray:
     image = widget.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
     raw = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
     return raw[..., 2::-1].copy()
+
+
+def pixels_of(plot: TimePlot, scale: float = 1.0) -> np.ndarray:
+    image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale)
+    with QPainter(image) as painter:
+        QWidget.render(plot, painter, QPoint())
+    return np.frombuffer(image.constBits(), np.uint32).reshape(image.height(), -1).copy()
 
 
 def amount(picture: np.ndarray, color: str, slack: int = 2) -> int:

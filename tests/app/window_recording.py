@@ -24,8 +24,9 @@ WORDS = 6
 class Recording:
     """Writes frames on request; every utterance of 6 s has six words, one of them wrong."""
 
-    def __init__(self, path: Path, preset: str = "gmm") -> None:
+    def __init__(self, path: Path, preset: str = "gmm", begins_ns: int = 0) -> None:
         self.path = path
+        self.begins_ns = begins_ns  # of its first frame
         self.frames = 0
         self.epoch = 0
         self.recorder = Recorder()
@@ -54,7 +55,7 @@ class Recording:
         self.frames += frames
 
     def _block(self, first: int) -> None:
-        start = first * WALL_PER_FRAME
+        start = self.begins_ns + first * WALL_PER_FRAME
         put, at = self.lane.put, start
         put(self._front, at, at + FRONT_END * BLOCK, first, BLOCK)
         at += FRONT_END * BLOCK

@@ -59,13 +59,7 @@ def _median_s(task: Callable[[int], Any]) -> float:
 
 def row(where: str, what: str, stands: object, now: float, unit: str) -> dict[str, Any]:
     """One constant: file and name, what it is, the value in the code, the value measured."""
-    return {
-        "where": where,
-        "what": what,
-        "stands": stands,
-        "now": float(f"{now:.3g}"),
-        "unit": unit,
-    }
+    return {"where": where, "what": what, "stands": stands, "now": float(f"{now:.3g}"), "unit": unit}
 
 
 def threads() -> Iterator[dict[str, Any]]:

@@ -383,10 +383,7 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
 
     while not drawn() and time.monotonic() < begin + READY_S:
         app.processEvents()
-    took = {
-        "open_1e6_s": round(time.monotonic() - begin, 3),
-        "open_1e6_cpu_s": round(time.process_time() - cpu, 3),
-    }
+    took = {"open_1e6_s": round(time.monotonic() - begin, 3), "open_1e6_cpu_s": round(time.process_time() - cpu, 3)}
     return window, seen, took
 
 

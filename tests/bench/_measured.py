@@ -61,8 +61,7 @@ class Table:
     def of(cls, rows: Iterable[Any], *columns: tuple[Any, ...]) -> Table:
         """A table of `rows` of JSON: each column is (head, key or function of a row), and a format if there is one."""
         return cls(
-            [head for head, *_ in columns],
-            [tuple(_figure(row, *column) for _, *column in columns) for row in rows],
+            [head for head, *_ in columns], [tuple(_figure(row, *column) for _, *column in columns) for row in rows]
         )
 
 
@@ -295,9 +294,5 @@ def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any])
 def names_in(folder: Path, speech: Path, corpus: Callable[[], Path], entry: Entry) -> dict[str, str]:
     """What the names in capitals of the commands of `entry` stand for; the corpus is made only where it is meant."""
     text = " ".join(entry.commands)
-    names = {
-        "SPEECH": str(speech),
-        "SESSION": str(folder / f"{entry.name}.asrs"),
-        "EMPTY": str(folder / entry.name),
-    }
+    names = {"SPEECH": str(speech), "SESSION": str(folder / f"{entry.name}.asrs"), "EMPTY": str(folder / entry.name)}
     return names | ({"CORPUS": str(corpus())} if "CORPUS" in text else {})

@@ -54,10 +54,7 @@ class Side:
 
 
 def interleave(
-    sides: Sequence[Side],
-    speech: Sequence[Any],
-    rounds: int,
-    progress: Callable[[float], None] = lambda fraction: None,
+    sides: Sequence[Side], speech: Sequence[Any], rounds: int, progress: Callable[[float], None] = lambda fraction: None
 ) -> None:
     """Every utterance through all sides, one after the other, the first side turning."""
     for side in sides:
@@ -82,13 +79,7 @@ def result(
     peer: str, ratios: Sequence[float], meaning: str, agreement: dict[str, Any], rows: list[Any]
 ) -> dict[str, Any]:
     """The JSON object of a bench."""
-    return {
-        "peer": peer,
-        **spread(ratios),
-        "ratio_meaning": meaning,
-        "agreement": agreement,
-        "rows": rows,
-    }
+    return {"peer": peer, **spread(ratios), "ratio_meaning": meaning, "agreement": agreement, "rows": rows}
 
 
 def percent(share: Any) -> Any:
@@ -151,9 +142,7 @@ def peak_bytes() -> int:
 def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
     """The options of `python -m tests.bench.MODULE`."""
     return argparse.ArgumentParser(
-        prog=f"python -m tests.bench.{module}",
-        description=about,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"python -m tests.bench.{module}", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 

@@ -155,12 +155,7 @@ class Validation:
             items = [item for item in items if item.name in AA_FILES]
         plain = self._recogniser
         arms = [
-            Recogniser(
-                self._config,
-                plain.frontend,
-                SlowScorer(plain.scorer, self._meter, slow),
-                plain.search,
-            )
+            Recogniser(self._config, plain.frontend, SlowScorer(plain.scorer, self._meter, slow), plain.search)
             for slow in (False, kind == "planted")
         ]
         course = Planted(self._config, arms)

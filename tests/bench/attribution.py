@@ -235,18 +235,12 @@ def table(tree: Tree) -> Table:
         ("scoring not attributed", "scoring", ".0%"),
         ("search not attributed", "search", ".0%"),
         ("widest interval", _widest),
-        (
-            "over-explained runs",
-            lambda row: f"{row['over_explained']} of {row['runs']}" + _listed(row["defects"]),
-        ),
+        ("over-explained runs", lambda row: f"{row['over_explained']} of {row['runs']}" + _listed(row["defects"])),
         (
             f"stages above {LARGE:.0%}: undecided",
             lambda row: f"{known(row['undecided'], '.0%')} of {row['large_stages']}",
         ),
-        (
-            "no verdict in nine runs of ten",
-            lambda row: ", ".join(f"`{name}`" for name in row["changing"]) or "none",
-        ),
+        ("no verdict in nine runs of ten", lambda row: ", ".join(f"`{name}`" for name in row["changing"]) or "none"),
         # With other programs the time in stages contains theirs, and the time of categories does not.
         ("in no stage", lambda row: None if tree["load"] else row["without_stage"], ".1%"),
         ("replays at least", "replays"),

@@ -29,17 +29,7 @@ from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import language
 from profiler.files.paths import cache_dir
 from profiler.spans import Recorder
-from tests.bench._rounds import (
-    LANE,
-    Progress,
-    Side,
-    decoded,
-    interleave,
-    paired,
-    result,
-    spread,
-    timed,
-)
+from tests.bench._rounds import LANE, Progress, Side, decoded, interleave, paired, result, spread, timed
 from tests.pipelines.language_models import write_arpa, write_dictionary
 
 PRESET = "gmm"
@@ -88,11 +78,7 @@ def ours(recogniser: Recogniser) -> Decoding:
 def theirs(name: str, files: tuple[Path, Path], **options: Any) -> Decoding:
     """pocketsphinx with the language model and dictionary `files`."""
     decoder = pocketsphinx.Decoder(
-        hmm=str(sphinx.default_directory()),
-        lm=str(files[0]),
-        dict=str(files[1]),
-        loglevel="FATAL",
-        **options,
+        hmm=str(sphinx.default_directory()), lm=str(files[0]), dict=str(files[1]), loglevel="FATAL", **options
     )
 
     def decode(item: Item) -> tuple[str, float]:

@@ -45,11 +45,7 @@ MAX_AUDIO_S = 40.0
 SELECTION: dict[str, Value] = {"gmm.selection.method": "vq", "gmm.component": "int8", "block": 1}
 """The selection that is held against dense scoring of the continuous model: shortlists, computed in 8 bits."""
 
-WANTED = {
-    "exact PTM over pocketsphinx": 4.0,
-    "selection over dense, time": 3.0,
-    "points of WER lost": 2.0,
-}
+WANTED = {"exact PTM over pocketsphinx": 4.0, "selection over dense, time": 3.0, "points of WER lost": 2.0}
 
 
 @dataclass
@@ -81,12 +77,7 @@ def ours(name: str, config: Config, scorer: Scorer) -> Side:
 def theirs() -> Side:
     """pocketsphinx, all senones from the four best densities."""
     decoder = pocketsphinx.Decoder(
-        keyphrase="forward",
-        kws_threshold=1e-20,
-        lm=None,
-        compallsen=True,
-        pl_window=0,
-        loglevel="FATAL",
+        keyphrase="forward", kws_threshold=1e-20, lm=None, compallsen=True, pl_window=0, loglevel="FATAL"
     )
 
     def score(utterance: Utterance) -> float:
@@ -124,11 +115,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
     def rows(sides: Sequence[Side], against: Side, key: str) -> list[dict[str, Any]]:
         return [
-            {
-                "what": side.name,
-                "us_per_frame": median(side.seconds) / frames * 1e6,
-                key: median(paired(against, side)),
-            }
+            {"what": side.name, "us_per_frame": median(side.seconds) / frames * 1e6, key: median(paired(against, side))}
             for side in sides
         ]
 

@@ -64,12 +64,7 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "5k trigram": {"order": 3},
     "20k bigram": {"vocabulary": 20_000},
     "20k trigram": {"vocabulary": 20_000, "order": 3},
-    "20k trigram, 600k + 600k": {
-        "vocabulary": 20_000,
-        "order": 3,
-        "bigrams": 600_000,
-        "trigrams": 600_000,
-    },
+    "20k trigram, 600k + 600k": {"vocabulary": 20_000, "order": 3, "bigrams": 600_000, "trigrams": 600_000},
     "all words, bigram": {"vocabulary": 1_000_000},
 }
 PEER = "1k bigram"
@@ -238,12 +233,7 @@ def word_errors(items: list[Item], cut: list[Path], progress: Progress) -> Itera
                 if group:
                     pairs = ((i.reference, decoded(recogniser, i).hypothesis) for i in group)
                     count = wer.total(pairs)
-                    yield {
-                        "grammar": path.stem,
-                        "audio": name,
-                        "words": count.reference_words,
-                        "errors": count.errors,
-                    }
+                    yield {"grammar": path.stem, "audio": name, "words": count.reference_words, "errors": count.errors}
 
 
 def _is_cut(path: Path) -> bool:

@@ -294,11 +294,7 @@ def _described(rung: Rung) -> dict[str, Any]:
 
 
 def run(
-    paths: Sequence[str],
-    transcripts: str | None,
-    repeat: int,
-    progress: Progress,
-    human: Path | None = None,
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress, human: Path | None = None
 ) -> dict[str, Any]:
     """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first.
 

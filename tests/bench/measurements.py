@@ -157,11 +157,10 @@ ENTRIES: tuple[Entry, ...] = (
         shown(("kinds", "kind", "attacks", "commands", "findings", "slowest_s", "largest_mb")),
         600,
     ),
-    Entry("starts", (f"{BENCH}.starts --each 20 --json",), shown(("",)), 7200),
     Entry(
         "memory",
-        (f"{BENCH}.memory_use --hours 2", f"{BENCH}.memory_use --tries 10"),
-        shown(("growth_mb",), ("", "tries", "right")),
+        (f"{BENCH}.memory_use --hours 2",),
+        shown(("growth_mb",)),
         900,
     ),
     Entry(
@@ -181,10 +180,7 @@ ENTRIES: tuple[Entry, ...] = (
         Entry(
             name, (f"{BENCH}.attribution {options} --json",), lambda trees: [attribution.table(*trees)], upto_s, HUMAN
         )
-        for name, options, upto_s in (
-            ("explain", "--repeat 3", 1500),
-            ("explain-ladder", "--ladder --repeat 3", 600),
-        )
+        for name, options, upto_s in (("explain", "--repeat 3", 1500), ("explain-ladder", "--ladder --repeat 3", 600))
     ),
     Entry(
         "planted-causes",
@@ -194,11 +190,7 @@ ENTRIES: tuple[Entry, ...] = (
         HUMAN,
     ),
     Entry(
-        "whatif",
-        (f"{BENCH}.whatif_check --repeat 3 --json",),
-        lambda trees: [whatif_check.table(*trees)],
-        1200,
-        HUMAN,
+        "whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), lambda trees: [whatif_check.table(*trees)], 1200, HUMAN
     ),
     Entry(
         "confirm",

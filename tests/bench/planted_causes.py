@@ -115,10 +115,7 @@ def _search_evicted() -> Iterator[None]:
         finally:
             replayed[0] = False
 
-    with (
-        mock.patch.object(Viterbi, "advance", evicting),
-        mock.patch.object(SearchReplay, "again", hot),
-    ):
+    with mock.patch.object(Viterbi, "advance", evicting), mock.patch.object(SearchReplay, "again", hot):
         yield
 
 

@@ -31,16 +31,7 @@ from profiler.process import children
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
-from tests.bench._rounds import (
-    MB,
-    Progress,
-    Side,
-    command_line,
-    interleave,
-    paired,
-    result,
-    timed,
-)
+from tests.bench._rounds import MB, Progress, Side, command_line, interleave, paired, result, timed
 
 SPANS: Final = 1_000_000
 HOUR_S: Final = 3600
@@ -280,10 +271,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
             at_close = turn % 3 == 2
             ends = rng.uniform(0.2, 1.0) if at_close else 60.0
             child = subprocess.Popen(
-                [
-                    *children.python("-m", "tests.bench.session", "record"),
-                    *map(str, (path, note, turn % 2, ends)),
-                ],
+                [*children.python("-m", "tests.bench.session", "record"), *map(str, (path, note, turn % 2, ends))],
                 stdout=subprocess.PIPE,
                 text=True,
                 env=children.environment(),

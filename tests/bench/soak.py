@@ -40,11 +40,7 @@ QUANTITIES: Final = ("memory_mb", "files", "threads")
 
 
 def run(
-    paths: Sequence[str],
-    transcripts: str | None,
-    repeat: int,
-    progress: Callable[..., None],
-    minutes: int = MINUTES,
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None], minutes: int = MINUTES
 ) -> dict[str, Any]:
     """Run both for `minutes` and watch; the other arguments are those of all benches and unused."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:

@@ -96,13 +96,7 @@ def measure(repeat: int) -> dict[str, Any]:
                 command = f"asrscope whatif SESSION --set {change} --check --json"
                 trees.setdefault((preset, change), []).extend(printed(command, names))
     rows = [{"preset": preset, **figures(change, of)} for (preset, change), of in trees.items()]
-    return {
-        "schema": 1,
-        "bench": "whatif_check",
-        "files": len(paths),
-        "repeat": repeat,
-        "rows": rows,
-    }
+    return {"schema": 1, "bench": "whatif_check", "files": len(paths), "repeat": repeat, "rows": rows}
 
 
 def table(tree: Tree) -> Table:
@@ -112,10 +106,7 @@ def table(tree: Tree) -> Table:
         ("preset", "preset"),
         ("change", lambda row: f"`{row['change']}`"),
         ("predicted", "predicted", ".3f"),
-        (
-            "measured (95 %)",
-            lambda row: known(row["measured"], ".3f") + interval(row["ci95"], ".3f"),
-        ),
+        ("measured (95 %)", lambda row: known(row["measured"], ".3f") + interval(row["ci95"], ".3f")),
         ("difference (all rounds)", _differences),
         ("worst stage: predicted · measured", _stage),
     )

@@ -74,10 +74,7 @@ def curve(
     residuals: list[tuple[float, float]] | None = None,
 ) -> Curve:
     """One of 100 examples a round, its loss falling to `loss`; of their time workers wait the share `waiting`."""
-    each = Delayed(
-        seconds={"gradient": 1.0 - waiting, "wait": waiting, "update": 0.001},
-        delays=delays or {0: 10},
-    )
+    each = Delayed(seconds={"gradient": 1.0 - waiting, "wait": waiting, "update": 0.001}, delays=delays or {0: 10})
     return Curve(
         name=name,
         workers=workers,

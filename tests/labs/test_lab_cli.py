@@ -34,12 +34,7 @@ def session(tmp_path):
     """A run with planted figures."""
     path = tmp_path / f"{NAME}.asrs"
     lab = labs.load(NAME)
-    found = Result(
-        frames=64,
-        sizes=[1, 4, 16],
-        drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]],
-        running=[[1.0, 1.1]] * 3,
-    )
+    found = Result(frames=64, sizes=[1, 4, 16], drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]], running=[[1.0, 1.1]] * 3)
     fact = record.stored(NAME, lab.parameters, found, lab.judge(found))
     SessionWriter(path, Recorder(), {record.KEY: fact}).close()
     return path
@@ -116,6 +111,7 @@ def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
         assert "frames=2048" in text
 
 
+@pytest.mark.slow
 def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     folder = tmp_path / "docs"
     status, out, err = run_cli(capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder))

@@ -6,6 +6,8 @@ import json
 import subprocess
 from contextlib import closing
 
+import pytest
+
 from app.cli import _apart
 from app.cli.main import main
 from pipelines import labs
@@ -52,6 +54,7 @@ def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
     assert found.finding is not None
 
 
+@pytest.mark.slow
 def test_a_lab_apart_gives_its_row(tmp_path):
     said = []
     words = [NAME, *(word for k, v in SMALL.items() for word in ("--set", f"{k}={v}"))]

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pipelines.labs.verdicts import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    PART,
-    UNDECIDED,
-    Verdict,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
+from tests.each import each
 
 BOUND = 1.5
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "least", "most"),
+@each(
+    "low, high, least, most",
     [
         (1.0, 1.4, FAILS, HOLDS),
         (1.0, 1.5, UNDECIDED, HOLDS),  # 1.5 is both: 1.5 or more, and 1.5 or less

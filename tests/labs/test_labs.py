@@ -24,6 +24,7 @@ from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session
+from tests.each import each
 
 LISTING = """
 import json, sys
@@ -180,7 +181,7 @@ def test_progress_of_a_part_is_part_of_the_whole():
     assert said == [0.625, 1.0]
 
 
-@pytest.mark.parametrize(
+@each(
     "fact",
     [
         None,
@@ -219,7 +220,7 @@ def written(name):
     ]
 
 
-@pytest.mark.parametrize("name", labs.names())
+@each("name", labs.names())
 def test_no_text_speaks_of_a_note_that_no_reader_has(name):
     lab = labs.load(name)
     assert lab.source.startswith("note ")

@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.labs import (
-    access_orders,
-    bandwidth_ladder,
-    call_costs,
-    gradient_noise,
-    matrix_orders,
-)
+from pipelines.labs import access_orders, bandwidth_ladder, call_costs, gradient_noise, matrix_orders
 from pipelines.labs._kernels import strided
 from pipelines.labs.access_orders import CHAIN, IN_ORDER, RANDOM, STRIDED
 from pipelines.labs.call_costs import PYTHON
@@ -24,6 +18,7 @@ from profiler.errors import BadInput
 from profiler.machine.roofs import accesses
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
+from tests.each import each
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted import LOUD, NOISE, ROUNDS, at_size, timings
 
@@ -187,7 +182,7 @@ CONTRACTS = {
 }
 
 
-@pytest.mark.parametrize(("n", "stride"), [(12, 1), (12, 4), (64, 16), (8, 8)])
+@each("n, stride", [(12, 1), (12, 4), (64, 16), (8, 8)])
 def test_as_many_accesses_as_values_meet_each_once(n, stride):
     values = (np.arange(n) ** 2).astype(np.uint32)
     state = np.zeros(2, np.int64)
@@ -227,7 +222,7 @@ def test_a_run_takes_every_rung_in_every_round(monkeypatch):
     assert [layer.name for layer in lab.picture(found).layers[:2]] == ["1 core", "2 cores"]
 
 
-@pytest.mark.parametrize("n", [1, 7, 1000, 1001])
+@each("n", [1, 7, 1000, 1001])
 def test_every_library_gives_the_sum(n):
     a, b = (np.random.default_rng(0).random(n, np.float32) for _ in range(2))
     made = call_costs.additions(n, None)
@@ -236,7 +231,7 @@ def test_every_library_gives_the_sum(n):
         assert np.asarray(call()) == pytest.approx(a + b), name
 
 
-@pytest.mark.parametrize(("n", "block"), [(1, 1), (7, 3), (16, 16), (17, 64)])
+@each("n, block", [(1, 1), (7, 3), (16, 16), (17, 64)])
 def test_every_order_gives_the_product(n, block):
     b, c = matrix_orders.drawn(n)
     right = b.astype(np.float64) @ c.astype(np.float64)

@@ -20,6 +20,7 @@ from pipelines.labs.verdicts import IMPOSSIBLE, Verdict
 from pipelines.training.parallel import launch
 from pipelines.training.parallel import lessons as labelled
 from profiler.errors import Cancelled
+from tests.each import each
 from tests.labs import (
     test_labs_caches,
     test_labs_decoding,
@@ -72,7 +73,7 @@ def test_a_card_says_everything(name: str) -> None:
         assert option.help.endswith(".")
 
 
-@pytest.mark.parametrize(("name", "verdict", "change"), list(cases()))
+@each("name, verdict, change", list(cases()))
 def test_the_rule_finds_what_was_planted(name: str, verdict: Verdict, change: Changes) -> None:
     contract = CONTRACTS[name]
     finding = contract.lab.judge(contract.planted(**change))
@@ -154,7 +155,7 @@ def test_a_strangers_result_breaks_nothing(name: str) -> None:
         assert run is None or run.chart is None or run.chart.layers
 
 
-@pytest.mark.parametrize("name", [name for name, contract in CONTRACTS.items() if contract.memory])
+@each("name", [name for name, contract in CONTRACTS.items() if contract.memory])
 def test_more_takes_more_memory(name: str) -> None:
     contract = CONTRACTS[name]
     assert contract.memory is not None

@@ -8,12 +8,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign
-from pipelines.labs import (
-    _scoring,
-    gaussian_selection,
-    gpu_scoring_search,
-    scoring_free,
-)
+from pipelines.labs import _scoring, gaussian_selection, gpu_scoring_search, scoring_free
 from pipelines.labs.gaussian_selection import JUDGED, METHOD
 from pipelines.labs.gpu_scoring_search import STAND_IN, THREADS
 from pipelines.labs.scoring_free import FREE, MODELS, RATE, SCORING, SLOW
@@ -99,11 +94,7 @@ CONTRACTS = {
         more=[
             (
                 {"device": "", "search": 0.1},
-                {
-                    "scoring_gain": None,
-                    "scoring_threads_gain": about(10 / 5.5),
-                    "search_stand_in_gain": about(0.1),
-                },
+                {"scoring_gain": None, "scoring_threads_gain": about(10 / 5.5), "search_stand_in_gain": about(0.1)},
             )
         ],
         said=[({"device": ""}, "torch was built without CUDA")],

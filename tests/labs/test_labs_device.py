@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 
 from pipelines.device import open_device
-from pipelines.labs import (
-    _digits,
-    clocks_cores,
-    device_mismatch,
-    matrix_200,
-    mnist_digits,
-    transfer_ledger,
-)
+from pipelines.labs import _digits, clocks_cores, device_mismatch, matrix_200, mnist_digits, transfer_ledger
 from pipelines.labs._kernels import chain
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.device_mismatch import ALLOWED, OPERATIONS, PLACES
 from pipelines.labs.sweep import SweepResult
+from tests.each import each
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted import NOISE, at_size, rounds, timings
 from tests.pipelines.workers_in_threads import CLASSES, FEATURES
@@ -119,9 +113,9 @@ def the_half_of_the_processor_is_run(result):
 
 
 def parts_add_up_to_passes(result):
-    for each in result.here.values():
-        assert len(each.seconds) == 3
-        for whole, *parts in zip(each.seconds, *each.parts.values(), strict=True):
+    for times in result.here.values():
+        assert len(times.seconds) == 3
+        for whole, *parts in zip(times.seconds, *times.parts.values(), strict=True):
             assert sum(parts) == pytest.approx(whole, rel=0.2)
 
 
@@ -175,11 +169,7 @@ CONTRACTS = {
         false=[{"resident": 60.0}, {"copied": 10.0}],
         noisy=[{"resident": 31.0, "noise": 0.7}],
         impossible=[{"device": ""}],
-        figures={
-            "resident_over_numpy": about(6),
-            "break_even_n": 1024,
-            "cold_first_product_s": about(0.3),
-        },
+        figures={"resident_over_numpy": about(6), "break_even_n": 1024, "cold_first_product_s": about(0.3)},
         small=matrix_200.Params(n=8, largest=32, seconds=0.0),
         desk=NoDevice,
         check=the_half_of_the_processor_is_run,
@@ -193,12 +183,7 @@ CONTRACTS = {
         impossible=[{"device": False}],
         figures={"gain_small": about(2), "gain_large": about(10)},
         # Without a device Amdahl says what one could gain.
-        more=[
-            (
-                {"device": False},
-                {"most_gain_small": about(2, 0.05), "most_gain_large": about(20, 0.1)},
-            )
-        ],
+        more=[({"device": False}, {"most_gain_small": about(2, 0.05), "most_gain_large": about(20, 0.1)})],
         small=mnist_digits.Params(digits=640, rounds=3),
         desk=NoDevice,
         patches={"MODELS": {"small": 1, "large": 2}, "TEST": 64},
@@ -250,7 +235,7 @@ def test_both_ways_give_the_product():
     assert min(parts.values()) >= 0
 
 
-@pytest.mark.parametrize(("sooner", "n"), [((0, 0, 0), None), ((1, 0, 1), 3), ((1, 1, 1), 1)])
+@each("sooner, n", [((0, 0, 0), None), ((1, 0, 1), 3), ((1, 1, 1), 1)])
 def test_it_breaks_even_where_it_stays_faster(sooner, n):
     ms = {"numpy": dict.fromkeys((1, 2, 3), 1.0)}
     ms["copied"] = {size: 0.5 if fast else 2.0 for size, fast in enumerate(sooner, start=1)}
@@ -273,13 +258,7 @@ def test_digits_are_of_mnists_shape_and_distinct():
 
 def test_a_straight_digit_is_its_glyph(monkeypatch):
     """Without chance each dot is a square of pixels: a one has its stem in the middle, nothing at the edges."""
-    for name, value in {
-        "TURN": 0.0,
-        "SHEAR": 0.0,
-        "MOVE": 0.0,
-        "SCALE": (3.0, 3.0),
-        "NOISE": 0.0,
-    }.items():
+    for name, value in {"TURN": 0.0, "SHEAR": 0.0, "MOVE": 0.0, "SCALE": (3.0, 3.0), "NOISE": 0.0}.items():
         monkeypatch.setattr(_digits, name, value)
     images, classes = _digits.drawn(50, 1)
     one = images[classes == 1][0]

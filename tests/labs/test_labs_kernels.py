@@ -9,29 +9,11 @@ import pytest
 
 from pipelines.config import Config, assign, presets
 from pipelines.labs import _kernels as kernels
-from pipelines.labs import (
-    batching,
-    exp_cost,
-    exp_share,
-    figures,
-    parameter_bytes,
-    simd_int8,
-    texts,
-    vq_lookup,
-)
+from pipelines.labs import batching, exp_cost, exp_share, figures, parameter_bytes, simd_int8, texts, vq_lookup
 from pipelines.labs.batching import COLUMNS, MIXTURES, NET, ROWS
 from pipelines.labs.exp_cost import PYTHON
 from pipelines.labs.exp_share import LIBRARY_BEST, LIBRARY_SUM
-from pipelines.labs.simd_int8 import (
-    BATCHED,
-    EIGHT,
-    INTEGERS,
-    LIBRARY,
-    ONE_SUM,
-    PLAIN,
-    PRESETS,
-    UNROLLED,
-)
+from pipelines.labs.simd_int8 import BATCHED, EIGHT, INTEGERS, LIBRARY, ONE_SUM, PLAIN, PRESETS, UNROLLED
 from pipelines.labs.sweep import SweepResult
 from pipelines.labs.vq_lookup import BEST, FULL
 from pipelines.models import sphinx
@@ -39,6 +21,7 @@ from pipelines.scoring.continuous import ContinuousGmm, pack
 from pipelines.scoring.selection import vq_table
 from pipelines.scoring.strategy import never, quietly
 from profiler.analysis.comparison.statistics import Ratio
+from tests.each import each
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted import LOUD, NOISE, at_size, timings
 from tests.pipelines import sphinx_writer
@@ -70,13 +53,7 @@ def planted_operations(exp=3.0, zip_loop=0.6, noise=NOISE, in_numpy=None):
     """
     python = {"nothing": 0.3, "nothing, in pairs": zip_loop, "add": 1.0 + zip_loop}
     python |= {"multiply": 1.0 + zip_loop, "compare": 0.9 + zip_loop, "exp": exp + 0.3}
-    numpy = {
-        "nothing": 0.01,
-        "add": 1.01,
-        "multiply": 1.01,
-        "compare": 0.8,
-        "exp": (in_numpy or exp) + 0.01,
-    }
+    numpy = {"nothing": 0.01, "add": 1.01, "multiply": 1.01, "compare": 0.8, "exp": (in_numpy or exp) + 0.01}
     ways = {PYTHON: python, "numpy float32": numpy}
     ms = {f"{way}, {what}": t for way, some in ways.items() for what, t in some.items()}
     return SweepResult(timings=at_size(1000, ms, noise))
@@ -143,11 +120,7 @@ CONTRACTS = {
         planted_batches,
         false=[{"gain": 0.5}, {"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}],
         noisy=[{"gain": 1.02, "noise": LOUD}],
-        figures={
-            "net_gain": about(5.0),
-            "rows_two_over_one": about(3.0),
-            "added_latency_ms_at_4": 30.0,
-        },
+        figures={"net_gain": about(5.0), "rows_two_over_one": about(3.0), "added_latency_ms_at_4": 30.0},
         drawn=about((1.0, 0.2, 0.2)),
         memory=(batching.Params(gaussians=1), batching.Params(gaussians=1 << 20)),
     ),
@@ -158,17 +131,11 @@ CONTRACTS = {
         true=[{}, {"exp": 1.5, "zip_loop": 4.0}],
         false=[{"exp": 0.5}, {"in_numpy": 0.5}],
         noisy=[{"exp": 1.4, "zip_loop": 0.3, "noise": LOUD}],
-        figures={
-            "numpy_float32_exp_over_slowest": about(3.0),
-            "numpy_float32_exp_ns": about(3000.0),
-        },
+        figures={"numpy_float32_exp_over_slowest": about(3.0), "numpy_float32_exp_ns": about(3000.0)},
         more=[
             (
                 {"exp": 1.5, "zip_loop": 4.0},
-                {
-                    "flawed_add_over_exp": about(5.0 / 1.8, 0.05),
-                    "repaired_add_over_exp": about(1.0 / 1.5, 0.1),
-                },
+                {"flawed_add_over_exp": about(5.0 / 1.8, 0.05), "repaired_add_over_exp": about(1.0 / 1.5, 0.1)},
             )
         ],
         small=exp_cost.Params(elements=64, items=10, seconds=0.0),
@@ -203,10 +170,7 @@ CONTRACTS = {
         },
         small=FEW_PARAMETERS,
         check=every_batch_at_every_size,
-        memory=(
-            FEW_PARAMETERS,
-            parameter_bytes.Params(senones=1 << 20, gaussians=1024, dimensions=1024),
-        ),
+        memory=(FEW_PARAMETERS, parameter_bytes.Params(senones=1 << 20, gaussians=1024, dimensions=1024)),
     ),
     "simd-int8": Contract(
         simd_int8.LAB,
@@ -226,10 +190,7 @@ CONTRACTS = {
         planted_lookups,
         false=[{"by_exp": 0.8}, {"tree": 1.5}],
         noisy=[{"by_exp": 0.55, "noise": LOUD}],
-        figures={
-            "exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01),
-            "tree_16_time_share": about(0.01),
-        },
+        figures={"exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01), "tree_16_time_share": about(0.01)},
         drawn=about((1e4, 9e3, 200.0, 100.0)),
         memory=(vq_lookup.Params(codewords=16), vq_lookup.Params(codewords=4096)),
     ),
@@ -266,8 +227,8 @@ def test_lists_hold_what_the_operations_make_of_the_values():
     assert calls["compare"]() == [x < y for x, y in zip(values, others, strict=True)]
 
 
-@pytest.mark.parametrize("make", [exp_cost.in_numpy, exp_cost.in_numba, exp_cost.in_torch])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each("make", [exp_cost.in_numpy, exp_cost.in_numba, exp_cost.in_torch])
+@each("dtype", ["float32", "float64"])
 def test_every_way_computes_the_same(make, dtype):
     x, y = np.random.default_rng(0).uniform(-5, 5, (2, 70)).astype(dtype)
     right = {"add": x + y, "multiply": x * y, "compare": x < y, "exp": np.exp(x.astype(float))}
@@ -295,7 +256,7 @@ def test_mixtures_in_numpy_are_those_of_float64(streams):
     np.testing.assert_allclose(made[LIBRARY_BEST](), best, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("senones", "frames"), [(16, 1), (48, 3), (64, 4)])
+@each("senones, frames", [(16, 1), (48, 3), (64, 4)])
 def test_what_is_timed_is_the_mixtures_scores(senones, frames):
     made = parameter_bytes.Mixtures(64, 5, 3, 4)
     made.scoring(senones, frames)()
@@ -306,8 +267,8 @@ def test_what_is_timed_is_the_mixtures_scores(senones, frames):
     np.testing.assert_allclose(scores, right, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (5, 8), (4, 29)])
-@pytest.mark.parametrize("loop", [kernels.plain, kernels.unrolled])
+@each("shape", [(1, 1), (3, 7), (5, 8), (4, 29)])
+@each("loop", [kernels.plain, kernels.unrolled])
 def test_loops_give_the_product(shape, loop):
     draw = np.random.default_rng(0)
     weight, x = draw.standard_normal(shape, np.float32), draw.random(shape[1], np.float32)

@@ -6,15 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipelines.labs import (
-    _nets,
-    _scoring,
-    lazy_outputs,
-    low_rank,
-    multi_frame,
-    sparse,
-    teacher_student,
-)
+from pipelines.labs import _nets, _scoring, lazy_outputs, low_rank, multi_frame, sparse, teacher_student
 from pipelines.labs._nets import Decoded, NetResult
 from pipelines.labs.low_rank import RETRAINED, SHARES
 from pipelines.labs.multi_frame import OWN, RULES, STEPS
@@ -22,6 +14,7 @@ from pipelines.labs.sparse import DENSE, FRAMES, KEPT, LIMITS, SPARSE
 from pipelines.labs.teacher_student import LABELS, NETS, TAUGHT, TEACHER
 from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import Layer
+from tests.each import each
 from tests.labs.contract import Contract, about, with_speech
 from tests.labs.planted import LOUD, NOISE, at_size, timings
 from tests.pipelines.net_files import card, forward, net
@@ -63,10 +56,7 @@ def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
 
 def planted_frames(own=70, copied=50, uneven=0, time=0.8):
     """Of 100 frames in each of ten utterances, how many keep their best senone; `uneven`: plus or minus this."""
-    kept = {
-        multi_frame.WHOLE: 100,
-        **{n: own if n.startswith(OWN) else copied for n in MULTI_FRAMES},
-    }
+    kept = {multi_frame.WHOLE: 100, **{n: own if n.startswith(OWN) else copied for n in MULTI_FRAMES}}
     decoded = {}
     for name, count in kept.items():
         swing = [uneven, -uneven] * 5 if name.startswith(OWN) else [0] * 10
@@ -144,11 +134,7 @@ CONTRACTS = {
         true=[{}, {"frames": 1}],
         false=[{"lost": 2}, {"gain": 0.7}, {"frames": 3}],
         noisy=[{"gain": 1.03, "noise": LOUD}, {"frames": 2, "uneven": 8}],
-        figures={
-            "retrained_size_share": about(0.3),
-            "retrained_gain": about(3.0),
-            "retrained_wer": about(0.2),
-        },
+        figures={"retrained_size_share": about(0.3), "retrained_gain": about(3.0), "retrained_wer": about(0.2)},
     ),
     "multi-frame": Contract(
         multi_frame.LAB,
@@ -175,10 +161,7 @@ CONTRACTS = {
         planted_sparse,
         false=[{"small": 0.5}, {"csr": 1.5}],
         noisy=[{"csr": 0.97, "noise": LOUD}],
-        figures={
-            "csr_gain_at_30_percent_16_frames": about(2.0),
-            "csr_break_even_kept_16_frames": 0.5,
-        },
+        figures={"csr_gain_at_30_percent_16_frames": about(2.0), "csr_break_even_kept_16_frames": 0.5},
         said=[({}, "4 are wrong before pruning, 9 after it and 5 retrained")],
         memory=(sparse.Params(net="small"), sparse.Params(net="large")),
     ),
@@ -248,7 +231,7 @@ def test_the_distribution_counts_weights(small):
     assert sparse.share_below(weight, 1e9) == 1.0
 
 
-@pytest.mark.parametrize("kept", [30, 50, 100])
+@each("kept", [30, 50, 100])
 def test_every_product_gives_what_its_net_computes(small, kept):
     made = sparse.products_of(small, kept)
     nets = {"csr": shrink.sparse(small, kept / 100), "blocks": shrink.blocks(small, kept / 100)}

@@ -104,19 +104,10 @@ def test_figures_lines_and_bars_are_made_of_cells():
 
 def test_timings_join_by_cell():
     other = at_size(8, {"one": 3.0, "three": 1.0})
-    assert PLANTED.joined(other).cells() == [
-        ("one", 1),
-        ("one", 4),
-        ("one", 8),
-        ("two, fast", 4),
-        ("three", 8),
-    ]
+    assert PLANTED.joined(other).cells() == [("one", 1), ("one", 4), ("one", 8), ("two, fast", 4), ("three", 8)]
     assert PLANTED.joined(Timings(seconds={})) == PLANTED
 
 
 def test_caches_are_marked_where_they_are_full():
     found = SweepResult(timings=PLANTED, cache_bytes={1: 32768, 2: 1 << 20})
-    assert [(mark.text, mark.value) for mark in found.cache_marks()] == [
-        ("L1", 32768),
-        ("L2", 1 << 20),
-    ]
+    assert [(mark.text, mark.value) for mark in found.cache_marks()] == [("L1", 32768), ("L2", 1 << 20)]

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipelines.labs import (
-    _training,
-    asynchronous_sgd,
-    compress_training,
-    consensus_admm,
-    minibatch,
-    pipelined_backprop,
-)
+from pipelines.labs import _training, asynchronous_sgd, compress_training, consensus_admm, minibatch, pipelined_backprop
 from pipelines.labs.consensus_admm import RHOS
 from pipelines.labs.desk import Desk
 from pipelines.labs.pipelined_backprop import LAYERS

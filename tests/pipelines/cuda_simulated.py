@@ -43,15 +43,7 @@ from profiler.machine.roofs.timing import Effort
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import NullLane, Recorder
-from tests.pipelines.search_graphs import (
-    decode,
-    equal_orders,
-    min_cost,
-    random_graph,
-    settings,
-    smooth_scores,
-    spoken,
-)
+from tests.pipelines.search_graphs import decode, equal_orders, min_cost, random_graph, settings, smooth_scores, spoken
 
 pytestmark = pytest.mark.skipif(not SIMULATED, reason="NUMBA_ENABLE_CUDASIM=1 was not set before numba was imported")
 

@@ -6,14 +6,7 @@ from collections import defaultdict
 
 from hypothesis import strategies as st
 
-from pipelines.models.grammar.expression import (
-    Alternatives,
-    Expression,
-    Reference,
-    Repeat,
-    Sequence,
-    Word,
-)
+from pipelines.models.grammar.expression import Alternatives, Expression, Reference, Repeat, Sequence, Word
 
 Sentences = dict[tuple[str, ...], float]
 

@@ -92,12 +92,7 @@ def write_lm_bin(model: NGram, path: Path, extra_bigrams: int = 0) -> None:
         return value.to_bytes(((1 + count) * width + 7) // 8 + 8, "little")
 
     rows2 = [
-        [
-            (model.ids[1][g, 0], bits),
-            (at_back2[g], 16),
-            (at_prob2[g], 16),
-            (children3[i], next_bits),
-        ]
+        [(model.ids[1][g, 0], bits), (at_back2[g], 16), (at_prob2[g], 16), (children3[i], next_bits)]
         for i, g in enumerate(reverse2)
     ]
     rows2.append([(0, bits + 32), (children3[-1], next_bits)])

@@ -76,11 +76,7 @@ def ends(name: str, shape: Sequence[int | str] | None, kind: int = 1) -> bytes:
 
 
 def model(
-    nodes: Sequence[bytes],
-    constants: Sequence[bytes],
-    inputs: Sequence[bytes],
-    outputs: Sequence[bytes],
-    *more: bytes,
+    nodes: Sequence[bytes], constants: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes], *more: bytes
 ) -> bytes:
     """ModelProto; `more` goes into the graph."""
     graph = b"".join(
@@ -110,12 +106,7 @@ def of_net(made: Net) -> bytes:
         if relu:
             nodes.append(node("Relu", [x], [f"{name}.relu"]))
             x = f"{name}.relu"
-    return model(
-        nodes,
-        constants,
-        [ends("frames", ["n", card.inputs])],
-        [ends("scores", ["n", card.senones])],
-    )
+    return model(nodes, constants, [ends("frames", ["n", card.inputs])], [ends("scores", ["n", card.senones])])
 
 
 def write(folder: Path, made: Net, content: bytes | None = None) -> Path:

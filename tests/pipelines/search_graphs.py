@@ -206,11 +206,7 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
     if not found:
         return None
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
-    return (
-        [graph.words[w - 1] for w in words],
-        weight.value1 + weight.value2,
-        decoder.reached_final(),
-    )
+    return ([graph.words[w - 1] for w in words], weight.value1 + weight.value2, decoder.reached_final())
 
 
 def best_path(graph, words, labels=None):

@@ -1,5 +1,6 @@
 """Sound files and tables for tests, and what an error says of one."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,14 @@ def voice(seconds: float = 3.0, rate: int = RATE) -> np.ndarray:
     tones = sum(np.sin(2 * np.pi * f * t) for f in (180.0, 560.0, 1_450.0, 2_700.0))
     noise = np.random.default_rng(5).standard_normal(len(t))
     return 0.1 * tones * (1.1 + np.sin(2 * np.pi * 3.0 * t)) + 0.01 * noise
+
+
+def refused(use: Callable[..., object], *given: object, says: Iterable[str], **more: object) -> str:
+    """`use` ends with an error in one sentence that holds `says`: that sentence."""
+    with pytest.raises(AudioError) as error:
+        use(*given, **more)
+    sentence(error, *says)
+    return str(error.value)
 
 
 def sentence(error: pytest.ExceptionInfo[AudioError], *parts: str) -> None:

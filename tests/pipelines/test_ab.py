@@ -52,9 +52,7 @@ def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempP
     return outcome, path
 
 
-def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(
-    recorded: tuple[Outcome, Path],
-) -> None:
+def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(recorded: tuple[Outcome, Path]) -> None:
     outcome, path = recorded
     assert outcome.state == "closed"
     with closing(Session.open(path)) as session:

@@ -14,7 +14,8 @@ from pipelines.config.tree import Config
 from pipelines.experiments.ab import Arm, Interleaved
 from pipelines.run import playlist
 from profiler.errors import BadInput
-from tests.pipelines.sound_files import RATE, make, sentence, table, voice
+from tests.each import each
+from tests.pipelines.sound_files import RATE, make, refused, table, voice
 
 
 def channels(folder: Path, name: str, n: int) -> np.ndarray:
@@ -23,8 +24,8 @@ def channels(folder: Path, name: str, n: int) -> np.ndarray:
     return many
 
 
-@pytest.mark.parametrize(
-    ("channel", "n", "named"),
+@each(
+    "channel, n, named",
     [
         ("mix", 2, {"call": None}),
         ("left", 2, {"call": 0}),
@@ -85,7 +86,7 @@ def test_two_arms_decode_the_same_sound() -> None:
         Interleaved(Arm(Config(), {}), Arm(other, {"audio.channel": "left"}), 1)
 
 
-@pytest.mark.parametrize("suffix", [".sph", ".au", ".snd", ".w64", ".caf", ".rf64", ".aifc", ".voc"])
+@each("suffix", [".sph", ".au", ".snd", ".w64", ".caf", ".rf64", ".aifc", ".voc"])
 def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: Path) -> None:
     kinds = {".sph": "NIST", ".snd": "AU", ".aifc": "AIFF"}
     file = tmp_path / f"a{suffix.upper()}"
@@ -117,9 +118,7 @@ def pcm(folder: Path, name: str = "a.raw") -> np.ndarray:
 
 def test_sound_without_a_header_is_read_as_the_setting_says(tmp_path: Path) -> None:
     samples = pcm(tmp_path)
-    with pytest.raises(AudioError) as error:
-        playlist.build([str(tmp_path / "a.raw")], None)
-    sentence(error, "has no header", "--set audio.raw=16000:s16le")
+    refused(playlist.build, [str(tmp_path / "a.raw")], None, says=("has no header", "--set audio.raw=16000:s16le"))
     with pytest.raises(AudioError, match="has no sound files directly in it"):
         playlist.build([str(tmp_path)], None)
     choice = assign(Config(), {"audio.raw": "16000:s16le"}).audio
@@ -143,13 +142,11 @@ def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path:
     assert named_raw.notes == ["read by its header, not as audio.raw says"]
 
 
-@pytest.mark.parametrize("text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999])
+@each("text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999])
 def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text: str, tmp_path: Path) -> None:
     pcm(tmp_path)
-    with pytest.raises(AudioError) as error:
-        playlist.build([str(tmp_path / "a.raw")], None, Audio(raw=text))
-    sentence(error, "audio.raw must be rate:format", "such as 16000:s16le")
-    assert len(str(error.value)) < 400
+    says = ("audio.raw must be rate:format", "such as 16000:s16le")
+    assert len(refused(playlist.build, [str(tmp_path / "a.raw")], None, Audio(raw=text), says=says)) < 400
 
 
 def test_the_help_names_every_format_of_raw_sound() -> None:

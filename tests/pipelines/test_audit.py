@@ -122,6 +122,7 @@ def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick: Config, items
         audit(wrong, items, quiet, never)
 
 
+@pytest.mark.slow
 def test_the_verb_names_bad_files_and_prints_what_its_help_says(
     items: list[Item], bundled_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,10 +165,7 @@ def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> 
         ({}, {}),
         ({"search.beam": 5.0, "block": 1, "dnn.senones": "active"}, {}),
         ({"frames.skip": 2}, {"frames.skip": 2}),
-        (
-            {"gmm.selection.method": "top-n"},
-            {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"},
-        ),
+        ({"gmm.selection.method": "top-n"}, {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"}),
         ({"model": "dnn", "dnn.dtype": "int8", "gmm.senones": "active"}, {"dnn.dtype": "int8"}),
     ],
 )

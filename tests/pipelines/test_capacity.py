@@ -22,6 +22,7 @@ from pipelines.experiments.capacity.folder import About, Kept, kept, next_folder
 from pipelines.experiments.capacity.streams import Bench, Level, Machine, Sound
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
+from tests.each import each
 
 ABOUT = About("1", "a processor", 2, None, {"search.beam": "13"}, "digest")
 
@@ -35,7 +36,7 @@ def outcomes_of(low: int, high: int, holds: Callable[[int], bool]) -> dict[int, 
     return outcomes
 
 
-@pytest.mark.parametrize("carried", range(70))
+@each("carried", range(70))
 def test_the_bend_is_found_to_a_stream_or_five_percent(carried: int) -> None:
     outcomes = outcomes_of(1, 64, lambda n: n <= carried)
     most = min(carried, 64)
@@ -94,7 +95,7 @@ def test_sounds_are_repeated_with_pauses_and_begin_elsewhere(tmp_path: Path) -> 
     assert np.allclose(b[:1400], a[1400:2800])
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
+@each("n", [1, 2, 7, 40])
 def test_streams_begin_one_after_the_other_spread_over_a_chunk(n: int) -> None:
     starts = streams._starts(n, 0.16)
     assert starts == sorted(starts)
@@ -183,6 +184,7 @@ def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_p
     assert set(psutil.Process().children()) <= before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler of Linux tells the waiting")
 @needs_affinity
 @pytest.mark.usefixtures("hasty")
@@ -291,10 +293,7 @@ def test_another_study_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path / "a", ABOUT):
         pass
     other = msgspec.structs.replace(ABOUT, settings={"search.beam": "9"})
-    with (
-        pytest.raises(BadInput, match=r"other settings \(search.beam is 13 there\)"),
-        opened(tmp_path / "a", other),
-    ):
+    with pytest.raises(BadInput, match=r"other settings \(search.beam is 13 there\)"), opened(tmp_path / "a", other):
         pass
     with (
         pytest.raises(BadInput, match="another number of cores"),
@@ -322,13 +321,20 @@ def test_what_has_no_result_is_removed(tmp_path: Path) -> None:
 GOOD = Level(8, 0, 10**9, 2 * 10**9, 1.0, 0.5, 0.1, 1.0, 1000, None)
 
 
-@pytest.mark.parametrize(
+@each(
     "spoilt",
     [
-        {"begin_ns": 10**9}, {"begin_ns": -1}, {"end_ns": 1 << 62}, {"n": 0}, {"n": 7}, {"cpu_s": -1.0},
-        {"cpu_s": 1e99}, {"stopped_ns": -5}, {"memory_bytes": "x"},
+        {"begin_ns": 10**9},
+        {"begin_ns": -1},
+        {"end_ns": 1 << 62},
+        {"n": 0},
+        {"n": 7},
+        {"cpu_s": -1.0},
+        {"cpu_s": 1e99},
+        {"stopped_ns": -5},
+        {"memory_bytes": "x"},
     ],
-)  # fmt: skip
+)
 def test_a_measurement_that_cannot_be_is_made_again(spoilt: dict[str, object], tmp_path: Path) -> None:
     levels = tmp_path / "levels"
     for name, result in (("8-2", {}), ("8-3", spoilt), ("x-y", {}), ("8-", {})):

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
 from profiler.plain import printable
+from tests.each import each
 
 
-@pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
+@each("option", settings.options())
 def test_every_setting_explains_itself(option: settings.Option) -> None:
     assert option.title
     assert option.help.endswith(".")
@@ -110,7 +111,7 @@ def test_what_cannot_act_with_the_others_says_why() -> None:
     assert settings.unavailable_reason(settings.replace(config, "gmm.senones", "ci"), "gmm.ci_cap") is None
 
 
-@pytest.mark.parametrize("option", settings.options(), ids=lambda option: option.key)
+@each("option", settings.options())
 def test_conditions_name_settings_and_values_that_exist(option: settings.Option) -> None:
     assert set(option.choices_when) <= {str(choice) for choice in option.choices}
     for condition in (option.when, *itertools.chain(*option.choices_when.values())):
@@ -161,21 +162,7 @@ def deep(levels: int) -> list[Any]:
 STRANGE: list[Any] = [
     *(None, True, False, 0, -1, 2, 10**20, 10**400),
     *(1.5, 3.0, -0.0, 1e308, float("nan"), float("inf"), float("-inf")),
-    *(
-        "",
-        "x",
-        "true",
-        "none",
-        "3",
-        "9" * 6000,
-        "\0",
-        "a\0b",
-        "\udcff",
-        "\x1b[31m",
-        "x" * 5000,
-        "²",
-        "1_000",
-    ),
+    *("", "x", "true", "none", "3", "9" * 6000, "\0", "a\0b", "\udcff", "\x1b[31m", "x" * 5000, "²", "1_000"),
     *([], [1], ["vq"], {}, {"a": 1}, {"a": {"b": [{}]}}, {"": {"": None}}, b"bytes"),
     *(datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29), datetime.time(1)),
 ]
@@ -212,10 +199,8 @@ def reads_or_refuses(tree: Any) -> Config | None:
     return config
 
 
-@pytest.mark.parametrize("place", list(nodes(settings.to_dict(Config()))), ids=".".join)
-def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(
-    place: tuple[str, ...],
-) -> None:
+@each("place", list(nodes(settings.to_dict(Config()))))
+def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(place: tuple[str, ...]) -> None:
     whole = settings.to_dict(Config())
     key = ".".join(place)
     for value in STRANGE + UNSHOWN:
@@ -244,10 +229,7 @@ def test_any_tree_is_read_or_refused_in_a_sentence(tree: Any) -> None:
     reads_or_refuses(tree)
 
 
-@given(
-    st.sampled_from(settings.options()),
-    st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]),
-)
+@given(st.sampled_from(settings.options()), st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]))
 def test_any_text_assigned_is_read_or_refused_in_a_sentence(option: settings.Option, text: str) -> None:
     try:
         key, value = settings.parse_assignment(f"{option.key}={text}")
@@ -260,8 +242,8 @@ def test_any_text_assigned_is_read_or_refused_in_a_sentence(option: settings.Opt
     assert printable(said) == said
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+@each(
+    "content, says",
     [
         ("[config]\nbeam = 3", "no setting called 'beam'"),
         ("[config.search]\nbeam = 300.0", "search.beam must be"),

@@ -12,6 +12,7 @@ from pipelines import config as settings
 from pipelines.config import Config, presets, renamed
 from pipelines.run.control import Control
 from profiler.session.reader import Session
+from tests.each import each
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
 """Recorded before the names changed, with each old key and several old values."""
@@ -30,7 +31,7 @@ MEANT = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "key_now", "value_now"), MEANT)
+@each("key, value, key_now, value_now", MEANT)
 def test_an_old_name_means_the_new_one(
     key: str, value: settings.Value, key_now: str, value_now: settings.Value | None, tmp_path: Path
 ) -> None:
@@ -51,7 +52,7 @@ def test_an_old_name_means_the_new_one(
         assert (change.key, change.value) == (key_now, expected)
 
 
-@pytest.mark.parametrize(("key", "value", "key_now", "value_now"), MEANT)
+@each("key, value, key_now, value_now", MEANT)
 def test_no_old_name_is_offered(
     key: str, value: settings.Value, key_now: str, value_now: settings.Value | None
 ) -> None:
@@ -77,9 +78,7 @@ def test_the_settings_of_an_old_session_are_read() -> None:
     assert (config.gmm.senones, config.dnn.senones) == ("active-ci", "active-ahead")
 
 
-def test_an_old_session_and_one_by_new_names_differ_in_nothing(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_old_session_and_one_by_new_names_differ_in_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Session.open(OLD) as session:
         old = session.configs[-1].tree
     leaves = settings.named_now(settings.flatten(old))

@@ -20,11 +20,7 @@ def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:
     control.frame = 9
     control.mark("here")
     control.ask("gmm.selection.enabled", "on")
-    assert control.take() == [
-        Change("frames.skip", 2, 7),
-        Mark("here", 9),
-        Change("gmm.selection.enabled", True, 9),
-    ]
+    assert control.take() == [Change("frames.skip", 2, 7), Mark("here", 9), Change("gmm.selection.enabled", True, 9)]
     assert control.take() == []
 
 

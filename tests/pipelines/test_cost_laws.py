@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pytest
 from scoring_reference import likely_features
 
 from pipelines.config import Config, Value, assign, get, option, unavailable_reason
@@ -13,6 +12,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
 from profiler.spans import SPAN, Recorder
+from tests.each import each
 
 Models = Mapping[str, AcousticModel]
 
@@ -69,7 +69,7 @@ def check(costs: Mapping[str, Cost]) -> None:
         assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
 
 
-@pytest.mark.parametrize(("kind", "changes"), ALLOWED, ids=NAMES)
+@each("kind, changes", ALLOWED)
 def test_mixtures_have_laws_that_count_what_the_spans_record(
     models: Models, kind: str, changes: dict[str, Value]
 ) -> None:

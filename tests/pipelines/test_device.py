@@ -100,6 +100,7 @@ def test_a_device_that_is_not_there_is_refused_with_its_reason() -> None:
                 device.open_device(found.name)
 
 
+@pytest.mark.slow
 def test_importing_the_modules_does_not_import_torch() -> None:
     code = (
         "import sys, json; import pipelines.device, pipelines.availability as a; a.probe();"
@@ -109,6 +110,7 @@ def test_importing_the_modules_does_not_import_torch() -> None:
     assert json.loads(done.stdout) is False
 
 
+@pytest.mark.slow
 def test_what_a_process_of_its_own_tells_is_what_torch_tells() -> None:
     assert availability.probe() == tuple(availability.availability())
     absent = {found.name for found in availability.probe() if not found.available}
@@ -125,9 +127,7 @@ def test_a_device_that_cannot_search_is_reported() -> None:
     assert "scatter-minimum" in availability.unavailable_choices("search.device", found)["mps"]
 
 
-def test_where_torch_does_not_start_only_compiled_code_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     availability.probe.cache_clear()
     monkeypatch.setattr(availability.sys, "executable", "/bin/false")
     try:

@@ -12,6 +12,7 @@ from pipelines import device
 from pipelines.device import COMPUTE, COPY, DeviceWork, QueueDevice, TorchDevice
 from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 from tests.pipelines.device_backends import Cuda, FakeTensor, Mps, Streams, Xpu
 
@@ -47,13 +48,7 @@ def a_rig(backend: Any, clock: FakeClock, recorded: bool = True) -> SimpleNamesp
     stage = recorder.stage("score.dense", "scoring")
     work = DeviceWork(found, recorder, lane)
     return SimpleNamespace(
-        clock=clock,
-        backend=backend,
-        recorder=recorder,
-        lane=lane,
-        work=work,
-        stage=stage,
-        empty=empty,
+        clock=clock, backend=backend, recorder=recorder, lane=lane, work=work, stage=stage, empty=empty
     )
 
 
@@ -135,8 +130,8 @@ def test_events_are_used_again_and_what_they_cost_is_known() -> None:
     assert rig.work.timer.events == 21 * 3 * 2
 
 
-@pytest.mark.parametrize("make", [Streams, Xpu])
-@pytest.mark.parametrize("waited", [True, False])
+@each("make", [Streams, Xpu])
+@each("waited", [True, False])
 def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(make: Any, waited: bool) -> None:
     clock = FakeClock(5_000 * MS)
     rig = a_rig(make(clock), clock)
@@ -180,9 +175,7 @@ def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig: SimpleNamespace) 
     assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * 3, abs=5_000)
 
 
-def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(
-    rig: SimpleNamespace,
-) -> None:
+def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(rig: SimpleNamespace) -> None:
     timer, work = rig.work.timer, rig.work
     before = timer.clock_map.pairs[-1].host_ns
     for _ in range(80):
@@ -317,7 +310,7 @@ def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
     assert "operation not permitted" in notice
 
 
-@pytest.mark.parametrize("call", ["record", "mark", "is_complete", "wait", "time_ns", "follow", "run"])
+@each("call", ["record", "mark", "is_complete", "wait", "time_ns", "follow", "run"])
 def test_whichever_call_hears_of_a_lost_device_tells_of_it(call: str) -> None:
     backend = Streams(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]

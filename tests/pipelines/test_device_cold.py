@@ -120,9 +120,7 @@ def watching(note: Callable[[str, Any], None]) -> Any:
     return Watching()  # type: ignore[no-untyped-call]
 
 
-def test_unused_places_of_a_search_lead_to_different_states(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_unused_places_of_a_search_lead_to_different_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
     import torch
 
@@ -158,11 +156,7 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     work = DeviceWork(HostDevice(), Recorder(), NullLane())
     work.device.where = "cuda"  # type: ignore[misc]
     model = sphinx.load(sphinx.default_directory())
-    kinds = (
-        device_gmm.Tied(model),
-        device_gmm.Owned(continuous.untied(model, 2)),
-        dnn.Layers(net(card())),
-    )
+    kinds = (device_gmm.Tied(model), device_gmm.Owned(continuous.untied(model, 2)), dnn.Layers(net(card())))
     costs = [
         cost for arithmetic in kinds for dtype in SIZES for cost in arithmetic.costs(16, Placed(work, dtype)).values()
     ]

@@ -23,6 +23,7 @@ from pipelines.search.device.search import DeviceSearch
 from profiler.arrays import Array
 from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
+from tests.each import each
 from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.net_files import card, net, write
@@ -80,7 +81,7 @@ def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: "-".join(map(str, p.values())))
+@each("placement", PLACEMENTS)
 def test_every_placement_scores_the_same_under_every_schedule(
     tied: Any, features: Array, placement: dict[str, Any]
 ) -> None:

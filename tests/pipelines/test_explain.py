@@ -14,17 +14,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.experiments import explain, replays
 from pipelines.experiments.explain import Explanation, Variant
-from pipelines.experiments.replays import (
-    COLD,
-    FRAME_LESS,
-    HALVED,
-    HOT,
-    LESS,
-    MORE,
-    PLACED,
-    RUN,
-    OfSearch,
-)
+from pipelines.experiments.replays import COLD, FRAME_LESS, HALVED, HOT, LESS, MORE, PLACED, RUN, OfSearch
 from pipelines.experiments.rerun import Stretch
 from pipelines.run.playlist import Item
 from pipelines.search import workspace
@@ -35,6 +25,7 @@ from profiler.analysis.parts import Parts
 from profiler.errors import BadInput, Cancelled
 from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import NullLane, Recorder
+from tests.each import each
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +58,7 @@ def test_a_stage_is_done_again_in_every_way(stretch):
     assert found.conclusion.startswith("Replayed hot")
 
 
+@pytest.mark.slow
 def test_speech_of_any_length_is_explained(stretch, monkeypatch):
     class Small(DrainedLane):
         def __init__(self, *about: Any) -> None:
@@ -94,10 +86,11 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
     [
         ({"gmm.senones": "active"}, "search.active", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
         ({"gmm.senones": "active"}, "score.lazy", [RUN, HOT, COLD, PLACED, LESS]),
-        (
+        pytest.param(
             {"model": "dnn", "dnn.senones": "active-ahead", "dnn.dtype": "int8"},
             "score.active outputs",
             [RUN, HOT, COLD, PLACED, LESS],
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -111,6 +104,7 @@ def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_fram
     assert found.conclusion.startswith("Replayed hot")
 
 
+@pytest.mark.slow
 def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monkeypatch):
     """What the explanation decodes is what a run decodes, before its replays and after them."""
     config = settings.assign(QUICK, {"gmm.senones": "active", "block": 1})
@@ -131,13 +125,7 @@ def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monke
     decoded = words[-4:]
     assert decoded[0]
     assert all(each == decoded[0] for each in decoded)
-    explain.explain(
-        settings.replace(config, "gmm.senones", "all"),
-        "score.mixture",
-        stretch,
-        quiet,
-        lambda: False,
-    )
+    explain.explain(settings.replace(config, "gmm.senones", "all"), "score.mixture", stretch, quiet, lambda: False)
     assert words[-1] == decoded[0]
 
 
@@ -219,19 +207,15 @@ def test_a_block_in_which_the_history_was_collected_is_left_out(monkeypatch):
         assert all(ns > 0 for _, ns, _ in block)
 
 
-@pytest.mark.parametrize(
-    ("changes", "stage", "sentence"),
+@each(
+    "changes, stage, sentence",
     [
         ({}, "score.nothing", "no stage of scoring or search here.*score.mixture.*search.emit"),
         ({}, "frontend.mfcc", "frontend.mfcc cannot be explained.*whole utterances"),
         ({}, "search.backtrace", "search.backtrace cannot be explained.*no part of a block"),
         ({}, "search.active", "search.active did not run"),
         ({"search.adaptive_beam": True}, "search.emit", "its beam follows the time"),
-        (
-            {"gmm.selection.enabled": True, "gmm.selection.method": "last-top-n"},
-            "score.mixture",
-            "cannot",
-        ),
+        ({"gmm.selection.enabled": True, "gmm.selection.method": "last-top-n"}, "score.mixture", "cannot"),
     ],
 )
 def test_what_cannot_be_done_again_is_one_sentence(stretch, changes, stage, sentence):

@@ -19,6 +19,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.spans import NullLane
+from tests.each import each
 
 pocketsphinx = pytest.importorskip("pocketsphinx")
 
@@ -74,8 +75,8 @@ def from_best(scores):
     return scores - scores.max(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(
-    ("feat_params", "widths"),
+@each(
+    "feat_params, widths",
     [
         ("-feat s2_4x\n-cmn current\n", S2_4X),
         (ONE, [39]),
@@ -106,7 +107,7 @@ def test_scores_are_those_that_pocketsphinx_logs(feat_params, widths, tmp_path, 
     assert np.abs(from_best(found) - from_best(expected)).max() < rounded(widths)
 
 
-@pytest.mark.parametrize(("more", "rows", "out"), [("", 29, 29), ("-ldadim 20", 29, 20), ("-ldadim 40", 29, 29)])
+@each("more, rows, out", [("", 29, 29), ("-ldadim 20", 29, 20), ("-ldadim 40", 29, 29)])
 def test_a_feature_transform_is_applied(more, rows, out, tmp_path, bundled_speech):
     matrix = np.random.default_rng(3).normal(0, 0.2, (rows, 39))
     folder = writer.write_streams(tmp_path / "model", [out], ONE + more, transform=matrix)
@@ -144,8 +145,8 @@ def test_shared_gaussians_of_s2_4x_are_scored_as_pocketsphinx_does(codebooks, tm
     assert np.corrcoef(found[near], expected[near])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize(
-    ("settings", "keep"),
+@each(
+    "settings, keep",
     [
         ({}, None),
         ({"gmm.selection.enabled": True}, 4),
@@ -191,8 +192,8 @@ def test_one_stream_cannot_be_made_of_streams_of_other_widths(tmp_path):
         open_model(config)
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
+@each(
+    "text, note",
     [
         ("-cmn live", "-cmn live is computed as batch: the mean of the whole utterance"),
         ("-cmn prior -cmninit 40,3,-1", "-cmn prior is computed as batch"),
@@ -220,8 +221,8 @@ def test_feat_params_as_people_write_them(tmp_path):
     assert model.notes == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
+@each(
+    "text, sentence",
     [
         ("-feat s4_1x39", "-feat s4_1x39 is not known; computed are 1s_c, 1s_c_d"),
         ("-feat 12,2", "must be widths that add up to -ncep 13"),

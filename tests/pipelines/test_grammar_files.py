@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
 from pipelines.search.graph.sources import read_grammar
+from tests.each import each
 
 HEADER = "#JSGF V1.0;\ngrammar test;\n"
 
@@ -24,8 +25,8 @@ def sentences_of(path, longest=3):
     return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest)
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
+@each(
+    "rules, expected",
     [
         ("public <a> = one | two;", {"one": 0.5, "two": 0.5}),
         ("public <a> = /3/ one | /1/ two;", {"one": 0.75, "two": 0.25}),
@@ -46,10 +47,7 @@ def sentences_of(path, longest=3):
         ("public <a> = a {out = {d: 'f', e: {}};} b {out.x} {} c;", {"a b c": 1.0}),
         ("public <a> = a {x \\} { } b;", {"a b": 1.0}),
         ("public <a> = a {x { y} b {z} {u {v} c;", {"a b c": 1.0}),
-        (
-            "public <a> = don't | o'clock | naïve;",
-            dict.fromkeys(["don't", "o'clock", "naïve"], 1 / 3),
-        ),
+        ("public <a> = don't | o'clock | naïve;", dict.fromkeys(["don't", "o'clock", "naïve"], 1 / 3)),
     ],
 )
 def test_what_a_grammar_says(tmp_path, rules, expected):
@@ -64,8 +62,8 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
     assert sentences_of(path) == pytest.approx(sentences(expression, {}, 3))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("public <a> = b;", "does not begin with '#JSGF V1.0;'"),
         (HEADER + "import <other.*>;\npublic <a> = b;", "line 3: import is not supported"),
@@ -74,21 +72,15 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
         (HEADER + "public <a> = <b>;", "line 3: <b> is not defined"),
         (HEADER + "public <a> = b;\n<a> = c;", "line 4: <a> is defined a second time"),
         (HEADER + "public <NULL> = b;", "line 3: <NULL> cannot be defined"),
-        (
-            HEADER + "public <a> = (b [c);",
-            r"line 3: the '\[' of line 3 should be closed where '\)'",
-        ),
+        (HEADER + "public <a> = (b [c);", r"line 3: the '\[' of line 3 should be closed where '\)'"),
         (HEADER + "public <a> = b", "line 3: ';' at the end of <a> should stand where the end"),
         (HEADER + "public <a> b;", "'=' after <a> should stand where 'b' does"),
         (HEADER + "public <a> = b | ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
-        (
-            HEADER + "public <a> =\nb {x} }; c;",
-            r"line 4: a '}' ends a tag, .* inside a tag it is written \\}",
-        ),
+        (HEADER + "public <a> =\nb {x} }; c;", r"line 4: a '}' ends a tag, .* inside a tag it is written \\}"),
         (HEADER + "public <a> =\nb {x ;\n", "line 4: the tag that begins here has no '}'"),
-        (HEADER + "public <a> = " + "{{}" * 1_000_000, "line 3: a word, a rule or a group"),
+        (HEADER + "public <a> = " + "{{}" * 100_000, "line 3: a word, a rule or a group"),
         (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
         (HEADER + "public <a> = /1e-300/ b | /1/ c;", "line 3: a weight should be 0 or from"),
         (HEADER + "public <a> = /1e308/ b | /1e308/ c;", "line 3: a weight should be 0 or from"),
@@ -108,14 +100,14 @@ def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
     assert str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
+@each("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
 def test_the_first_line_in_any_capitals(tmp_path, header):
     path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
     assert sentences_of(path) == {("ja",): 0.5, ("nä",): 0.5}
 
 
-@pytest.mark.parametrize(
-    ("declared", "encoding"),
+@each(
+    "declared, encoding",
     [
         ("ISO8859-1", "latin-1"),
         ("ISO-8859-15 de", "iso-8859-15"),
@@ -131,15 +123,15 @@ def test_the_first_line_in_any_capitals(tmp_path, header):
         ("en", "utf-16"),
     ],
 )
-@pytest.mark.parametrize("name", ["any.gram", "any.txt"])
+@each("name", ["any.gram", "any.txt"])
 def test_declared_encodings(tmp_path, declared, encoding, name):
     text = f"#JSGF V1.0 {declared};\ngrammar g;\npublic <a> = grün | très;"
     (tmp_path / name).write_bytes(text.encode(encoding))
     assert sentences_of(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
 
 
-@pytest.mark.parametrize(
-    ("declared", "message"),
+@each(
+    "declared, message",
     [
         ("", "line 3: the text is not UTF-8; .* as in '#JSGF V1.0 ISO8859-1;'"),
         (" utf-8", "line 3: the text is not UTF-8;"),
@@ -156,8 +148,8 @@ def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
         read_grammar(tmp_path / "latin.gram")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("# tidigits\nFSG_BEGIN <digits>\nNUM_STATES 5\n", r"x is a finite-state grammar of Sphinx \(FSG\)"),
         ("oh mighty computer /1e-40/\nhello world /1.0/\n", "line 1 ends with the threshold /1e-40/"),
@@ -168,7 +160,7 @@ def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
         ("\ufeff\\data\\\nngram 1=3\n", "x is an ARPA language model: name it as graph.language_model"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
     ],
-)  # fmt: skip
+)
 def test_other_formats_are_called_by_their_names(tmp_path, text, message):
     with pytest.raises(GrammarError, match=message) as caught:
         read_grammar(written(tmp_path, text, "x"))
@@ -176,25 +168,10 @@ def test_other_formats_are_called_by_their_names(tmp_path, text, message):
 
 
 TOKENS = ["public", "grammar", "import", "<a>", "<b>", "=", ";", "|", "(", ")", "[", "]", "*", "+"]
-TOKENS += [
-    "/2/",
-    "/",
-    '"x y"',
-    '"',
-    "{t}",
-    "{",
-    "//",
-    "/*",
-    "<",
-    "w",
-    "\n",
-    "<NULL>",
-    "<VOID>",
-    "#",
-]
+TOKENS += ["/2/", "/", '"x y"', '"', "{t}", "{", "//", "/*", "<", "w", "\n", "<NULL>", "<VOID>", "#"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(TOKENS), max_size=24), st.booleans())
 def test_any_jumble_is_read_or_refused(tmp_path_factory, tokens, well_begun):
     body = " ".join(tokens)
@@ -219,8 +196,8 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
     assert isinstance(rule, Repeat)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (b"", "lists no word or phrase"),
         (b"# nothing\n\n", "lists no word or phrase"),

@@ -13,6 +13,7 @@ from pipelines.models.language import ngram
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import recipe_of
 from pipelines.search.graph.sources import source
+from tests.each import each
 
 PLAIN = "go G OW\nforward F AO R W ER D\nten T EH N\nmeters M IY T ER Z\n"
 
@@ -44,9 +45,7 @@ def notes_of(dictionary, **settings):
 
 def by_language(folder, dictionary, *words, vocabulary=100):
     return notes_of(
-        written(folder, "own.dict", dictionary),
-        language_model=language_file(folder, *words),
-        vocabulary=vocabulary,
+        written(folder, "own.dict", dictionary), language_model=language_file(folder, *words), vocabulary=vocabulary
     )
 
 
@@ -54,8 +53,8 @@ def by_grammar(folder, dictionary, phrases):
     return notes_of(written(folder, "own.dict", dictionary), grammar=written(folder, "own.txt", phrases))
 
 
-@pytest.mark.parametrize(
-    ("words", "vocabulary", "note"),
+@each(
+    "words, vocabulary, note",
     [
         (["go", "forward", "ten"], 100, None),
         (
@@ -63,11 +62,7 @@ def by_grammar(folder, dictionary, phrases):
             100,
             "3 of 6 words of the language model have no pronunciation and are left out: vorwaerts, meterz, zehn",
         ),
-        (
-            ["go", "zehn"],
-            100,
-            "1 of 2 words of the language model has no pronunciation and is left out: zehn",
-        ),
+        (["go", "zehn"], 100, "1 of 2 words of the language model has no pronunciation and is left out: zehn"),
         # Of those that are not among the most probable nobody asks.
         (["go", "ten", "zehn", "forward"], 2, None),
         (
@@ -89,21 +84,21 @@ def test_words_without_a_pronunciation_are_counted(tmp_path, words, vocabulary, 
     assert set(found.words) <= {"<s>", "</s>", "go", "forward", "ten"}
 
 
+@pytest.mark.slow
 def test_the_shipped_files_leave_nothing_out_and_a_graph_keeps_its_notes(tmp_path):
     config = GraphConfig(vocabulary=50, bigrams=100)
     assert compile_graph(recipe_of(config, model()), lambda *_: None).notes == ()
     for name in ("cards", "digits", "robot"):
         assert notes_of("", grammar=name).notes == ()
     own = GraphConfig(
-        dictionary=written(tmp_path, "own.dict", PLAIN),
-        language_model=language_file(tmp_path, "go", "zehn"),
+        dictionary=written(tmp_path, "own.dict", PLAIN), language_model=language_file(tmp_path, "go", "zehn")
     )
     (note,) = compile_graph(recipe_of(own, model()), lambda *_: None).notes
     assert note.endswith("left out: zehn")
 
 
-@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
-@pytest.mark.parametrize("word", ["naïve", "हिन्दी", "क़िला", "한국", "Ångström"])
+@each("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+@each("word", ["naïve", "हिन्दी", "क़िला", "한국", "Ångström"])
 def test_forms_of_unicode_do_not_matter(tmp_path, forms, word):
     in_dictionary, in_text = (unicodedata.normalize(form, word) for form in forms)
     dictionary = f"{in_dictionary} N AA IY V\ngo G OW\n"
@@ -114,8 +109,8 @@ def test_forms_of_unicode_do_not_matter(tmp_path, forms, word):
     assert (found.words, found.notes) == (("go", in_dictionary), ())
 
 
-@pytest.mark.parametrize("turn", [str.upper, str.title, str.lower])
-@pytest.mark.parametrize("in_dictionary", [str.upper, str.title, str.lower])
+@each("turn", [str.upper, str.title, str.lower])
+@each("in_dictionary", [str.upper, str.title, str.lower])
 def test_capitals_do_not_matter_and_are_said(tmp_path, turn, in_dictionary):
     dictionary = "".join(
         f"{in_dictionary(word)} {phones}\n" for word, _, phones in (line.partition(" ") for line in PLAIN.splitlines())

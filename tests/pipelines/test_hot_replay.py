@@ -18,6 +18,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.analysis.replays import REPLAYED
 from profiler.recording.lanes import Lane
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 
 
@@ -148,8 +149,8 @@ def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
     assert spans["duration_ns"].sum() == end - start
 
 
-@pytest.mark.parametrize(
-    ("took", "least", "times"),
+@each(
+    "took, least, times",
     [
         ([100, 50, 50, 50], 50, 4),
         ([100, 90, 80, 70, 69, 69], 69, 6),
@@ -199,7 +200,7 @@ def test_the_budget_is_kept() -> None:
     assert rig.scorer.times == PASSES * replays
 
 
-@pytest.mark.parametrize("why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"])
+@each("why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"])
 def test_what_must_not_be_replayed_is_not(why: str) -> None:
     rig = Rig(0.0 if why == "no share" else 0.1)
     rig.scorer.can = why != "remembers"
@@ -246,9 +247,7 @@ def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
     assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
 
 
-def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no block hands its scores over, the search would else be kept before every one of them."""
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.01)
@@ -363,7 +362,7 @@ def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch
     assert rig.scorer.times
 
 
-@pytest.mark.parametrize("then", [[100], [100_000], [100, 100_000]])
+@each("then", [[100], [100_000], [100, 100_000]])
 def test_what_blocks_take_does_not_say_which_is_chosen(then: list[int]) -> None:
     """Else those after a long one are, or silence as soon as it comes."""
     rig = Rig(0.01)
@@ -389,7 +388,7 @@ def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> Non
     assert rig.choose() == max(early[1:])
 
 
-@pytest.mark.parametrize("block", [1, 5, 16, 64])
+@each("block", [1, 5, 16, 64])
 def test_the_search_is_done_again_over_several_frames(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int]] = []
 

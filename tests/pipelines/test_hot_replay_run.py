@@ -44,9 +44,13 @@ LAZY = {"gmm.senones": "active", "frames.skip": 1}
     [
         ({"frames.skip": 2}, ("score.gaussians", "search.emit")),
         # Frame by frame, one by one and added up.
-        (LAZY, ("score.gaussians", "score.lazy", "score.due", "search.active", "search.prune")),
+        pytest.param(
+            LAZY,
+            ("score.gaussians", "score.lazy", "score.due", "search.active", "search.prune"),
+            marks=pytest.mark.slow,
+        ),
         (LAZY | {"block": 1}, ("score.gaussians", "score.lazy", "search.active", "search.emit")),
-        (LAZY | {"frames.skip": 2}, ("score.lazy", "search.active")),
+        pytest.param(LAZY | {"frames.skip": 2}, ("score.lazy", "search.active"), marks=pytest.mark.slow),
     ],
     ids=["dense", "lazy", "lazy at block 1", "lazy with copies"],
 )

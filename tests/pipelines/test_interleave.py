@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 
 from pipelines.run.interleave import turns
+from tests.each import each
 
 
-@pytest.mark.parametrize("arms", [1, 2, 3, 5])
+@each("arms", [1, 2, 3, 5])
 def test_each_item_is_taken_by_all_arms_before_the_next(arms: int) -> None:
     order = list(turns(arms, 3, range(4)))
     assert len(order) == arms * 3 * 4

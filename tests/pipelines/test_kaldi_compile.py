@@ -19,6 +19,7 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import GraphError
+from tests.each import each
 
 PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
 PLACED = dict(
@@ -88,14 +89,13 @@ def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndar
     return float(best)
 
 
-@pytest.mark.parametrize("names", [PLAIN, PLACED], ids=["plain", "placed"])
-@pytest.mark.parametrize("seed", range(3))
+@each("names, seed", [(PLAIN, 0), (PLACED, 1)])
 def test_least_costs_are_those_of_hmms_strung_together(tmp_path: Path, names: dict[int, str], seed: int) -> None:
     folder = writer.write_triphones(tmp_path / "model", names, seed)
     graph = compile_graph(files(folder, "one two three"), lambda *_: None)
     n = kaldi.load(folder).n_senones
     assert graph.n_senones == n
-    for turn in range(3):
+    for turn in range(2):
         scores = smooth_scores(10 * seed + turn, 16, n, 5.0).astype(np.float64)
         words = ["one", "two", "three"]
         assert min_cost(graph, scores, words, 1.0) == pytest.approx(least(folder, names, words, scores), abs=2e-3)

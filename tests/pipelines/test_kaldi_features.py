@@ -17,6 +17,7 @@ from pipelines.frontend.mfcc import PIECE_FRAMES
 from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models import kaldi
 from profiler.spans import Recorder
+from tests.each import each
 
 PLAIN = KaldiFeatures(use_energy=False, norm_means=False)
 
@@ -57,8 +58,7 @@ def mfcc(samples: np.ndarray, p: KaldiFeatures) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "p",
-    [PLAIN, replace(PLAIN, num_mel_bins=40, num_ceps=20, low_freq=40.0, high_freq=-400.0, frame_length=32.0)],
+    "p", [PLAIN, replace(PLAIN, num_mel_bins=40, num_ceps=20, low_freq=40.0, high_freq=-400.0, frame_length=32.0)]
 )
 def test_cepstra_are_those_of_kaldis_definition(p: KaldiFeatures) -> None:
     samples = sound(2.0)
@@ -66,8 +66,8 @@ def test_cepstra_are_those_of_kaldis_definition(p: KaldiFeatures) -> None:
     np.testing.assert_allclose(made, mfcc(samples, p), atol=5e-3)
 
 
-@pytest.mark.parametrize("snip", [True, False])
-@pytest.mark.parametrize("samples", [1, 100, 399, 400, 560, 16_000])
+@each("snip", [True, False])
+@each("samples", [1, 100, 399, 400, 560, 16_000])
 def test_every_sound_has_frames(samples: int, snip: bool) -> None:
     front = KaldiMfcc(replace(PLAIN, snip_edges=snip, norm_means=True))
     made = front.features(sound(1.0)[:samples])
@@ -81,7 +81,7 @@ def static(samples: np.ndarray, p: KaldiFeatures) -> np.ndarray:
     return KaldiMfcc(replace(p, delta_order=0, left_context=0, right_context=0)).features(samples)
 
 
-@pytest.mark.parametrize(("order", "window"), [(1, 2), (2, 2), (3, 1)])
+@each("order, window", [(1, 2), (2, 2), (3, 1)])
 def test_differences_are_the_librarys(order: int, window: int) -> None:
     p = replace(PLAIN, norm_means=True, delta_order=order, delta_window=window)
     samples = sound(0.01 * (PIECE_FRAMES + 40))  # two pieces

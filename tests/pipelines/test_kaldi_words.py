@@ -90,6 +90,7 @@ def share_of_errors(folder: Path, items: tuple[Item, ...], **settings: object) -
     return sum(each.errors or 0 for each in done) / sum(each.reference_words for each in done)
 
 
+@pytest.mark.slow
 def test_its_own_graph_hears_the_words(folder: Path, items: tuple[Item, ...], tmp_path: Path) -> None:
     for name in ("final.mdl", "mfcc.conf"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())

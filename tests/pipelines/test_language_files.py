@@ -14,6 +14,7 @@ from pipelines.models.language.ngram import LanguageModelError
 from pipelines.search.graph.recipe import default_language_model
 from pipelines.search.graph.sources import read_language_model
 from profiler.plain import printable
+from tests.each import each
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_every_truncation_is_refused(small, tmp_path):
             lm_bin.read(cut)
 
 
-@pytest.mark.parametrize("bits", [0x7FA00000, 0x7FC00000, 0xFF800000])
+@each("bits", [0x7FA00000, 0x7FC00000, 0xFF800000])
 def test_a_probability_that_is_no_number_is_refused(small, tmp_path, bits):
     """A signalling NaN, which warns when it is converted, a quiet one, minus infinity."""
     _, path = small
@@ -118,7 +119,7 @@ def test_a_probability_that_is_no_number_is_refused(small, tmp_path, bits):
         lm_bin.read(damaged)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_flipped_bytes_never_crash(small, tmp_path_factory, data):
     _, path = small
@@ -143,8 +144,8 @@ UNIGRAMS = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n"
 BIGRAMS = UNIGRAMS.replace("ngram 1=3\n", "ngram 1=3\nngram 2=1\n") + "\n\\2-grams:\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("hello\n", "no .data. block"),
         ("\\data\\\nngram 1=99999999999\n\n\\1-grams:\n", "line 2: 99999999999 1-grams are announced"),
@@ -174,7 +175,7 @@ BIGRAMS = UNIGRAMS.replace("ngram 1=3\n", "ngram 1=3\nngram 2=1\n") + "\n\\2-gra
         ("\x7fELF\0\0\n", "which is a text, but holds binary data"),
         ("\\data\\\nngram 1=3\n\n\\1-grams:\n-1 \udce9t\udce9\n", "line 5: the text is not UTF-8"),
     ],
-)  # fmt: skip
+)
 def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.arpa"
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -224,10 +225,7 @@ def test_what_unpacks_to_little_is_refused_before_it_is_read(tmp_path, monkeypat
 def test_a_vocabulary_too_large_for_its_order_is_refused():
     words = ["<s>", "</s>", *map(str, range(2_100_000))]
     none = np.zeros(0)
-    ids = [
-        np.arange(len(words), dtype=np.int32)[:, None],
-        *(np.zeros((0, k), np.int32) for k in (2, 3)),
-    ]
+    ids = [np.arange(len(words), dtype=np.int32)[:, None], *(np.zeros((0, k), np.int32) for k in (2, 3))]
     probs = [np.full(len(words), -15.0), none, none]
     with pytest.raises(LanguageModelError, match="too many for its order of 3"):
         ngram.make(words, ids, probs, [np.zeros(len(words)), none])
@@ -312,7 +310,7 @@ def pruned_models(draw, least=0, sound=False):
     return levels
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(pruned_models(), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_any_arpa_file_scores_as_backing_off_is_defined(tmp_path_factory, levels, order, draw):
     path = tmp_path_factory.getbasetemp() / "pruned.arpa"
@@ -335,11 +333,8 @@ def test_any_arpa_file_scores_as_backing_off_is_defined(tmp_path_factory, levels
         assert np.isfinite(level).all()
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    pruned_models(least=1, sound=True).filter(lambda levels: len(levels) > 1),
-    st.randoms(use_true_random=False),
-)
+@settings(max_examples=20, deadline=None)
+@given(pruned_models(least=1, sound=True).filter(lambda levels: len(levels) > 1), st.randoms(use_true_random=False))
 def test_pruned_models_score_as_in_pocketsphinx(tmp_path_factory, levels, draw):
     import pocketsphinx
 

@@ -8,6 +8,7 @@ from language_models import distribution, random_model
 
 from pipelines.models.language import ngram
 from pipelines.models.language.ngram import LanguageModelError
+from tests.each import each
 
 MODELS = st.builds(
     random_model,
@@ -118,8 +119,8 @@ def test_most_probable_is_deterministic_and_ordered():
     assert words == sorted(model.words[2:], key=lambda w: -prob[w])[:4]
 
 
-@pytest.mark.parametrize(
-    ("words", "ids", "message"),
+@each(
+    "words, ids, message",
     [
         (["<s>", "</s>", "a", "a"], [[0], [1], [2], [3]], "a word twice"),
         (["<s>", "a"], [[0], [1]], "sentence mark </s>"),

@@ -190,16 +190,11 @@ def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, 
         }
         assert recorded <= laws
         used = {name for name, _ in recorded}
-        assert {
-            "score.mixture",
-            "score.lazy",
-            "score.backoff",
-            "score.copy",
-            "score.select",
-        } <= used
+        assert {"score.mixture", "score.lazy", "score.backoff", "score.copy", "score.select"} <= used
         assert "search.active" in used
 
 
+@pytest.mark.slow
 def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
     quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.errors import Cancelled
 from profiler.files.paths import CACHE_VARIABLE
 from profiler.process import children
+from tests.each import each
 from tests.graph_fst import fst_of
 
 WORDS = {"ab": (2, 3), "ba": (3, 2), "a": (2,), "bab": (3, 2, 3)}
@@ -68,7 +69,7 @@ def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(6))
 def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path: Path, seed: int) -> None:
     model = made.random_contexts(seed, order=2 + seed % 3)
     (tmp_path / "G.fst").write_bytes(made.ngram(*model, names=["<eps>", *"abcd"] if seed % 2 else ()))
@@ -77,7 +78,7 @@ def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path: Path, seed: int) -> N
     assert names == (["<eps>", "a", "b", "c", "d"] if seed % 2 else [])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_other_kinds_of_language_model_are_read(tmp_path: Path, seed: int) -> None:
     g = made.random_g(seed)
     openfst.write(g, tmp_path / "vector.fst")
@@ -88,7 +89,7 @@ def test_other_kinds_of_language_model_are_read(tmp_path: Path, seed: int) -> No
         assert own == names
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_look_ahead_data_are_read(tmp_path: Path, seed: int) -> None:
     hcl = made.random_hcl(seed)
     (tmp_path / "HCLr.fst").write_bytes(made.lookahead(hcl, ["<eps>", "a"], mapped=seed % 2 > 0))
@@ -113,7 +114,7 @@ def test_symbols_in_a_file_are_skipped(tmp_path: Path) -> None:
 # -- composition -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each("seed", range(20))
 def test_paths_are_those_of_both(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Room of one, so that each array grows; and a share of one.
     monkeypatch.setattr(composition, "FIRST_ROOM", 1 << seed % 3)
@@ -257,7 +258,7 @@ def test_words_are_found(folder: Path, place: str, table: str) -> None:
         assert load(folder).words == tuple(WORDS)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_kaldis_decoder_finds_the_same_path(tmp_path: Path, seed: int) -> None:
     directory = writer.write_model(tmp_path / "model")
     (directory / "tree").unlink()
@@ -322,7 +323,7 @@ def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch
 def test_damaged_files_are_sound_or_refused(folder: Path, name: str) -> None:
     path = folder / "graph" / name
     model, data, rng, outcomes = kaldi.load(folder), path.read_bytes(), np.random.default_rng(5), list[str]()
-    for turn in range(300):
+    for turn in range(120):
         broken = bytearray(data)
         if turn % 3 == 0:
             del broken[rng.integers(0, len(data)) :]

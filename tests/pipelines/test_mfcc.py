@@ -19,6 +19,7 @@ from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters, options_of
 from profiler.spans import SPAN, Recorder
+from tests.each import each
 
 pocketsphinx = pytest.importorskip("pocketsphinx")
 
@@ -40,12 +41,7 @@ def logged_cepstra(samples: np.ndarray, folder: Path, model: Path = MODEL) -> np
     A decoder of its own for each signal: pocketsphinx carries its noise estimate on.
     """
     decoder = pocketsphinx.Decoder(
-        hmm=str(model),
-        lm=None,
-        keyphrase="hello",
-        kws_threshold=1e-20,
-        mfclogdir=str(folder),
-        loglevel="FATAL",
+        hmm=str(model), lm=None, keyphrase="hello", kws_threshold=1e-20, mfclogdir=str(folder), loglevel="FATAL"
     )
     decoder.start_utt()
     decoder.process_raw(samples.tobytes(), no_search=True, full_utt=True)
@@ -71,7 +67,7 @@ def floats(samples: np.ndarray) -> np.ndarray:
     return (samples / 32768).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["05-slt-market", "06-rms-noise", "08-kal16-short"])
+@each("name", ["05-slt-market", "06-rms-noise", "08-kal16-short"])
 def test_cepstra_equal_pocketsphinx(name: str, tmp_path: Path) -> None:
     samples = speech(name)
     expected = logged_cepstra(samples, tmp_path)
@@ -93,7 +89,7 @@ def test_every_length_yields_the_frames_of_pocketsphinx(n: int, tmp_path: Path) 
     assert np.abs(our_cepstra(samples) - expected).max() <= TOLERANCE
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         "-remove_noise no",
@@ -196,7 +192,7 @@ def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: b
         assert np.array_equal(features, alone[i % 2])
 
 
-@pytest.mark.parametrize("n", [1, 200, 5_000])
+@each("n", [1, 200, 5_000])
 def test_digital_silence_has_finite_features(n: int) -> None:
     features = Mfcc(DEFAULT).features(np.zeros(n, np.float32))
     assert np.isfinite(features).all()
@@ -257,8 +253,8 @@ def test_pocketsphinx_names_and_defaults() -> None:
     assert DEFAULT.hop_samples == 160
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
+@each(
+    "text, named",
     [
         ("-doublebw yes", "-doublebw yes"),
         ("-warp_params 1.1", "-warp_params"),

@@ -23,6 +23,7 @@ from pipelines.models.onnx import graph as onnx
 from pipelines.scoring.blocks import MAX_FRAMES
 from profiler.errors import Cancelled
 from profiler.process.children import ROOT
+from tests.each import each
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, net, write
 from tests.pipelines.onnx_files import ends, model, needs_onnx, node, tensor
@@ -160,9 +161,7 @@ def uneven(folder: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "bomb",
-    [doubling, gathering, folding, broadcasting, repeating, uneven],
-    ids=lambda b: b.__name__,
+    "bomb", [doubling, gathering, folding, broadcasting, repeating, uneven], ids=lambda b: b.__name__
 )
 def test_a_graph_that_asks_for_too_much_is_one_sentence(
     tmp_path: Path, bomb: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
@@ -191,7 +190,7 @@ def test_a_net_has_the_time_and_memory_that_are_promised() -> None:
     assert f"with {gigabytes:.1f} GB of memory and {foreign.CPU_SECONDS} s of" in promise
 
 
-@pytest.mark.parametrize(("second", "bits"), [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)])
+@each("second, bits", [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)])
 def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Path, second: int, bits: int) -> None:
     """11 MB of masks, a bit for sixteen weights, took 6.4 GB."""
     wide = card(Layer(60_000), Layer(second), senones=SENONES)
@@ -209,6 +208,7 @@ def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Pa
     assert "weights; at most 50,331,648 are read" in refused(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", nets.SUFFIXES)
 def test_pipes_and_devices_are_refused_unread(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path, MADE).with_suffix(suffix)

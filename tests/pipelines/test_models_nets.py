@@ -16,6 +16,7 @@ from pipelines.models import nets, shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from profiler.process.children import ROOT
+from tests.each import each
 from tests.pipelines.net_files import card, forward, net, write
 
 SHAPE = (Layer(16), Layer(8), Layer(4, relu=False))
@@ -221,7 +222,7 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
 
 
 # fmt: on
-@pytest.mark.parametrize(("spoil", "sentence"), SPOILED)
+@each("spoil, sentence", SPOILED)
 def test_what_is_wrong_with_a_net_is_said_in_a_sentence(
     tmp_path: Path, spoil: Callable[[Path], Any], sentence: str
 ) -> None:

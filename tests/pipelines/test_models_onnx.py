@@ -15,6 +15,7 @@ from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.models.onnx import graph as onnx
+from tests.each import each
 from tests.pipelines.net_files import card, net
 from tests.pipelines.onnx_files import (
     attribute,
@@ -84,12 +85,7 @@ def test_every_way_to_write_a_tensor_is_read(tmp_path: Path) -> None:
         weight=listed("w", 4, 1, WEIGHT.shape, flat[:99].tobytes(), flat[99:].tobytes()),
     )
     read = onnx.load(write(tmp_path, MADE, content))
-    assert read.constants == {
-        "w": ((INPUTS, 50), 4 * INPUTS * 50),
-        "h": ((2,), 4),
-        "i": ((2,), 16),
-        "d": ((), 8),
-    }
+    assert read.constants == {"w": ((INPUTS, 50), 4 * INPUTS * 50), "h": ((2,), 4), "i": ((2,), 16), "d": ((), 8)}
     infinite = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7C00))
     with pytest.raises(ModelError, match="h holds a value that is not a finite number"):
         onnx.load(write(tmp_path, MADE, one_product(part(5, infinite))))
@@ -192,7 +188,7 @@ HOSTILE: list[tuple[bytes, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("content", "sentence"), HOSTILE)
+@each("content, sentence", HOSTILE)
 def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = write(tmp_path, MADE, content)
     with pytest.raises(ModelError, match=sentence) as caught:
@@ -251,11 +247,7 @@ def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path: Pa
 
 def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path: Path) -> None:
     """As exporters write `x.view(len(x), -1)`."""
-    nodes = [
-        node("MatMul", ["x", "w"], ["z"]),
-        node("Shape", ["z"], ["shape"]),
-        node("Reshape", ["z", "shape"], ["y"]),
-    ]
+    nodes = [node("MatMul", ["x", "w"], ["z"]), node("Shape", ["z"], ["shape"]), node("Reshape", ["z", "shape"], ["y"])]
     read = onnx.load(write(tmp_path, MADE, one_product(nodes=nodes)))
     assert [one.operator for one in read.nodes] == ["MatMul", "Shape", "Reshape"]
 

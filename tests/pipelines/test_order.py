@@ -17,6 +17,7 @@ from pipelines.run.session_run import Request, execute
 from profiler.analysis.comparison.arms import arms_of
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
+from tests.each import each
 from tests.pipelines import whole_runs
 from tests.pipelines.whole_runs import Person
 
@@ -43,6 +44,7 @@ def flip(control: Control) -> None:
     control.ask(SELECTION, True)
 
 
+@pytest.mark.slow
 def test_after_a_change_the_last_whole_utterance_comes_again(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,24 +62,14 @@ def test_after_a_change_the_last_whole_utterance_comes_again(
 def test_after_a_short_one_the_one_changed_within_comes_again_as_well(bundled_speech: Path, tmp_path: Path) -> None:
     """1.3 s tell what became of three words; a ratio with an interval takes 4 s."""
     found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
-    assert [(u.name, u.epochs) for u in found] == [
-        (SHORT, (0,)),
-        (NUMBERS, (0, 1)),
-        (SHORT, (1,)),
-        (NUMBERS, (1,)),
-    ]
+    assert [(u.name, u.epochs) for u in found] == [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
 def test_a_change_while_something_comes_again_overtakes_it(bundled_speech: Path, tmp_path: Path) -> None:
     back = (507 + IN_SHORT, lambda control: control.ask(SELECTION, False))
     person = Person((IN_NUMBERS, flip), back)
     found = run(person, bundled_speech, tmp_path / "a.asrs", repeat=1)
-    assert [(u.name, u.epochs) for u in found] == [
-        (SHORT, (0,)),
-        (NUMBERS, (0, 1)),
-        (SHORT, (1, 2)),
-        (SHORT, (2,)),
-    ]
+    assert [(u.name, u.epochs) for u in found] == [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1, 2)), (SHORT, (2,))]
 
 
 def test_with_no_utterance_before_it_the_one_changed_within_comes_again(bundled_speech: Path, tmp_path: Path) -> None:
@@ -128,11 +120,11 @@ def test_a_change_ends_a_comparison_and_acts_after_it(bundled_speech: Path, tmp_
     assert person.other is None
 
 
+@pytest.mark.slow
 def test_pace_does_not_hold_a_comparison_up(bundled_speech: Path, tmp_path: Path) -> None:
     """The arms have no pace, and what is left of the utterance under way is not waited for."""
     person = Person(
-        (20, lambda control: control.compare({SELECTION: True})),
-        (130 + 2 * 130 + 5, lambda control: control.stop()),
+        (20, lambda control: control.compare({SELECTION: True})), (130 + 2 * 130 + 5, lambda control: control.stop())
     )
     out = tmp_path / "a.asrs"
     found = run(person, bundled_speech, out, repeat=1, pace=1.0)
@@ -141,8 +133,8 @@ def test_pace_does_not_hold_a_comparison_up(bundled_speech: Path, tmp_path: Path
         assert [row.tree["pace"] for row in session.configs] == [1.0, 0.0, 0.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("other", "why"),
+@each(
+    "other, why",
     [
         ({"model": "dnn"}, "model cannot be compared while a run goes on"),
         ({"pace": 2.0}, "pace cannot be compared while a run goes on"),
@@ -157,6 +149,7 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
     assert control.other is None
 
 
+@pytest.mark.slow
 def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech: Path, tmp_path: Path) -> None:
     """Its shortlists are made before the first frame, and the roofs that its laws name are measured there."""
     config = presets.load("gmm-quick").config

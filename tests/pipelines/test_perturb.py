@@ -219,9 +219,7 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     order = []
     decode = rerun.Runner.decode
     monkeypatch.setattr(
-        rerun.Runner,
-        "decode",
-        lambda self, item: order.append(self._config.frames.skip) or decode(self, item),
+        rerun.Runner, "decode", lambda self, item: order.append(self._config.frames.skip) or decode(self, item)
     )
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
     arms = [rerun.Arm("all", QUICK), rerun.Arm("half", settings.replace(QUICK, "frames.skip", 2))]
@@ -263,6 +261,7 @@ class Small(DrainedLane):
         super().__init__(*about, capacity=64)
 
 
+@pytest.mark.slow
 def test_speech_of_any_length_is_decoded_again(short, tmp_path, monkeypatch) -> None:
     """The ring holds a minute at block 1; here it holds some frames."""
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)

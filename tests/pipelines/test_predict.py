@@ -17,6 +17,7 @@ from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Line, Prediction
 from profiler.machine.roofs.table import RoofTable
+from tests.each import each
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
 NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
@@ -75,21 +76,9 @@ def test_all_the_time_of_a_decode_is_in_some_group(stretch, monkeypatch) -> None
 
 def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch) -> None:
     then = Tried(
-        {
-            "scoring": {"score.mixture": 4.0},
-            "search": {"search.emit": 10.0},
-            OVERHEAD: {OVERHEAD: 2.0},
-        },
-        1000.0,
+        {"scoring": {"score.mixture": 4.0}, "search": {"search.emit": 10.0}, OVERHEAD: {OVERHEAD: 2.0}}, 1000.0
     )
-    now = Tried(
-        {
-            "scoring": {"score.mixture": 1.0},
-            "search": {"search.emit": 9.0},
-            OVERHEAD: {OVERHEAD: 3.0},
-        },
-        900.0,
-    )
+    now = Tried({"scoring": {"score.mixture": 1.0}, "search": {"search.emit": 9.0}, OVERHEAD: {OVERHEAD: 3.0}}, 900.0)
     asked: list[tuple[Config, Config]] = []
 
     def invented(before: Config, after: Config, *_: object) -> tuple[Tried, Tried]:
@@ -125,6 +114,7 @@ def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
     assert "already" in predict_with()[0].assumptions[-1]
 
 
+@pytest.mark.slow
 def test_a_net_is_tried_like_mixtures(stretch, small_net, monkeypatch) -> None:
     before, after = tried(stretch, monkeypatch, small_net, dnn__dtype="int8")
     assert before.groups["scoring"].keys() == after.groups["scoring"].keys()
@@ -138,8 +128,8 @@ def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch
     assert "search.active" not in before.groups["search"]
 
 
-@pytest.mark.parametrize("before", [{}, {"device": "torch-cpu"}])
-@pytest.mark.parametrize("change", [{"device": "torch-cpu"}, {"search.device": "torch-cpu"}])
+@each("before", [{}, {"device": "torch-cpu"}])
+@each("change", [{"device": "torch-cpu"}, {"search.device": "torch-cpu"}])
 def test_work_of_a_device_has_no_model(
     before: dict[str, object], change: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

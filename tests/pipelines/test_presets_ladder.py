@@ -10,6 +10,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import ConfigError, presets
 from pipelines.config.presets import Preset
+from tests.each import each
 
 LADDER, SMALLER = "The ladder", "Compressed nets"
 
@@ -27,10 +28,7 @@ def differing(preset: Preset) -> list[settings.Option]:
 def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     alone = presets.names("")
     assert alone == ["demo", presets.DEFAULT, "gmm-selected", "gmm-continuous", "dnn"]
-    assert presets.names() == [
-        *alone,
-        *(name for group in presets.groups() for name in presets.names(group)),
-    ]
+    assert presets.names() == [*alone, *(name for group in presets.groups() for name in presets.names(group))]
     for group in presets.groups():
         steps = [presets.load(name).step for name in presets.names(group)]
         assert steps == list(range(1, len(steps) + 1))
@@ -38,7 +36,7 @@ def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     assert len(presets.names(LADDER)) == 7
 
 
-@pytest.mark.parametrize("name", presets.names(LADDER) + presets.names(SMALLER))
+@each("name", presets.names(LADDER) + presets.names(SMALLER))
 def test_a_step_can_be_run_and_says_what_it_changes(name: str) -> None:
     preset = presets.load(name)
     assert settings.check(preset.config) is preset.config
@@ -59,7 +57,7 @@ def test_each_rung_of_the_ladder_is_one_switch_thrown_while_running() -> None:
         assert changed.live
 
 
-@pytest.mark.parametrize("head", ['step = "first"', "step = true", "grupe = 'x'"])
+@each("head", ['step = "first"', "step = true", "grupe = 'x'"])
 def test_a_head_that_cannot_be_read_is_refused_by_name(tmp_path: Path, head: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f"{head}\n[config]\n", encoding="utf-8")

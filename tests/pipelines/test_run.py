@@ -52,6 +52,7 @@ def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
     assert first.errors <= first.reference_words // 2
 
 
+@pytest.mark.slow
 def test_a_call_with_a_speaker_on_each_channel(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
     """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
     first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
@@ -92,9 +93,7 @@ def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> No
     assert {"score.gaussians", "search.emit", "frontend.mfcc"} <= {s.name for s in parts.stages}
 
 
-def test_decode_spans_tile_the_frames_without_gap_or_overlap(
-    recorded: tuple[Outcome, Path],
-) -> None:
+def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded: tuple[Outcome, Path]) -> None:
     _, path = recorded
     with closing(Session.open(path)) as session:
         group = {number: stage.group for number, stage in session.stages.items()}
@@ -135,6 +134,7 @@ def test_words_do_not_depend_on_the_block_or_the_recorder(
         assert outcome.session is None
 
 
+@pytest.mark.slow
 def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and_says_so(
     quick: Config, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,10 +165,7 @@ def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and
     with closing(Session.open(path)) as session:
         option, note = sorted(session.markers, key=lambda marker: marker.kind, reverse=True)
         assert (option.kind, option.value, option.epoch) == ("option", True, 1)
-        assert (note.kind, note.text) == (
-            "note",
-            "compiling kernels in another process for Gaussian selection: on",
-        )
+        assert (note.kind, note.text) == ("note", "compiling kernels in another process for Gaussian selection: on")
         assert note.asked_frame < option.applied_frame
     assert all(u.hypothesis for u in outcome.result.utterances[:-1])
 
@@ -181,11 +178,7 @@ def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path
     run(quick, files, path, control)
     with closing(Session.open(path)) as session:
         selection, skip = session.markers
-        assert (selection.key, selection.value, selection.epoch) == (
-            "gmm.selection.enabled",
-            True,
-            1,
-        )
+        assert (selection.key, selection.value, selection.epoch) == ("gmm.selection.enabled", True, 1)
         assert (skip.key, skip.value, skip.epoch) == ("frames.skip", 2, 2)
         work = {s.name: (n, s.work) for n, s in session.stages.items()}
         spans = session.spans
@@ -286,6 +279,7 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
     assert "\n" not in (outcome.problem or "")
 
 
+@pytest.mark.slow
 def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -298,17 +292,14 @@ def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
     config = assign(quick, {"graph.grammar": str(grammar)})
     outcome = run(config, [whole, half], tmp_path / "run.asrs")
     first, second = outcome.result.utterances
-    assert (first.hypothesis, first.complete, first.notes) == (
-        "yes of course",
-        True,
-        ("mixed down from 2 channels",),
-    )
+    assert (first.hypothesis, first.complete, first.notes) == ("yes of course", True, ("mixed down from 2 channels",))
     assert (second.complete, second.notes) == (False, ())
     with Session.open(tmp_path / "run.asrs") as session:
         assert [u.complete for u in session.utterances] == [True, False]
         assert [u.notes for u in session.utterances] == [first.notes, ()]
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -324,6 +315,7 @@ def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
         ]
 
 
+@pytest.mark.slow
 def test_a_run_on_the_untied_model(quick: Config, files: list[Path], tmp_path: Path) -> None:
     config = assign(quick, {"model": "continuous", "gmm.components": 24, "threads": 2})
     outcome = run(config, files[1:], tmp_path / "run.asrs")

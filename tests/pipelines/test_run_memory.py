@@ -19,6 +19,7 @@ from profiler.machine import memory
 from profiler.session.reader import Session
 from profiler.spans import NullLane, Recorder
 from tests.bench import memory_use
+from tests.each import each
 from tests.pipelines.run_again import never, quiet
 from tests.pipelines.whole_runs import run
 
@@ -67,7 +68,7 @@ PLANT: dict[str, Callable[[Rig, object], Callable[[], object]]] = {
 }
 
 
-@pytest.mark.parametrize("component", PLANT)
+@each("component", PLANT)
 def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) -> None:
     before = rig.used()
     assert before.keys() == PLANT.keys()

@@ -12,6 +12,7 @@ import pytest
 from pipelines.config import Config, assign
 from pipelines.scoring import build_scorer, with_context
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 from tests.pipelines.net_files import card, net, write
 
 LANE = NullLane()
@@ -51,7 +52,7 @@ def scored(scorer: Any, again: bool, block: int = 7) -> Iterator[np.ndarray]:
         yield kept
 
 
-@pytest.mark.parametrize("chosen", LAYERS.values(), ids=LAYERS.keys())
+@each("chosen", LAYERS.values())
 def test_scoring_again_leaves_no_trace(models: Any, chosen: dict[str, Any]) -> None:
     config = assign(Config(), {**SOME, "gmm.selection.enabled": False, **chosen})
     plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
@@ -119,7 +120,7 @@ def turns(scorer: Any, lanes: Any, *, again: bool, block: int = 7) -> Iterator[n
         yield np.concatenate(scores)
 
 
-@pytest.mark.parametrize("chosen", FRAME_BY_FRAME.values(), ids=FRAME_BY_FRAME.keys())
+@each("chosen", FRAME_BY_FRAME.values())
 def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(models: Any, chosen: dict[str, Any]) -> None:
     config = assign(Config(), {**SOME, "gmm.selection.enabled": False, "gmm.senones": "active", **chosen})
     plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
@@ -145,6 +146,7 @@ def test_what_was_not_noted_is_not_scored_again(models: Any) -> None:
     assert not scorer.again(0, LANE)
 
 
+@pytest.mark.slow
 def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
     made = net(card(senones=models["real"].n_senones, heads=3), 0)
     base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}

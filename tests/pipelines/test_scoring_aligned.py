@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import pytest
 from selection_reference import family_of
 
 from pipelines.models.sphinx import AcousticModel
@@ -15,6 +14,7 @@ from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.simd.vector import VECTOR_BYTES, aligned, aligned_copy
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
+from tests.each import each
 
 TRIES = 8
 """By chance one array of four begins with a line."""
@@ -30,7 +30,7 @@ def _begins_with_a_line(array: Array) -> bool:
     return array.ctypes.data % VECTOR_BYTES == 0 and array.flags.c_contiguous and array.flags.writeable
 
 
-@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@each("make", MADE.values())
 def test_what_is_made_for_kernels_begins_with_a_line(make: Callable[[], Array]) -> None:
     kept = [make() for _ in range(TRIES)]
     assert all(map(_begins_with_a_line, kept))
@@ -45,7 +45,7 @@ def test_a_copy_has_the_values_and_their_type() -> None:
     assert values[0, 0] == 0
 
 
-@pytest.mark.parametrize("name", ["tied", "three streams", "one stream"])
+@each("name", ["tied", "three streams", "one stream"])
 def test_parameters_and_workspace_of_a_model_begin_with_a_line(models: dict[str, AcousticModel], name: str) -> None:
     for _ in range(TRIES):
         family = family_of(models[name])

@@ -23,6 +23,7 @@ from pipelines.scoring.thread_pool import BlockPool
 from pipelines.scoring.tied.evaluation import Bounded, Bytes
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
+from tests.each import each
 
 HERE = Path(__file__).parent
 
@@ -36,8 +37,8 @@ def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
         Bounded(gmm, rests(gmm.small().parameters.gaussians), 4, False)
 
 
-@pytest.mark.parametrize("kind", ["tied", "untied"])  # the others are no more than a group
-@pytest.mark.parametrize("method", ["vq", "vq-table", "clusters", "last-top-n"])
+@each("kind", ["tied", "untied"])
+@each("method", ["vq", "vq-table", "clusters", "last-top-n"])
 def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind, method) -> None:
     family = families[kind]
     strategy, _ = configured(family, method)
@@ -48,8 +49,8 @@ def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind,
         strategy.configure(gmm, of_a_part)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", selection.methods())
+@each("kind", KINDS)
+@each("method", selection.methods())
 def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, method) -> None:
     family = families[kind]
     strategy, _ = configured(family, method)
@@ -125,7 +126,7 @@ def test_parents_are_senones() -> None:
         Parents(np.array([0]), np.array([0, 1, 0], np.int32))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 7, 64])
+@each("threads", [1, 2, 3, 7, 64])
 def test_every_thread_has_a_range_of_its_own(threads) -> None:
     for work in ([1], [1000, 1, 1], [1, 1, 1000], [1] * 5, [0, 5, 0, 5]):
         pool = BlockPool(threads, np.array(work))
@@ -142,7 +143,7 @@ def test_features_for_more_frames_than_there_is_room_are_refused(families) -> No
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")
-@pytest.mark.parametrize("side", ["behind", "before"])
+@pytest.mark.parametrize("side", ["behind", pytest.param("before", marks=pytest.mark.slow)])
 def test_warm_up_stays_within_every_array_of_the_process(side, tmp_path) -> None:
     made = environment({"ASRSCOPE_CACHE": str(tmp_path)})
     made["PYTHONPATH"] = f"{HERE.parents[1]}:{HERE}"

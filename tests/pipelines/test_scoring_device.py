@@ -24,6 +24,7 @@ from profiler.analysis.device import hidden_ns, transfers
 from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.spans import Recorder
+from tests.each import each
 
 ON_DEVICE = settings.assign(Config(), {"device": "torch-cpu"})
 
@@ -39,7 +40,7 @@ def expected(model, features):
 
 
 # Eleven bits of a float16's fraction and eight of a bfloat16's, on log densities of some hundred nat.
-@pytest.mark.parametrize(("dtype", "nat"), [("fp32", 1e-3), ("fp16", 0.5), ("bf16", 5.0)])
+@each("dtype, nat", [("fp32", 1e-3), ("fp16", 0.5), ("bf16", 5.0)])
 def test_scores_of_the_real_model_in_each_number_type(model, features, expected, dtype, nat):
     scores = make(placed(ON_DEVICE, dtype=dtype), model).score(features, 0, LANE)
     assert scores.dtype == np.float32
@@ -48,8 +49,8 @@ def test_scores_of_the_real_model_in_each_number_type(model, features, expected,
     assert dtype == "fp32" or error > 1e-3
 
 
-@pytest.mark.parametrize("codebooks", [4, 1])
-@pytest.mark.parametrize("densities", [1, 20])
+@each("codebooks", [4, 1])
+@each("densities", [1, 20])
 def test_small_models_of_odd_sizes(tmp_path, codebooks, densities):
     small = sphinx.load(writer.write_model(tmp_path, codebooks, densities))
     block = likely_features(small, 13)
@@ -75,8 +76,8 @@ def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatc
     np.testing.assert_allclose(pieces, whole, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("weights", "transfer", "overlapped"),
+@each(
+    "weights, transfer, overlapped",
     list(itertools.product(["resident", "each-block"], ["block", "frame"], [False, True])),
 )
 def test_placement_changes_no_score(model, features, expected, weights, transfer, overlapped):
@@ -104,7 +105,7 @@ def test_scores_that_stay_on_the_device_are_the_same(model, features, skip, over
         np.testing.assert_allclose(there.numpy(), theirs.score(block, at, LANE), atol=1e-4)
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+@each("dtype", ["fp32", "fp16", "bf16"])
 def test_scores_are_finite_whatever_the_features(model, dtype):
     rng = np.random.default_rng(8)
     extremes = np.array([0, 1, -1, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
@@ -126,10 +127,7 @@ def test_large_blocks_and_wrong_shapes(model):
 @pytest.mark.parametrize("skip", [2, 3])
 def test_skipped_frames_are_those_of_the_processors_scorer(model, features, skip):
     config = settings.replace(ON_DEVICE, "frames.skip", skip)
-    ours, theirs = (
-        make(config, model),
-        build_scorer(settings.replace(config, "device", "cpu"), model),
-    )
+    ours, theirs = (make(config, model), build_scorer(settings.replace(config, "device", "cpu"), model))
     for _ in range(2):
         for at in range(0, 21, 5):
             block = features[at : at + 5]

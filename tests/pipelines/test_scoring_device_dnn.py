@@ -29,6 +29,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.session.reader import Session
 from profiler.spans import Recorder
+from tests.each import each
 
 FULL = "CUDA out of memory. Tried to allocate 20.00 MiB."
 
@@ -71,8 +72,8 @@ def scored(scorer, features, block: int = 8, lane=LANE, ahead: bool = True):
 
 
 # Of the largest score: 24 bits of fraction, 11 and 8, through up to four products.
-@pytest.mark.parametrize(("dtype", "share"), [("fp32", 3e-6), ("fp16", 3e-3), ("bf16", 2.4e-2)])
-@pytest.mark.parametrize("layers", SHAPES)
+@each("dtype, share", [("fp32", 3e-6), ("fp16", 3e-3), ("bf16", 2.4e-2)])
+@each("layers", SHAPES)
 def test_scores_are_those_of_the_formula_in_each_number_type(
     tmp_path, model, features, on_device, layers, dtype, share
 ):
@@ -87,7 +88,7 @@ def test_scores_are_those_of_the_formula_in_each_number_type(
     assert dtype == "fp32" or error > share / 20
 
 
-@pytest.mark.parametrize("block", [1, 5, 8, 200])
+@each("block", [1, 5, 8, 200])
 def test_any_block_gives_the_same_and_context_at_both_ends(model, on_device, block):
     features = np.random.default_rng(6).normal(0, 3, (150, 39)).astype(np.float32)
     found = scored(make(on_device, model), features, block)
@@ -98,8 +99,7 @@ def test_any_block_gives_the_same_and_context_at_both_ends(model, on_device, blo
 def test_placement_changes_no_score(model, features, expected, on_device):
     found = {
         (weights, transfer, overlapped): scored(
-            make(placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model),
-            features,
+            make(placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model), features
         )
         for weights, transfer, overlapped in itertools.product(
             ("resident", "each-block"), ("block", "frame"), (False, True)
@@ -294,11 +294,7 @@ SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
 
 
 def run(config: Config, speech: Path, out: Path | None):
-    outcome = execute(
-        Request(settings.check(config), "test", (str(speech),), None, out),
-        Control(),
-        lambda *_: None,
-    )
+    outcome = execute(Request(settings.check(config), "test", (str(speech),), None, out), Control(), lambda *_: None)
     assert outcome.state == "closed"
     return outcome.result.utterances[0].hypothesis
 

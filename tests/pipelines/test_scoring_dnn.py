@@ -18,23 +18,15 @@ from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import (
-    SHAPES,
-    card,
-    forward,
-    in_blocks,
-    net,
-    padded,
-    utterance,
-    write,
-)
+from tests.each import each
+from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, padded, utterance, write
 from tests.pipelines.shipped import model, speech
 
 NAT = 1e-3
 
 
-@pytest.mark.parametrize("layers", SHAPES)
-@pytest.mark.parametrize("block", [1, 5, 23])
+@each("layers", SHAPES)
+@each("block", [1, 5, 23])
 def test_scores_are_those_of_the_formula_for_any_block(layers: Any, block: int) -> None:
     made, features = net(card(*layers)), utterance()
     dense = DenseNet(made, 1, 32)
@@ -73,7 +65,7 @@ def test_stages_carry_their_work() -> None:
     }
 
 
-@pytest.mark.parametrize("layers", SHAPES)
+@each("layers", SHAPES)
 def test_a_net_in_integers_is_the_formula_rounded_twice(layers: Any) -> None:
     made, features = net(card(*layers)), utterance()
     quantised = QuantisedNet(made, 1, 32)
@@ -121,7 +113,7 @@ def scored(config: Config, features: Array, block: int) -> Array:
 DNN = presets.load("dnn").config
 
 
-@pytest.mark.parametrize("block", [1, 7, 200])
+@each("block", [1, 7, 200])
 def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
     shipped = nets.load(nets.find(DNN.dnn.net))
     found = scored(DNN, speech(), block)
@@ -135,14 +127,7 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
 def test_each_head_scores_its_own_frame(tmp_path: Path, block: int, skip: int, dtype: str) -> None:
     layers = Layer(16), Layer(8, relu=False)
     made = net(card(*layers, senones=model().n_senones, heads=4))
-    config = assign(
-        DNN,
-        {
-            "dnn.net": str(write(tmp_path, made, np.float32)),
-            "dnn.dtype": dtype,
-            "dnn.senones": "all",
-        },
-    )
+    config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32)), "dnn.dtype": dtype, "dnn.senones": "all"})
     features = speech()[:40]
     heads = assign(config, {"frames.skip": skip, "frames.rule": "multi-frame"})
     found = scored(check(heads), features, block)

@@ -6,13 +6,9 @@ from numba import config, njit
 
 from pipelines.scoring import thread_pool
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
-from pipelines.scoring.simd.byte_products import (
-    BYTE_PRODUCTS,
-    OFFSET,
-    PAIR_PRODUCTS,
-    make_byte_tile,
-)
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, has_feature
+from tests.each import each
 
 MAX_ROWS = 2 * FRAMES + 5
 
@@ -25,9 +21,9 @@ def frames_of(rng, n, inputs):
     return x
 
 
-@pytest.mark.parametrize("kind", [Panels, Library])
-@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)])
-@pytest.mark.parametrize("threads", [1, 2])
+@each("kind", [Panels, Library])
+@each("outputs, inputs", [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)])
+@each("threads", [1, 2])
 def test_sums_are_exact(kind, outputs, inputs, threads, monkeypatch):
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(outputs)
@@ -39,8 +35,8 @@ def test_sums_are_exact(kind, outputs, inputs, threads, monkeypatch):
         assert np.array_equal(made.sums(x), wanted)
 
 
-@pytest.mark.parametrize("kind", [Panels, Library])
-@pytest.mark.parametrize("sign", [-127, 127])
+@each("kind", [Panels, Library])
+@each("sign", [-127, 127])
 def test_the_largest_values_overflow_nothing(kind, sign):
     inputs = 4096
     made = kind(np.full((3, inputs), sign, np.int8), 1, 2)
@@ -82,9 +78,7 @@ def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, v
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize(
-    ("features", "wanted"), [("", False), ("+avx2,+fma", True), ("-avx2,+fma", False), ("+avx2x", False)]
-)
+@each("features, wanted", [("", False), ("+avx2,+fma", True), ("-avx2,+fma", False), ("+avx2x", False)])
 def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkeypatch):
     """Of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: LLVM ends the process at an instruction that the target lacks."""
     monkeypatch.setattr(config, "CPU_FEATURES", features)

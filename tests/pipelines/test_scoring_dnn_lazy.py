@@ -24,6 +24,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 from tests.pipelines.net_files import card, forward, net, write
 from tests.pipelines.shipped import model
 
@@ -44,7 +45,7 @@ def around(values: Array) -> Array:
     return placed
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@each("width", WIDTHS)
 def test_rows_are_dot_products_and_nothing_else_is_written(width: int) -> None:
     rng = np.random.default_rng(width)
     weight = rng.standard_normal((SENONES, width + 1)).astype(np.float32)
@@ -69,7 +70,7 @@ def integers(width: int) -> tuple[Array, Array, Array]:
     return weight, hidden, hidden.astype(np.int64) @ weight.T.astype(np.int64)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@each("width", WIDTHS)
 def test_rows_of_integers_are_exact(width: int) -> None:
     weight, hidden, products = integers(width)
     rng = np.random.default_rng(width)
@@ -186,8 +187,8 @@ def alike(seen: list[Array], expected: list[Array], active: list[Array], atol: f
         np.testing.assert_allclose(seen[t][needed], expected[t][needed], atol=atol, err_msg=str(t))
 
 
-@pytest.mark.parametrize("rule", ["active", "active-ahead"])
-@pytest.mark.parametrize("block", [1, 3, 4, 16, 64])
+@each("rule", ["active", "active-ahead"])
+@each("block", [1, 3, 4, 16, 64])
 def test_requested_scores_are_exact_to_the_end_of_every_utterance(
     small: tuple[Config, Any], rule: str, block: int
 ) -> None:
@@ -205,7 +206,7 @@ def test_requested_scores_are_exact_to_the_end_of_every_utterance(
 RULES = ("all", "active", "active-ahead")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_changes_between_blocks_leave_requested_scores_right(small: tuple[Config, Any], seed: int) -> None:
     base, made = small
     rng = np.random.default_rng(seed)
@@ -242,9 +243,9 @@ def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, A
     assert np.abs(scores - exact).max() > 0.01
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "int8"])
-@pytest.mark.parametrize("rule", ["active", "active-ahead"])
-@pytest.mark.parametrize("block", [1, 6, 16])
+@each("dtype", ["fp32", "int8"])
+@each("rule", ["active", "active-ahead"])
+@each("block", [1, 6, 16])
 def test_work_counts_say_what_was_computed_and_read(
     small: tuple[Config, Any], rule: str, block: int, dtype: str
 ) -> None:
@@ -296,8 +297,7 @@ def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("dtype", "turns"),
-    [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])],
+    ("dtype", "turns"), [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])]
 )
 def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turns: list[tuple[str, int]]) -> None:
     heard = decoded(shared_audio, None, dnn__dtype=dtype)
@@ -307,6 +307,7 @@ def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turn
         assert found == heard
 
 
+@pytest.mark.slow
 def test_requested_senones_are_those_that_active_computes(shared_audio: Path, tmp_path: Path) -> None:
     counts = {}
     for rule in ("active", "active-ahead"):

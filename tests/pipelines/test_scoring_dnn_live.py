@@ -256,6 +256,7 @@ class Person(Control):
         return super().stopping
 
 
+@pytest.mark.slow
 def test_a_run_changes_nets_and_arithmetics(base: Config, bundled_speech: Path, tmp_path: Path) -> None:
     quick = assign(presets.load("gmm-quick").config, {"model": "dnn"})
     other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}

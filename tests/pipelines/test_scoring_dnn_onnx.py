@@ -18,6 +18,7 @@ from pipelines.scoring.dnn.dense import SPLICE_STAGE
 from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
+from tests.each import each
 from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, padded, utterance
 from tests.pipelines.onnx_files import (
     IR_VERSION,
@@ -36,8 +37,8 @@ pytestmark = [needs_onnx, needs_onnxruntime]
 NAT = 1e-3
 
 
-@pytest.mark.parametrize("layers", SHAPES)
-@pytest.mark.parametrize("block", [1, 5, 23])
+@each("layers", SHAPES)
+@each("block", [1, 5, 23])
 def test_scores_are_those_of_the_formula_for_any_block(tmp_path: Path, layers: Any, block: int) -> None:
     made, features = net(card(*layers)), utterance()
     computed = OnnxNet(write(tmp_path, made), 1, 32)

@@ -23,6 +23,7 @@ from pipelines.scoring.dnn.products import scalar, simd
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
 from profiler.arrays import Array
+from tests.each import each
 from tests.pipelines.net_files import card, forward, net
 
 ROUNDING = 2.0**-24
@@ -34,18 +35,15 @@ NETS = {
     "one layer": card(Layer(1), senones=17, heads=3),
     "none": card(senones=49, heads=2),
 }
-KINDS = {
-    **{product: {"product": product} for product in products.names()},
-    "int8": {"dtype": "int8"},
-}
+KINDS = {**{product: {"product": product} for product in products.names()}, "int8": {"dtype": "int8"}}
 
 
 def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
     return dnn.create(Dnn(**{"product": "blas"} | KINDS[kind]), of, threads, max_frames)
 
 
-@pytest.mark.parametrize("name", products.names())
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@each("name", products.names())
+@each("shape", SHAPES)
 def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name: str, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(3)
     weight = rng.standard_normal(shape).astype(np.float32)
@@ -64,7 +62,7 @@ def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name: str, shape: t
             assert (np.abs(out - exact) <= bound).all()
 
 
-@pytest.mark.parametrize("name", products.names())
+@each("name", products.names())
 def test_threads_share_the_rows_and_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(4)
@@ -103,6 +101,7 @@ def assembly(kernel: Any, *arguments: Any) -> str:
     return str(text)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 instructions")
 def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)
@@ -121,7 +120,7 @@ def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     assert not re.search(r"\bv?(fmadd\d*|mul)ss\b", tile)
 
 
-@pytest.mark.parametrize("n", range(1, 2 * simd.FRAMES + 2))
+@each("n", range(1, 2 * simd.FRAMES + 2))
 def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
     rng = np.random.default_rng(n)
     for inputs in range(1, 10):
@@ -133,8 +132,8 @@ def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
         assert (out == weight @ x).all(), inputs
 
 
-@pytest.mark.parametrize("kind", products.names())
-@pytest.mark.parametrize("n", [1, 3, 17])
+@each("kind", products.names())
+@each("n", [1, 3, 17])
 def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind: str, n: int) -> None:
     rng = np.random.default_rng(n)
     weight = rng.integers(-9, 10, (20, 8)).astype(np.float32)
@@ -154,7 +153,7 @@ def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind: str
     assert not any(each() is not None for each in alive)
 
 
-@pytest.mark.parametrize("kind", DENSE)
+@each("kind", DENSE)
 def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> None:
     of = net(NETS["odd widths"])
     features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
@@ -170,8 +169,8 @@ def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> Non
             close(scores, exact[:n], kind)
 
 
-@pytest.mark.parametrize("shape", NETS)
-@pytest.mark.parametrize("kind", KINDS)
+@each("shape", NETS)
+@each("kind", KINDS)
 def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:
     of = net(NETS[shape])
     features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
@@ -210,7 +209,7 @@ def close(scores: Array, exact: Array, kind: str, size: float | None = None) -> 
     assert error.mean() <= mean * size
 
 
-@pytest.mark.parametrize("kind", [*DENSE, "int8"])
+@each("kind", [*DENSE, "int8"])
 def test_each_stage_counts_the_operations_that_torch_counts(kind: str) -> None:
     of, frames = net(NETS["odd widths"]), 9
     arithmetic: Splicer = made(kind, of)

@@ -9,6 +9,7 @@ from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from profiler.arrays import Array
 from profiler.errors import BadInput
+from tests.each import each
 
 SPARSE = ("blocks", "csr")
 MAX_ROWS = 48
@@ -35,8 +36,8 @@ def multiplied(product: Product, x: Array, turned: bool) -> Array:
     return out
 
 
-@pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize(("outputs", "inputs", "kept"), [(37, 29, 0.3), (64, 48, 1.0), (16, 100, 0.05), (3, 1, 0.5)])
+@each("name", SPARSE)
+@each("outputs, inputs, kept", [(37, 29, 0.3), (64, 48, 1.0), (16, 100, 0.05), (3, 1, 0.5)])
 def test_the_product_is_that_of_the_dense_weights_at_any_count(
     name: str, outputs: int, inputs: int, kept: float
 ) -> None:
@@ -50,8 +51,8 @@ def test_the_product_is_that_of_the_dense_weights_at_any_count(
             np.testing.assert_allclose(multiplied(product, x, turned), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize("n", [1, 6, 20])
+@each("name", SPARSE)
+@each("n", [1, 6, 20])
 def test_rows_without_a_weight_and_nothing_at_all_are_zero(name: str, n: int) -> None:
     weight = cut(40, 20, 0.5)
     weight[[0, 7, 39]] = 0

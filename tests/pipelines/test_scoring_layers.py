@@ -18,6 +18,7 @@ from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones.active import AHEAD, due
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 
 LANE = NullLane()
 EXACT = Config()
@@ -137,7 +138,7 @@ def test_senone_means_are_those_of_their_mixtures(model):
         np.testing.assert_allclose(means[senone], np.concatenate(expected), rtol=2e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("block", [1, 5, 32])
+@each("block", [1, 5, 32])
 def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, features, exact_scores, block):
     configured(scorer, frames__skip=3, frames__rule="conditional", frames__codewords=16)
     rule = scorer._rule
@@ -230,8 +231,8 @@ def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
     np.testing.assert_allclose(scorer.frame(state, 0, None), exact_scores[12], atol=NAT)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
-@pytest.mark.parametrize("rule", ["active", "ci", "active-ci"])
+@each("value", [np.nan, np.inf, -np.inf, 1e30])
+@each("rule", ["active", "ci", "active-ci"])
 def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rule, value):
     bad = features[:4].copy()
     bad[1, 3] = bad[2, :] = value
@@ -260,10 +261,7 @@ def test_the_parent_is_the_senone_of_the_same_phone_and_state_without_context(mo
 
 def test_a_senone_without_a_parent_is_its_own():
     definition = SimpleNamespace(
-        senone_phone=np.array([0, 0, 1, 0, 2]),
-        senone_state=np.array([0, 1, 0, 1, 0]),
-        n_ci_senones=3,
-        stand_ins=(),
+        senone_phone=np.array([0, 0, 1, 0, 2]), senone_state=np.array([0, 1, 0, 1, 0]), n_ci_senones=3, stand_ins=()
     )
     parents = senones.parents_of(SimpleNamespace(mdef=definition))
     assert parents.ci.tolist() == [0, 1, 2, 4]
@@ -293,8 +291,8 @@ def backed_off(model, exact, beam, cap, active):
     return np.where(computed, exact[active], exact[of[active]]), computed, bound
 
 
-@pytest.mark.parametrize("beam", [0.0, 8.0, 23.0, 200.0])
-@pytest.mark.parametrize("cap", [0, 1, 150, 1000])
+@each("beam", [0.0, 8.0, 23.0, 200.0])
+@each("cap", [0, 1, 150, 1000])
 def test_senones_of_weak_parents_get_their_parents_score(scorer, features, exact_scores, model, beam, cap):
     made = configured(scorer, gmm__senones="ci", gmm__ci_beam=beam, gmm__ci_cap=cap)
     scores = made.score(features[:20], 0, LANE)
@@ -340,7 +338,7 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@each("name", LAYERS)
 def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
     changes = {k.replace("__", "."): v for k, v in LAYERS[name].items()}
     made = build_scorer(assign(EXACT, changes), model)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.scoring.thread_pool import Range, ThreadPool
+from tests.each import each
 from tests.waiting import wait_until
 
 RANGES: list[Range] = [(0, 2), (2, 5), (5, 9)]
@@ -37,7 +38,7 @@ def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
         assert handed == [False]
 
 
-@pytest.mark.parametrize("bad", [0, 1, 2])
+@each("bad", [0, 1, 2])
 def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
     pool = ThreadPool(3)
     done: list[int] = []

@@ -8,6 +8,7 @@ from search_graphs import random_graph, settings, smooth_scores
 
 from pipelines.search.adaptive_beam import MIN_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
+from tests.each import each
 
 FRAMES = 16
 
@@ -28,8 +29,8 @@ def drive(target, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
     return np.array(history)
 
 
-@pytest.mark.parametrize("growth", [0.2, 0.3, 0.45])
-@pytest.mark.parametrize("target", [0.02, 0.03, 0.045])
+@each("growth", [0.2, 0.3, 0.45])
+@each("target", [0.02, 0.03, 0.045])
 def test_the_target_factor_is_held(target, growth):
     rtf, beam = drive(target, growth=growth).T
     settled = rtf[100:]

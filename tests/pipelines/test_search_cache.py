@@ -49,6 +49,7 @@ def test_models_derived_from_one_directory_share_a_graph():
     assert store.key(recipe_of(config, other)) == store.key(recipe_of(config, tied))
 
 
+@pytest.mark.slow
 def test_two_processes_build_one_graph_once(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     code = textwrap.dedent("""

@@ -10,16 +10,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from search_graphs import (
-    QUIET,
-    TOY_WORDS,
-    backed_off,
-    best_path,
-    full_dictionary,
-    model,
-    toy_language,
-    toy_recipe,
-)
+from search_graphs import QUIET, TOY_WORDS, backed_off, best_path, full_dictionary, model, toy_language, toy_recipe
 
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
@@ -28,6 +19,7 @@ from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import language
 from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
+from tests.each import each
 from tests.waiting import PATIENCE_S
 
 
@@ -36,11 +28,7 @@ def compiled(request, tmp_path_factory):
     """(language model, graph) of the toy language without weights from the HMMs."""
     order = request.param
     recipe = toy_recipe(
-        tmp_path_factory.mktemp("toy"),
-        order,
-        transition_scale=0.0,
-        silence_probability=0.3,
-        filler_probability=0.0,
+        tmp_path_factory.mktemp("toy"), order, transition_scale=0.0, silence_probability=0.3, filler_probability=0.0
     )
     return toy_language(order), compile_graph(recipe, lambda stage, fraction: None)
 
@@ -68,14 +56,14 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize("words", SENTENCES)
+@each("words", SENTENCES)
 def test_costs_are_those_of_the_language_model(compiled, words):
     lm, graph = compiled
     cost, _ = best_path(graph, words)
     assert cost == pytest.approx(backed_off(lm, words) + (len(words) + 1) * QUIET, abs=0.01)
 
 
-@pytest.mark.parametrize("words", SENTENCES)
+@each("words", SENTENCES)
 def test_every_pronunciation_is_spelled_in_triphones(compiled, words):
     lm, graph = compiled
     known = full_dictionary()
@@ -154,6 +142,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "graphs"
 
 
+@pytest.mark.slow
 def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     steps = []
@@ -177,13 +166,7 @@ def test_the_child_ends_with_its_parent(tmp_path):
     # As if the parent had been killed: its end of the pipe closes.
     recipe = toy_recipe(tmp_path / "toy")
     child = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pipelines.search.graph.compile",
-            str(tmp_path / "out"),
-            json.dumps(recipe.as_dict()),
-        ],
+        [sys.executable, "-m", "pipelines.search.graph.compile", str(tmp_path / "out"), json.dumps(recipe.as_dict())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -9,16 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from search_graphs import (
-    decode,
-    min_cost,
-    random_graph,
-    scores_of,
-    settings,
-    smooth_scores,
-    spoken,
-    thousand_words,
-)
+from search_graphs import decode, min_cost, random_graph, scores_of, settings, smooth_scores, spoken, thousand_words
 
 from pipelines.audio import collecting
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
@@ -95,7 +86,7 @@ def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
 # -- on a real graph -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("beam", "max_active"), [(11.0, 7000), (10.0, 1500)])
+@pytest.mark.parametrize(("beam", "max_active"), [pytest.param(11.0, 7000, marks=pytest.mark.slow), (10.0, 1500)])
 def test_same_words_and_cost_as_the_compiled_decoder_on_speech(scores, beam, max_active):
     chosen = settings(beam, max_active, insertion_penalty=0.5)
     here = Viterbi(thousand_words(), chosen)
@@ -211,12 +202,7 @@ def test_settings_change_between_blocks(scores):
     active = {}
     # Where numbers of tokens decide, the two do not drop quite the same ones: in silence even the least of 20 does.
     first = settings(6.0, min_active=1)
-    for later in (
-        settings(13.0, min_active=1),
-        first,
-        settings(13.0, 200),
-        settings(6.0, min_active=900),
-    ):
+    for later in (settings(13.0, min_active=1), first, settings(13.0, 200), settings(6.0, min_active=900)):
         decoder = DeviceViterbi(thousand_words(), first, work())
         reference = Viterbi(thousand_words(), first)
         for each in (decoder, reference):
@@ -282,22 +268,10 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch):
 
 def test_epsilon_arcs_in_a_circle_are_refused():
     column = [np.array(values) for values in ((0, 0, 1), (1, 0, 0), (0, 0, 0), (0.5, 0.5, 0.5))]
-    fst = from_arcs(
-        2,
-        0,
-        np.zeros(2, np.float32),
-        column[0],
-        column[1],
-        column[2],
-        column[3],
-        np.array([1, 1, 0]),
-    )
+    fst = from_arcs(2, 0, np.zeros(2, np.float32), column[0], column[1], column[2], column[3], np.array([1, 1, 0]))
     none = np.zeros(2)
     graph = from_topology(
-        Topology(fst, none.astype(np.int32), none.astype(np.float32)),
-        Senones([0], [1], np.array([True])),
-        ("a",),
-        [[]],
+        Topology(fst, none.astype(np.int32), none.astype(np.float32)), Senones([0], [1], np.array([True])), ("a",), [[]]
     )
     with pytest.raises(GraphError, match="cycle of epsilon arcs"):
         direct_arcs(graph)

@@ -13,20 +13,13 @@ from search_graphs import QUIET, best_path, full_dictionary, model
 import assets
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary, sphinx
-from pipelines.models.grammar.expression import (
-    Alternatives,
-    Grammar,
-    GrammarError,
-    Reference,
-    Repeat,
-    Sequence,
-    Word,
-)
+from pipelines.models.grammar.expression import Alternatives, Grammar, GrammarError, Reference, Repeat, Sequence, Word
 from pipelines.search.graph import build, grammar
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import read_grammar
 from pipelines.search.graph.wfst import GraphError
+from tests.each import each
 
 LONGEST = 3
 ROUNDING = 0.02
@@ -102,8 +95,8 @@ def test_several_public_rules_are_alternatives():
     assert found == pytest.approx({("a",): np.log(2), ("b",): np.log(2)}, abs=ROUNDING)
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
+@each(
+    "rules, message",
     [
         ("public <a> = <a> x | y;", "line 3: <a> uses itself before its end"),
         ("public <a> = (<a> | x)+;", "line 3: <a> uses itself before its end"),
@@ -122,7 +115,7 @@ def test_several_public_rules_are_alternatives():
             "too deep within each other",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_no_graph_can_be_made_of_is_refused(tmp_path, rules, message, monkeypatch):
     monkeypatch.setattr(grammar, "MAX_STATES", 20_000)
     path = tmp_path / "test.gram"
@@ -144,7 +137,7 @@ def recipe(file, **changes):
     return Recipe(**(values | changes))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(EXPRESSIONS)
 def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expression):
     from grammar_examples import jsgf_text
@@ -168,7 +161,7 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
                 assert cost == np.inf
 
 
-@pytest.mark.parametrize("name", ["digits", "cards", "robot"])
+@each("name", ["digits"])
 def test_shipped_grammars_are_found_by_name(name):
     found = recipe_of(GraphConfig(grammar=name), model())
     assert found.grammar == str(assets.path("grammars", f"{name}.gram"))
@@ -205,16 +198,17 @@ MULTIPLIED = "public <a> = <b0>;" + "".join(f"<b{i}> = <b{i + 1}> <b{i + 1}>;" f
 ALTERNATIVES = f"public <a> = {'|'.join(['<b>'] * 2000)}; <b> = {'|'.join(['one', 'two'] * 1000)};"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
+@each(
+    "name, text",
     [
-        ("line.txt", "one two " * 150_000),
-        ("line.gram", f"{HEADER}public <a> = {'one two ' * 150_000};"),
+        ("line.txt", "one two " * 15_000),
+        ("line.gram", f"{HEADER}public <a> = {'one two ' * 15_000};"),
         ("rules.gram", f"{HEADER}{MULTIPLIED} <b40> = one;"),
         ("choices.gram", HEADER + ALTERNATIVES),
     ],
 )
-def test_grammars_too_large_for_a_graph_are_refused_before_it_is_made(tmp_path, name, text):
+def test_grammars_too_large_for_a_graph_are_refused_before_it_is_made(tmp_path, name, text, monkeypatch):
+    monkeypatch.setattr(grammar, "MAX_STATES", 20_000)
     read = read_grammar(written(tmp_path, name, text))
     with pytest.raises(GrammarError, match="too many words") as refused:
         grammar.acceptor(read, lambda word: {"one": 1, "two": 2}[word.text])
@@ -223,10 +217,7 @@ def test_grammars_too_large_for_a_graph_are_refused_before_it_is_made(tmp_path, 
 
 @pytest.mark.parametrize(
     ("limit", "message"),
-    [
-        ("MAX_PHONES", "phones where 10 can be put together"),
-        ("MAX_GRAMMAR_STATES", "where 10 can be compiled"),
-    ],
+    [("MAX_PHONES", "phones where 10 can be put together"), ("MAX_GRAMMAR_STATES", "where 10 can be compiled")],
 )
 def test_words_that_are_too_long_together_are_refused(tmp_path, monkeypatch, limit, message):
     monkeypatch.setattr(build, limit, 10)

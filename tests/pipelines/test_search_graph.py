@@ -17,6 +17,7 @@ from pipelines.search.graph.wfst import ARRAYS, Graph, GraphError, load, save
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError, check_offsets
 from profiler.files import cache
+from tests.each import each
 from tests.graph_fst import fst_of, loopless_of
 
 
@@ -44,7 +45,7 @@ def test_every_truncation_is_refused(tmp_path):
             load(path)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_changed_bytes_are_refused(tmp_path_factory, data):
     """Any, and so +1 in one place with −1 in the next, which leaves sums as they are."""
@@ -63,8 +64,8 @@ def test_changed_bytes_are_refused(tmp_path_factory, data):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
+@each(
+    "field, value, message",
     [
         ("n_epsilon_states", 0, "do not come first"),
         ("start", 99, "start state"),
@@ -95,7 +96,7 @@ def forged(graph, **fields):
     return made
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_altered_arrays_whose_checksum_fits_are_sound_or_refused(tmp_path_factory, data):
     """Numbers of the arrays changed before they are saved: what loads can be decoded with."""
@@ -118,8 +119,8 @@ def test_altered_arrays_whose_checksum_fits_are_sound_or_refused(tmp_path_factor
         decoder.finish()
 
 
-@pytest.mark.parametrize(
-    ("field", "at", "value", "message"),
+@each(
+    "field, at, value, message",
     [
         ("states", ("first", 1), 10**6, "follow each other"),
         ("states", ("loop_label", 0), 99, "self-loop has a senone"),

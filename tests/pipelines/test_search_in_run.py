@@ -42,14 +42,11 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
 
 
+@pytest.mark.slow
 def test_a_lattice_without_room_is_reported(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (
-        ("FIRST_HISTORY", 1 << 12),
-        ("FEW_ENTRIES", 1 << 12),
-        ("MAX_HISTORY", 1 << 16),
-    ):
+    for name, value in (("FIRST_HISTORY", 1 << 12), ("FEW_ENTRIES", 1 << 12), ("MAX_HISTORY", 1 << 16)):
         monkeypatch.setattr(workspace, name, value)
     wide = {"search.nbest": 3, "search.lattice_beam": 20.0}
     outcome = run(bundled_speech, tmp_path / "run.asrs", wide)

@@ -16,10 +16,7 @@ from pipelines.search.graph.recipe import Recipe
 
 # Few phones and short words, so that homophones and prefixes are the rule.
 PRONUNCIATIONS = st.lists(
-    st.lists(st.sampled_from(["AH", "T", "EH"]), min_size=1, max_size=3).map(tuple),
-    min_size=1,
-    max_size=2,
-    unique=True,
+    st.lists(st.sampled_from(["AH", "T", "EH"]), min_size=1, max_size=3).map(tuple), min_size=1, max_size=2, unique=True
 ).map(tuple)
 
 
@@ -38,13 +35,8 @@ def recipe(folder, **changes):
     return Recipe(**(values | changes))
 
 
-@settings(max_examples=12, deadline=None)
-@given(
-    st.lists(PRONUNCIATIONS, min_size=2, max_size=5),
-    st.integers(1, 3),
-    st.integers(0, 1000),
-    st.data(),
-)
+@settings(max_examples=5, deadline=None)
+@given(st.lists(PRONUNCIATIONS, min_size=2, max_size=5), st.integers(1, 3), st.integers(0, 1000), st.data())
 def test_best_paths_cost_what_the_language_model_says(tmp_path_factory, prons, order, seed, data):
     folder = tmp_path_factory.getbasetemp()
     lm = random_model(seed, len(prons), order)

@@ -12,6 +12,7 @@ from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
+from tests.each import each
 
 FRAMES = 80
 
@@ -67,9 +68,9 @@ def decode(scores, block, replayed, turns=False, **changes):
     return (decoder.finish(), decoder.best_cost, after), taken, lane.recorded
 
 
-@pytest.mark.parametrize("block", [1, 16, 64])
-@pytest.mark.parametrize("lattice", [False, True])
-@pytest.mark.parametrize("turns", [False, True])
+@each("block", [1, 16, 64])
+@each("lattice", [False, True])
+@each("turns", [False, True])
 def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice, turns, monkeypatch):
     # A call that takes longer, on a busy machine, returns and is made again: it has spans of its own.
     monkeypatch.setattr(viterbi, "PATIENCE_NS", 10**12)

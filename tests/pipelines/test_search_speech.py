@@ -15,7 +15,7 @@ from profiler.spans import NullLane, Recorder
     ("preset", "names"),
     [
         ("digits", ["digits-2934z.flac"]),
-        ("cards", ["cards-001.flac", "cards-002.flac", "cards-003.flac"]),
+        pytest.param("cards", ["cards-001.flac", "cards-002.flac", "cards-003.flac"], marks=pytest.mark.slow),
     ],
 )
 def test_small_grammars_hear_every_word(shared_audio, preset, names):

@@ -29,6 +29,7 @@ from pipelines.search.graph.wfst import GraphError, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
+from tests.each import each
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def kaldi_1k():
     return kaldi_graph(thousand_words())
 
 
-@pytest.mark.parametrize(("beam", "max_active"), [(13.0, 7000), (16.0, 7000), (10.0, 1500)])
+@each("beam, max_active", [(13.0, 7000), (10.0, 1500)])
 def test_same_words_and_cost_as_kaldi_on_speech(real_scores, kaldi_1k, beam, max_active):
     graph = thousand_words()
     decoder = Viterbi(graph, settings(beam, max_active))
@@ -60,11 +61,7 @@ def test_same_words_and_cost_as_kaldi_on_speech(real_scores, kaldi_1k, beam, max
 
 
 @hypothesis_settings(max_examples=200, deadline=None)
-@given(
-    seed=st.integers(0, 100_000),
-    n_frames=st.integers(1, 40),
-    beam=st.sampled_from([2.0, 6.0, 30.0]),
-)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 40), beam=st.sampled_from([2.0, 6.0, 30.0]))
 def test_same_words_and_cost_as_kaldi_on_random_graphs(seed, n_frames, beam):
     # Neither a histogram limit nor, under a narrow beam, a choice among final states: there Kaldi's
     # result depends on the order in which its hash hands out tokens.
@@ -85,7 +82,7 @@ def test_same_words_and_cost_as_kaldi_on_random_graphs(seed, n_frames, beam):
             assert least <= decoder.best_cost + 1e-2
 
 
-@pytest.mark.parametrize("block", [1, 7, 16, 64])
+@each("block", [1, 7, 16, 64])
 def test_blocks_do_not_change_the_result(real_scores, block):
     decoder = Viterbi(thousand_words(), settings())
     scores = real_scores[0]
@@ -168,6 +165,7 @@ def test_history_grows_and_is_collected(real_scores, monkeypatch):
     assert decode(small, real_scores[0], block=5) == whole
 
 
+@pytest.mark.slow
 def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     decoder = Viterbi(thousand_words(), settings(beam=9.0, max_active=800))
     scores = real_scores[1]
@@ -207,11 +205,7 @@ def test_empty_utterance():
     assert decoder.finish() == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [np.zeros((3, 12), np.float32), np.zeros((3, 5127)), np.zeros(5126, np.float32)],
-    ids=["a few", "one more", "one row"],
-)
+@each("wrong", [np.zeros((3, 12), np.float32), np.zeros((3, 5127)), np.zeros(5126, np.float32)])
 def test_wrong_shape_is_refused(wrong):
     decoder = Viterbi(thousand_words(), settings())
     with pytest.raises(ValueError, match="wants scores of 5126 senones"):
@@ -220,7 +214,7 @@ def test_wrong_shape_is_refused(wrong):
         decoder.advance(wrong, 0)
 
 
-@pytest.mark.parametrize(("begin", "end"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
+@each("begin, end", [(-1, 2), (2, 1), (0, 4), (4, 4)])
 def test_frames_that_are_not_there_are_refused(begin, end):
     graph = random_graph(1, True)
     decoder = Viterbi(graph, settings())
@@ -311,8 +305,8 @@ def circle(weight, word):
     return from_topology(Topology(fst, *nothing), Senones(np.zeros(1), np.ones(1), np.array([True])), ("a",), [[]])
 
 
-@pytest.mark.parametrize("lattice", [False, True])
-@pytest.mark.parametrize(("weight", "word", "penalty"), [(-0.1, 0, 0.0), (0.1, 1, -1.0)])
+@each("lattice", [False, True])
+@each("weight, word, penalty", [(-0.1, 0, 0.0), (0.1, 1, -1.0)])
 def test_epsilon_arcs_that_make_paths_ever_cheaper_are_refused(weight, word, penalty, lattice):
     chosen = settings(lattice=lattice, insertion_penalty=penalty)
     with pytest.raises(GraphError, match="cycle of epsilon arcs that makes paths cheaper"):
@@ -332,8 +326,8 @@ def test_a_circle_of_epsilon_arcs_that_costs_nothing_is_followed_once():
     assert decoder.best_cost == 0.0
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 3e38])
-@pytest.mark.parametrize("lattice", [False, True])
+@each("wrong", [np.nan, np.inf, 3e38])
+@each("lattice", [False, True])
 def test_scores_that_are_no_numbers_count_as_impossible(wrong, lattice):
     graph = random_graph(7, all_final=True)
     scores = smooth_scores(7, 12, graph.n_senones)

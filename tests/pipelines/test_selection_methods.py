@@ -1,28 +1,17 @@
 """Every method of Gaussian selection against the same thing in double precision."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scoring_reference import brute_force, likely_features
-from selection_reference import (
-    KINDS,
-    NAT,
-    SOME,
-    configured,
-    linear,
-    lists_of,
-    mixtures,
-    nearest,
-    on_lists,
-    scored,
-)
+from selection_reference import KINDS, NAT, SOME, configured, linear, lists_of, mixtures, nearest, on_lists, scored
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.scoring import build_scorer, senones
 from pipelines.scoring.clustering import clusters
 from profiler.spans import NullLane
+from tests.each import each
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=70), st.data())
@@ -36,7 +25,7 @@ def test_the_least_cluster_kept_is_that_of_a_sort(values, data):
         assert found == np.sort(array[:number])[number - keep]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_shortlists_are_those_of_the_definition(families, kind):
     family = families[kind]
     _, prepared = configured(family, "vq")
@@ -73,8 +62,8 @@ def test_shortlists_are_those_of_the_definition(families, kind):
                 assert score[items].max() > score.max() - 1e-2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("threshold", [0.1, 0.8, 50.0])
+@each("kind", KINDS)
+@each("threshold", [0.1, 0.8, 50.0])
 def test_vq_scores_what_is_on_the_list(models, families, kind, threshold):
     family = families[kind]
     p = family.parameters
@@ -89,8 +78,8 @@ def test_vq_scores_what_is_on_the_list(models, families, kind, threshold):
         assert np.abs(expected - brute_force(models[kind], features)).max() < NAT
 
 
-@pytest.mark.parametrize("component", ["full", "int8"])
-@pytest.mark.parametrize("rule", ["active", "ci", "active-ci"])
+@each("component", ["full", "int8"])
+@each("rule", ["active", "ci", "active-ci"])
 def test_shortlists_below_a_senone_rule(models, rule, component):
     """What the search asks for, or what has good parents, is scored by its shortlist; the rest by parents."""
     model = models["untied"]
@@ -119,7 +108,7 @@ def test_shortlists_below_a_senone_rule(models, rule, component):
     assert rule == "active" or 0 < exact < 12 * model.n_senones
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_tree_finds_a_codeword_by_halving(models, families, kind):
     family = families[kind]
     features = likely_features(models[kind], 40)
@@ -148,7 +137,7 @@ def test_the_tree_finds_a_codeword_by_halving(models, families, kind):
     assert np.isfinite(scored(strategy, family, features)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_table_holds_the_scores_of_the_codewords(models, families, kind):
     family = families[kind]
     features = likely_features(models[kind], 7)
@@ -161,8 +150,8 @@ def test_the_table_holds_the_scores_of_the_codewords(models, families, kind):
     assert np.abs(scored(strategy, family, features) - expected).max() < 5 * NAT
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("expand", [1, 5, 4096])
+@each("kind", KINDS)
+@each("expand", [1, 5, 4096])
 def test_clusters_that_are_not_expanded_stand_for_their_gaussians(models, families, kind, expand):
     family = families[kind]
     p = family.parameters

@@ -13,6 +13,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import quietly
 from profiler.errors import Cancelled
 from profiler.spans import SPAN, Recorder
+from tests.each import each
 
 WAYS = [(method, {}) for method in METHODS] + [
     ("none", {}),
@@ -30,7 +31,7 @@ def of_kinds(*kinds):
     return [(kind, *way) for kind in kinds for way in (WAYS if kind == "tied" else WAYS + LISTED_WAYS)]
 
 
-@pytest.mark.parametrize(("kind", "method", "changes"), of_kinds("tied", "three streams", "one stream"))
+@each("kind, method, changes", of_kinds("tied", "three streams", "one stream"))
 def test_whatever_the_features_blocks_and_threads(models, families, kind, method, changes):
     family, model = families[kind], models[kind]
     strategy, prepared = configured(family, method, **changes)
@@ -50,7 +51,7 @@ def test_whatever_the_features_blocks_and_threads(models, families, kind, method
         assert np.abs(scored(shared, pair, features) - whole).max() < NAT
 
 
-@pytest.mark.parametrize(("kind", "method", "changes"), of_kinds("tied", "three streams"))
+@each("kind, method, changes", of_kinds("tied", "three streams"))
 def test_stages_have_laws_and_counts(models, families, kind, method, changes):
     family = families[kind]
     strategy, _ = configured(family, method, **changes)
@@ -99,7 +100,7 @@ def test_what_takes_long_is_kept_and_remade_when_damaged(tmp_path, monkeypatch):
     assert len(list((tmp_path / "selection").iterdir())) == 2
 
 
-@pytest.mark.parametrize("method", ["vq", "vq-table", "clusters"])
+@each("method", ["vq", "vq-table", "clusters"])
 def test_preparing_can_be_cancelled(families, method, tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     config = assign(Config(), SOME)

@@ -19,6 +19,7 @@ from pipelines.run.session_run import Request, execute
 from pipelines.search.graph.recipe import recipe_of
 from profiler.errors import BadInput
 from profiler.session.reader import Session
+from tests.each import each
 
 FILES = ("graph.grammar", "graph.dictionary", "graph.language_model", "dnn.net")
 
@@ -30,14 +31,14 @@ def naming(**files: str) -> Config:
     return config
 
 
-@pytest.mark.parametrize("name", presets.names())
+@each("name", presets.names())
 def test_what_ships_is_no_file_to_look_for(name: str, tmp_path: Path) -> None:
     config = presets.load(name).config
     assert rerun.named_files(config, tmp_path / "s.asrs") == (config, [])
     assert settings.kept(config) == config
 
 
-@pytest.mark.parametrize("name", ["cards", "digits", "robot"])
+@each("name", ["cards", "digits", "robot"])
 def test_a_shipped_grammar_is_known_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert name in settings.option("graph.grammar").shipped()
     config = naming(graph__grammar=name)
@@ -56,7 +57,7 @@ def _model_folder() -> Path:
     return Path(sphinx.default_directory())
 
 
-@pytest.mark.parametrize("key", FILES)
+@each("key", FILES)
 def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -69,6 +70,7 @@ def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pyte
     assert settings.kept(gone) == gone
 
 
+@pytest.mark.slow
 def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(
     short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_one_utterance_has_noise_in_its_middle() -> None:
     assert np.percentile(spread[: int(0.3 * n)], 10) < 5
 
 
+@pytest.mark.slow
 def test_pocketsphinx_understands_the_plain_sentences() -> None:
     pocketsphinx = pytest.importorskip("pocketsphinx")
     decoder = pocketsphinx.Decoder(loglevel="FATAL")

@@ -35,7 +35,7 @@ def test_missing_and_empty_files(folder, name):
 @pytest.mark.parametrize("name", FILES[1:])
 def test_a_file_cut_anywhere_is_refused(folder, name):
     data = (folder / name).read_bytes()
-    cuts = np.random.default_rng(5).integers(1, len(data), 60).tolist()
+    cuts = np.random.default_rng(5).integers(1, len(data), 20).tolist()
     for cut in [*cuts, *range(1, 24), len(data) - 1, len(data) - 4]:
         (folder / name).write_bytes(data[:cut])
         sentence = refused(folder)
@@ -49,7 +49,7 @@ def test_flipped_bytes_never_end_in_a_traceback(folder, name):
     data = (folder / name).read_bytes()
     rng = np.random.default_rng(6)
     outcomes = []
-    for _ in range(150):
+    for _ in range(50):
         broken = bytearray(data)
         # Most of the fields that matter are near the front.
         reach = len(data) if rng.random() < 0.3 else min(200, len(data))
@@ -74,7 +74,7 @@ def test_broken_text_definitions(folder):
     (folder / "mdef").write_bytes(good)
     assert refused(folder) is None
     rng = np.random.default_rng(7)
-    for _ in range(150):
+    for _ in range(50):
         broken = bytearray(good)
         for at in rng.integers(0, len(good), 2):
             broken[at] = rng.integers(32, 127)
@@ -165,8 +165,7 @@ def test_what_is_no_regular_file_is_refused_unread(folder, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_bytes"),
-    [("feat.params", 1 << 17), ("mdef", 40 << 20), ("means", 1 << 30), ("sendump", 80 << 20)],
+    ("name", "n_bytes"), [("feat.params", 1 << 17), ("mdef", 40 << 20), ("means", 1 << 30), ("sendump", 80 << 20)]
 )
 def test_files_larger_than_their_format_needs_are_refused_unread(folder, name, n_bytes):
     with (folder / name).open("r+b") as file:
@@ -186,14 +185,7 @@ def test_text_definitions_are_read_line_by_line(folder):
 
 
 @pytest.mark.parametrize(
-    "option",
-    [
-        "-wlen 1e304",
-        "-lifter " + "9" * 4000,
-        "-nfilt " + "9" * 30000,
-        "-alpha nan",
-        "-lowerf -1e300",
-    ],
+    "option", ["-wlen 1e304", "-lifter " + "9" * 4000, "-nfilt " + "9" * 30000, "-alpha nan", "-lowerf -1e300"]
 )
 def test_numbers_that_no_front_end_has_are_refused_in_few_words(folder, option):
     from pipelines.config import Config, assign

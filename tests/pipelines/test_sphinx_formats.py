@@ -9,6 +9,7 @@ import sphinx_writer as writer
 from pipelines.models import sphinx
 from pipelines.models.sphinx import ModelError, mdef, parameters, s3file, sendump
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
+from tests.each import each
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -120,8 +121,8 @@ def test_mixture_weights_are_normalised_and_floored(tmp_path):
     np.testing.assert_allclose(weights[:, :, 0], [[0.75, 0.25], [1e-7, 1], [0.5, 0.5]], rtol=1e-5)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("padding", [0, 3])
+@each("order", ["<", ">"])
+@each("padding", [0, 3])
 def test_sendump_of_bytes(tmp_path, order, padding):
     levels = np.random.default_rng(3).integers(0, 256, (3, 4, 7), dtype=np.uint8)
     (tmp_path / "sendump").write_bytes(writer.sendump_8(levels, order, padding))
@@ -130,9 +131,9 @@ def test_sendump_of_bytes(tmp_path, order, padding):
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("count", [15, 16])
-@pytest.mark.parametrize("senones", [6, 7])
+@each("bits", [4, 8])
+@each("count", [15, 16])
+@each("senones", [6, 7])
 def test_sendump_of_clusters(tmp_path, bits, count, senones):
     rng = np.random.default_rng(4)
     levels = rng.integers(0, count, (3, 5, senones), dtype=np.uint8)

@@ -31,6 +31,7 @@ from profiler.arrays import F32
 from profiler.session import facts
 from profiler.session.reader import Session
 from profiler.spans import NullLane, Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 from tests.pipelines.whole_runs import run
 
@@ -67,17 +68,15 @@ def front_ends() -> dict[str, Callable[[], FrontEnd]]:
     }
 
 
-@pytest.mark.parametrize("kind", front_ends())
-@pytest.mark.parametrize("chunk", [160, 1001, 100_000])
+@each("kind", front_ends())
+@each("chunk", [160, 1001, 100_000])
 def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(kind: str, chunk: int) -> None:
     front = front_ends()[kind]()
     samples = np.random.default_rng(1).normal(0, 0.1, 20_011).astype(np.float32)
     np.testing.assert_array_equal(in_chunks(front, samples, chunk), front.features(samples))
 
 
-@pytest.mark.parametrize(
-    ("feat", "frames"), [("1s_c", 0), ("1s_c_d", 2), ("1s_c_d_dd", 3), ("1s_c_d_ld_dd", 4), ("13:5", 5)]
-)
+@each("feat, frames", [("1s_c", 0), ("1s_c_d", 2), ("1s_c_d_dd", 3), ("1s_c_d_ld_dd", 4), ("13:5", 5)])
 def test_a_front_end_says_how_far_it_looks_ahead(feat: str, frames: int) -> None:
     """Noise after what it says that it needs changes nothing, noise within it does."""
     front = Mfcc({"cmn": "none", "feat": feat})
@@ -120,6 +119,7 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior() -> None:
     np.testing.assert_allclose(front.prior, mean, rtol=1e-5)  # the next utterance starts from it
 
 
+@pytest.mark.slow
 def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(
     quick: Config, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,8 +292,8 @@ class Silent:
     relative_cost: float
 
 
-@pytest.mark.parametrize(
-    ("frames", "silence", "cost", "rule"),
+@each(
+    "frames, silence, cost, rule",
     [
         (499, 499, 0.0, 0),
         (500, 500, 0.0, 1),

@@ -33,6 +33,7 @@ from profiler.errors import BadInput, Cancelled
 from profiler.files import named
 from profiler.process import children
 from tests.bench import sweep as bench
+from tests.each import each
 from tests.waiting import wait_until
 
 pytest.importorskip("optuna", reason="the extra sweep is not installed")
@@ -165,6 +166,7 @@ def test_settings_that_cannot_act_fail_without_a_run(tmp_path: Path) -> None:
     assert not list((tmp_path / "study" / "trials").glob("0-*"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9", full="x.asrs: No space left on device.")
     with pytest.raises(BadInput, match=r"the disk is full .* the same command goes on"):
@@ -196,8 +198,8 @@ def test_cancelling_ends_the_trial_that_runs(tmp_path: Path) -> None:
     assert [one.state for one in study.trials()] == ["done", "done"]
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
+@each(
+    "change, sentence",
     [
         ({"axes": space.parse_axes(["search.beam=8,9"])}, "another --over"),
         ({"objectives": ("rtf",)}, "another --objectives"),
@@ -301,7 +303,7 @@ def entry(code: object, **fields: object) -> bytes:
     return json.dumps({"op_code": code, "worker_id": "x", **fields}).encode()
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         *(b"garbage", b"123", b"\xff", b"\0" * 4096, b"[" * 100_000, b"{}", b'{"op_code": 4'),
@@ -335,8 +337,8 @@ def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, fin
     assert file.read_bytes().startswith(content)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "zero", "folder", "link", "sparse"])
-@pytest.mark.parametrize("name", ["journal.log", "study.json", "trials/0-1/result.json", "trials"])
+@each("kind", ["fifo", "zero", "folder", "link", "sparse"])
+@each("name", ["journal.log", "study.json", "trials/0-1/result.json", "trials"])
 def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(
     name: str, kind: str, finished: Path, tmp_path: Path
 ) -> None:
@@ -379,8 +381,8 @@ def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_pat
         assert inside(text) is None, text
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
+@each(
+    "text, sentence",
     [
         ("search.beem=8,9", "did you mean search.beam"),
         ("search.beam", "must be KEY=a,b,c or KEY=lo..hi"),

@@ -14,6 +14,7 @@ from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.scoring import build_scorer
 from pipelines.training.align import SILENT, Aligner, AlignmentError
 from profiler.spans import NullLane
+from tests.each import each
 
 WORDS = Dictionary(
     {
@@ -86,7 +87,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "units"), PATHS)
+@each("words, units", PATHS)
 def test_a_planted_path_is_found(model, aligner, words, units):
     senones, phones, numbers = chain(model, *units)
     rng = np.random.default_rng(0)
@@ -175,6 +176,7 @@ def test_no_words_are_all_silence(model, aligner):
     assert (found.phones == model.mdef.silence).all()
 
 
+@pytest.mark.slow
 def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled_speech):
     rows = (bundled_speech / "transcripts.tsv").read_text().splitlines()[1:]
     file, _, words = next(row for row in rows if "rms-harbor" in row).partition("\t")

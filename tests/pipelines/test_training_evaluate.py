@@ -56,13 +56,6 @@ def test_errors_as_json(decoded: list[Config], tmp_path: Path, capsys: pytest.Ca
     path = write(tmp_path, net(card(Layer(8), about={"recipe": {"frames": 7}})))
     assert command.main(["evaluate", str(path), "--audio", "somewhere", "--json"]) == 0
     taught, made = json.loads(capsys.readouterr().out)["nets"]
-    assert taught == {
-        "net": "mixtures",
-        "mb": None,
-        "frames": None,
-        "errors": 0,
-        "words": 3,
-        "wer": 0.0,
-    }
+    assert taught == {"net": "mixtures", "mb": None, "frames": None, "errors": 0, "words": 3, "wer": 0.0}
     assert (made["net"], made["frames"], made["errors"]) == (str(path), 7, 1)
     assert made["mb"] == path.stat().st_size / 1e6

@@ -21,6 +21,7 @@ from pipelines.training.parallel.method import Setting, Synchronous
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.pipelined import Pipelined
 from profiler.errors import BadInput
+from tests.each import each
 from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together
 
 CPU = torch.device("cpu")
@@ -60,8 +61,7 @@ def task(method, workers, batch=16, **more):
 
 
 @pytest.mark.parametrize(
-    ("make", "alone"),
-    [(Pipelined, task("pipelined", 1, split=(0,))), (Synchronous, task("synchronous", 1))],
+    ("make", "alone"), [(Pipelined, task("pipelined", 1, split=(0,))), (Synchronous, task("synchronous", 1))]
 )
 def test_one_worker_is_plain_descent_bit_for_bit(make, alone):
     [(found, diary, _)] = trained(make, alone, 7, 6)
@@ -77,7 +77,7 @@ def test_one_worker_with_a_server_is_plain_descent_as_no_gradient_is_late(rule):
     assert diary.delays == {0: 11}
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
+@each("workers", [2, 3, 4])
 def test_synchronous_workers_equal_one_with_the_whole_minibatch(workers):
     found = trained(Synchronous, task("synchronous", workers, batch=24), 9)
     for vector, diary, _ in found:
@@ -122,8 +122,7 @@ def test_workers_of_a_server_take_different_minibatches():
         world.diary.traced = True
         taught = lessons()
         made = Asynchronous(
-            task("asynchronous", workers, accumulate=2),
-            Setting(world, world, taught, taught.card(WIDTHS, 0), CPU),
+            task("asynchronous", workers, accumulate=2), Setting(world, world, taught, taught.card(WIDTHS, 0), CPU)
         )
         made.piece(12)
         return [span.batch for span in world.diary.spans if span.kind == "gradient"]
@@ -181,7 +180,7 @@ def reference_pipeline(stages, batches, size):
     return torch.cat([part.vector for part in parts])
 
 
-@pytest.mark.parametrize("first", [(0, 2), (0, 1, 3), (0, 1, 2, 3)])
+@each("first", [(0, 2), (0, 1, 3), (0, 1, 2, 3)])
 def test_a_pipeline_learns_from_late_gradients_as_worked_out_without_workers(first):
     workers = len(first)
     found = trained(Pipelined, task("pipelined", workers, split=first), 14)
@@ -241,10 +240,7 @@ def test_consensus_of_several_goes_as_the_formulas_say():
                 pulled = net.gradient + duals[k] + rho * (net.vector - z)
                 with torch.no_grad():
                     net.vector -= RATE * pulled
-        before, z = (
-            z,
-            torch.stack([n.vector + d / rho for n, d in zip(nets, duals, strict=True)]).mean(0),
-        )
+        before, z = (z, torch.stack([n.vector + d / rho for n, d in zip(nets, duals, strict=True)]).mean(0))
         for net, dual in zip(nets, duals, strict=True):
             dual += rho * (net.vector - z)
         primal = torch.stack([net.vector - z for net in nets]).square().mean().sqrt()
@@ -254,7 +250,7 @@ def test_consensus_of_several_goes_as_the_formulas_say():
         np.testing.assert_allclose(piece.residuals, residuals, rtol=1e-3)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@each("workers", [1, 2, 3, 5])
 def test_layers_are_split_so_that_the_dearest_share_is_smallest(workers):
     draw = np.random.default_rng(workers)
     for _ in range(20):

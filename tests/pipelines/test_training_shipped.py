@@ -12,6 +12,7 @@ import assets
 from pipelines.models import nets
 from pipelines.training import recipes
 from pipelines.training.recipes import as_dict
+from tests.each import each
 
 LIMIT_BYTES = 35_000_000
 SENONES, FEATURES = 5126, 39
@@ -24,7 +25,7 @@ def test_every_recipe_is_shipped_and_all_fit_into_the_limit() -> None:
     assert sum(file.stat().st_size for file in assets.path("nets").iterdir()) <= LIMIT_BYTES
 
 
-@pytest.mark.parametrize("name", recipes.RECIPES)
+@each("name", recipes.RECIPES)
 def test_a_card_says_how_its_net_was_made_and_how_it_does(name: str) -> None:
     net = nets.load(nets.find(name), SENONES, FEATURES)
     about, recipe = net.card.about, recipes.find(name)

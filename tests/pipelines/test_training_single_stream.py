@@ -35,10 +35,7 @@ class Voice:
             self.spoken.append(number)
             return np.random.default_rng(number).normal(0, 0.1, 8000).astype(np.float32)
 
-        return Speech(
-            [Utterance(f"{words} {i}", words.split(), lambda i=i: samples(i)) for i in range(n)],
-            "noise",
-        )
+        return Speech([Utterance(f"{words} {i}", words.split(), lambda i=i: samples(i)) for i in range(n)], "noise")
 
 
 def quiet(title, fraction):

@@ -30,15 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job(folder: Path, batches: int, rounds: int = 2) -> Job:
     """A pipeline and a parameter server, which between them need three processes."""
     tasks = [
-        Task(
-            name="piped",
-            method="pipelined",
-            workers=2,
-            batch=8,
-            batches=batches,
-            rate=0.01,
-            split=(0, 1),
-        ),
+        Task(name="piped", method="pipelined", workers=2, batch=8, batches=batches, rate=0.01, split=(0, 1)),
         Task(name="served", method="asynchronous", workers=2, batch=8, batches=batches, rate=0.01),
     ]
     return Job(tasks=tasks, data=str(folder), rounds=rounds, widths=(8,), context=1)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError, Part
 from pipelines.audio.text_file import Row
-from tests.pipelines.sound_files import make, sentence
+from tests.each import each
+from tests.pipelines.sound_files import make, refused
 
 
 def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
@@ -74,8 +75,8 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("name", WAYS)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@each("name", WAYS)
+@each("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
     found = texts_by_file(written(tmp_path, name, WAYS[name], encoding))
     assert {Path(file).stem: words for file, words in found.items()} == TWO
@@ -123,8 +124,8 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("packed", [False, True])
+@each("name", PARTS)
+@each("packed", [False, True])
 def test_what_says_which_part_of_a_file_is_meant_is_used(name: str, packed: bool, tmp_path: Path) -> None:
     text, expected, called = PARTS[name]
     file = written(tmp_path, name, text)
@@ -147,9 +148,11 @@ def test_speakers_at_once_are_utterances_of_their_own(tmp_path: Path) -> None:
     ):
         rows = transcripts.read(written(tmp_path, name, text)).rows
         assert [row.name for row in rows] == ["r-A-0-1.5-x", "r-A-0-1.5-y", "r-A-2-3"]
-        with pytest.raises(AudioError) as error:
-            transcripts.read(written(tmp_path, name, text.replace("y", "x")))
-        sentence(error, f"line {2 + (name == 't.csv')}", "r has two different transcripts")
+        refused(
+            transcripts.read,
+            written(tmp_path, name, text.replace("y", "x")),
+            says=(f"line {2 + (name == 't.csv')}", "r has two different transcripts"),
+        )
 
 
 def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
@@ -161,8 +164,8 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
         transcripts.read(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
+@each(
+    "text, what",
     [
         ("WEBVTT\n\n00:00.000 --> 00:02.400\ntwo\n", "WebVTT"),
         ("1\n00:00:00,000 --> 00:00:02,400\ntwo\n", "SRT"),
@@ -178,11 +181,9 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
         ('{"id": "c", "tracks": []}\n', "several tracks"),
     ],
 )
-@pytest.mark.parametrize("name", ["t.txt", "text"])
+@each("name", ["t.txt", "text"])
 def test_what_is_not_read_is_named(name: str, text: str, what: str, tmp_path: Path) -> None:
-    with pytest.raises(AudioError) as error:
-        transcripts.read(written(tmp_path, name, text))
-    sentence(error, name, what)
+    refused(transcripts.read, written(tmp_path, name, text), says=(name, what))
 
 
 def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path: Path) -> None:
@@ -201,9 +202,7 @@ def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
         Row("u2", "four", 2, None, name="u2"),
         Row("u3", "", 0, place, name="u3"),
     ]
-    with pytest.raises(AudioError) as error:
-        transcripts.read(text, plain=True)
-    sentence(error, "wav.scp", "line 2", "sph2pipe -f wav r2.sph |", "is not run")
+    refused(transcripts.read, text, plain=True, says=("wav.scp", "line 2", "sph2pipe -f wav r2.sph |", "is not run"))
     written(tmp_path, "wav.scp", "r1 wav/r1.wav\n")
     written(tmp_path, "segments", "u1 r1 0.5 1.25\nu2 r1 1.5 -1\n")
     assert transcripts.read(text).rows == [
@@ -221,19 +220,17 @@ def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path: Path, mon
     assert transcripts.read(text).files() == [str(sound.resolve())]
 
 
-@pytest.mark.parametrize("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
+@each("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
 def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
     text = f"file\ttranscript\na.wav\ttwo{inside}nine\nb.wav\n"
-    with pytest.raises(AudioError) as error:
-        transcripts.read(written(tmp_path, "t.tsv", text))
-    sentence(error, "line 3", "found 1 column")
+    refused(transcripts.read, written(tmp_path, "t.tsv", text), says=("line 3", "found 1 column"))
     found = texts_by_file(written(tmp_path, "t.tsv", text.removesuffix("b.wav\n")))
     assert found == {"a.wav": f"two{inside}nine"}
     assert list(texts_by_file(written(tmp_path, "text", f"a two{inside}nine\n"))) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "parts"),
+@each(
+    "name, text, parts",
     [
         ("t.csv", "name,words\na,two\n", ["must begin with", "file<TAB>transcript", "name,words"]),
         ("t.csv", 'file,transcript\na,"b\nc"\nd,"e\n', ["line 4", "not CSV"]),
@@ -257,16 +254,12 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_read_is_reported_with_its_line(name: str, text: str, parts: list[str], tmp_path: Path) -> None:
-    with pytest.raises(AudioError) as error:
-        transcripts.read(written(tmp_path, name, text))
-    sentence(error, name, *parts)
+    refused(transcripts.read, written(tmp_path, name, text), says=(name, *parts))
 
 
 def test_segments_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
     written(tmp_path, "segments", "u1 r1 0 1\nu2 r1 2.5 2\n")
-    with pytest.raises(AudioError) as error:
-        transcripts.read(written(tmp_path, "text", "u1 two\nu2 nine\n"))
-    sentence(error, "segments", "line 2", "2.5 s")
+    refused(transcripts.read, written(tmp_path, "text", "u1 two\nu2 nine\n"), says=("segments", "line 2", "2.5 s"))
 
 
 @given(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipelines.audio import edit_distance
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from tests.each import each
 
 
 def fewest_errors(spoken: list[str], recognised: list[str]) -> int:
@@ -26,20 +27,7 @@ def fewest_errors(spoken: list[str], recognised: list[str]) -> int:
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d'e"]), max_size=9)
 
 PIECES = st.one_of(
-    st.sampled_from(
-        [
-            "the",
-            "The",
-            "well-known",
-            "well",
-            "known",
-            "don't",
-            "DON\u2019T",
-            "'em",
-            "dogs'",
-            "<sil>",
-        ]
-    ),
+    st.sampled_from(["the", "The", "well-known", "well", "known", "don't", "DON\u2019T", "'em", "dogs'", "<sil>"]),
     st.sampled_from(["read(2)", "[NOISE]", "++UM++", "a.m.", "\u2014", "na\u00efve", "nai\u0308ve"]),
     st.sampled_from(["Stra\u00dfe", "STRASSE", "\u0130stanbul", "4.5", "snake_case", "\u017fo"]),
     st.text(max_size=6),
@@ -47,7 +35,7 @@ PIECES = st.one_of(
 TEXTS = st.lists(PIECES, max_size=12).map(" ".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(spoken=WORDS, recognised=WORDS)
 def test_counts_are_minimal_and_alignments_complete(spoken: list[str], recognised: list[str]) -> None:
     reference, hypothesis = " ".join(spoken), " ".join(recognised)
@@ -66,7 +54,7 @@ def test_counts_are_minimal_and_alignments_complete(spoken: list[str], recognise
         assert (step.kind == DELETED) == (step.hypothesis is None)
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(reference=TEXTS, hypothesis=TEXTS)
 def test_as_many_errors_as_jiwer_counts(reference: str, hypothesis: str) -> None:
     assume(not wer.unspaced(reference))
@@ -128,14 +116,14 @@ def test_rates_sum_counts_not_rates() -> None:
     assert wer.total([]) == wer.Count()
 
 
-@pytest.mark.parametrize("reference", [None, "", "   ", "...", "<sil> [NOISE]"])
+@each("reference", [None, "", "   ", "...", "<sil> [NOISE]"])
 def test_what_has_no_word_to_be_held_against_is_not_scored(reference: str | None) -> None:
     assert wer.scored(reference, "so many words") is None
     assert wer.total([(reference, "so many words"), ("a b", "a")]) == wer.Count(0, 1, 0, 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("Hello, World!", ["hello", "world"]),
         ("don't DON\u2019T", ["don't", "don't"]),

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipelines.audio import word_errors as wer
+from tests.each import each
 
 SPOKEN = "\u0926\u094b \u0928\u094c \u0924\u0940\u0928 \u091a\u093e\u0930 \u0936\u0942\u0928\u094d\u092f"
 """Two nine three four zero in Hindi."""
@@ -38,7 +39,7 @@ def form(words: list[str]) -> str:
     return text.replace("i\u0307", "i")
 
 
-@settings(max_examples=500)
+@settings(max_examples=80)
 @given(spoken=WORDS, recognised=WORDS, how=st.sampled_from(["NFC", "NFD"]))
 def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(
     spoken: list[str], recognised: list[str], how: str
@@ -52,8 +53,8 @@ def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(
     assert found.rate == pytest.approx(truth.wer)
 
 
-@pytest.mark.parametrize(
-    ("reference", "hypothesis", "errors"),
+@each(
+    "reference, hypothesis, errors",
     [
         ("二九三四零", "二 九 三 四 零", 0),
         ("二九三四零", "二 九 四 零 零", 2),
@@ -75,9 +76,7 @@ def test_a_text_without_spaces_is_compared_by_its_characters(reference: str, hyp
     assert wer.count(reference, "").deletions == len(letters)
 
 
-@pytest.mark.parametrize(
-    "text", ["今天 天气 很 好", "I live in 北京", "今日 は 天気 が いい", "สวัสดี ครับ", "한국어 를", "二", "a b"]
-)
+@each("text", ["今天 天气 很 好", "I live in 北京", "今日 は 天気 が いい", "สวัสดี ครับ", "한국어 를", "二", "a b"])
 def test_a_text_with_spaces_between_its_words_is_compared_by_them(text: str) -> None:
     assert not wer.unspaced(text)
     assert wer.count(text, text).reference_words == len(text.split())
@@ -91,17 +90,17 @@ def test_five_wrong_words_of_hindi_are_five_and_one_is_one() -> None:
     assert wer.count("\u0915\u093f", "\u0915\u0940").errors == 1
 
 
-@pytest.mark.parametrize("mark", [*APOSTROPHES])
+@each("mark", [*APOSTROPHES])
 def test_what_stands_for_an_apostrophe_is_one(mark: str) -> None:
     assert wer.words(f"don{mark}t {mark}quoted{mark} a {mark} b") == ["don't", "quoted", "a", "b"]
 
 
-@pytest.mark.parametrize("mark", [*INVISIBLE])
+@each("mark", [*INVISIBLE])
 def test_invisible_characters_vanish(mark: str) -> None:
     assert wer.words(f"{mark}co{mark}operate{mark} e{mark}\u0301") == ["cooperate", "\u00e9"]
 
 
-@pytest.mark.parametrize("mark", [*JOINERS, "\u200b"])
+@each("mark", [*JOINERS, "\u200b"])
 def test_no_joiner_and_no_space_without_width_at_the_edge_of_a_word(mark: str) -> None:
     assert wer.words(f"{mark}one{mark} {mark}{mark} {mark}'two'{mark}") == ["one", "two"]
 
@@ -109,14 +108,11 @@ def test_no_joiner_and_no_space_without_width_at_the_edge_of_a_word(mark: str) -
 def test_joiners_stay_inside_words_and_the_space_without_width_parts_them() -> None:
     persian = "\u0645\u06cc\u200c\u0631\u0648\u0645"
     assert wer.words(f"{persian}, {persian}") == [persian] * 2
-    assert wer.words("\u0e2a\u0e27\u0e31\u0e2a\u200b\u0e14\u0e35") == [
-        "\u0e2a\u0e27\u0e31\u0e2a",
-        "\u0e14\u0e35",
-    ]
+    assert wer.words("\u0e2a\u0e27\u0e31\u0e2a\u200b\u0e14\u0e35") == ["\u0e2a\u0e27\u0e31\u0e2a", "\u0e14\u0e35"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@each(
+    "one, other",
     [
         ("\u0130stanbul", "i\u0307stanbul"),
         ("I\u0307stanbul", "\u0130stanbul"),
@@ -135,7 +131,7 @@ def test_case_is_folded_in_full_and_accents_are_the_same_either_way(one: str, ot
     assert wer.count(one, other) == wer.Count(reference_words=1)
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(text=st.text(max_size=30))
 def test_any_text_has_one_form_whole_or_word_by_word(text: str) -> None:
     found = wer.words(text)

@@ -124,6 +124,7 @@ class Compiling:
         """Nothing is decoded."""
 
 
+@pytest.mark.slow
 def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,7 +193,7 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_sp
         assert session.state == "stopped"
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("number", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.slow)])
 def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     path = tmp_path / "ended.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
@@ -205,6 +206,7 @@ def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_spee
         assert session.state == "stopped"
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     path = tmp_path / "crashed.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)

@@ -40,9 +40,7 @@ class Person(Control):
     """Does things when the run has come to given frames; `then` is called at every block boundary."""
 
     def __init__(
-        self,
-        *does: tuple[int, Callable[[Control], object]],
-        then: Callable[[Person], object] = lambda person: None,
+        self, *does: tuple[int, Callable[[Control], object]], then: Callable[[Person], object] = lambda person: None
     ) -> None:
         super().__init__()
         self.does, self.then = list(does), then

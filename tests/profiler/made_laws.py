@@ -48,12 +48,7 @@ def law(gemm: float = 0, read: float = 0, chase: float = 0, calls: float = 0) ->
 
 
 def session_of(
-    duration: int,
-    cost: Cost | None,
-    hot: float | None = None,
-    roofs: RoofTable = ROOFS,
-    blocks: int = 40,
-    **more: Any,
+    duration: int, cost: Cost | None, hot: float | None = None, roofs: RoofTable = ROOFS, blocks: int = 40, **more: Any
 ) -> Any:
     """A stage that records one span of `duration` a block; every fourth block is replayed, and takes `hot` of it."""
     rows: list[tuple[int, ...]] = []

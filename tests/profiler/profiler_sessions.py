@@ -94,14 +94,7 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         writer.counters([faults])
         writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
     writer.utterance_done(
-        utterance,
-        "hello word",
-        [("hello", 2, 10), ("word", 15, 20)],
-        clock() - start,
-        [0, 1],
-        1,
-        2,
-        False,
+        utterance, "hello word", [("hello", 2, 10), ("word", 15, 20)], clock() - start, [0, 1], 1, 2, False
     )
     return writer
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from profiler.arrays import ArrayError, check, check_indices, check_offsets
+from tests.each import each
 
 ROWS = np.zeros((3, 4), np.float32)
 
@@ -24,8 +25,8 @@ def frozen() -> np.ndarray:
     return array
 
 
-@pytest.mark.parametrize(
-    ("array", "message"),
+@each(
+    "array, message",
     [
         (ROWS.astype(np.float64), "holds float64, the kernel wants float32"),
         (ROWS.astype(">f4"), "holds >f4"),
@@ -45,7 +46,7 @@ def test_any_other_is_refused_by_name(array: np.ndarray, message: str) -> None:
         check("x", np.zeros((3, 8), np.float32)[:, ::2], np.float32, (3, 4), contiguous=False)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+@each("dtype", [np.int8, np.uint8, np.int32, np.uint64])
 def test_indices_lie_below_the_limit(dtype: type) -> None:
     check_indices("i", np.array([0, 4], dtype), 5)
     check_indices("i", np.array([], dtype), 0)
@@ -55,7 +56,7 @@ def test_indices_lie_below_the_limit(dtype: type) -> None:
         check_indices("i", np.array([2, -1]), 4)
 
 
-@pytest.mark.parametrize("starts", [[], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4]])
+@each("starts", [[], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4]])
 def test_offsets_rise_from_nought_to_the_end(starts: list[int]) -> None:
     check_offsets("s", np.array([0, 2, 2, 4]), 4)
     with pytest.raises(ArrayError, match="from 0 to 4"):

@@ -143,12 +143,7 @@ def test_the_standard_error_of_a_ratio_is_that_of_its_spread() -> None:
 def test_a_device_waits_for_launches_only_beyond_its_work() -> None:
     roofs = RoofTable(tuple(replace(r, name=f"{r.name}@cuda") for r in ROOFS.roofs))
     cost = Cost(
-        {"gemm@cuda": Linear(1.1e6)},
-        Linear(1e5),
-        Linear(1e5),
-        1e6,
-        device="cuda",
-        calls={"numba@cuda": Linear(150.0)},
+        {"gemm@cuda": Linear(1.1e6)}, Linear(1e5), Linear(1e5), 1e6, device="cuda", calls={"numba@cuda": Linear(150.0)}
     )
     found = by_law(cost, Sums(30_000.0, 0.0, 1.0, 16.0, (0.0, 0.0, 0.0)), roofs)
     got = dict(zip(SHARES, found.likely.tolist(), strict=True))
@@ -173,11 +168,7 @@ def test_of_scattered_data_nothing_is_a_parameter() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.integers(1, 10**7),
-    st.floats(0.0, 2.0),
-    st.tuples(*[st.floats(0.0, 1e6)] * 2, *[st.floats(0.0, 1e3)] * 2),
-)
+@given(st.integers(1, 10**7), st.floats(0.0, 2.0), st.tuples(*[st.floats(0.0, 1e6)] * 2, *[st.floats(0.0, 1e3)] * 2))
 @example(1, 1.0, (0.0, 0.0, 0.0, 2.2e-313))
 def test_shares_make_a_whole_and_lie_within_their_intervals(
     duration: int, hot: float, counts: tuple[float, float, float, float]

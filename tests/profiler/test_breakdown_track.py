@@ -80,7 +80,7 @@ def everything(track: CostTrack) -> np.ndarray:
     return np.array([sums.total(row, 0, sums.frames) for row in range(len(CATEGORIES))])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(recordings())
 def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     session = fake_session(spans, STAGES, COSTS)
@@ -96,7 +96,7 @@ def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     assert track.misplaced == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(recordings(), st.data())
 def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans: np.ndarray, data: Any) -> None:
     session = fake_session(spans, STAGES, COSTS)
@@ -121,7 +121,7 @@ def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans: 
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, **close)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 @given(recordings(), st.lists(st.integers(0, 60), max_size=10))
 def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int]) -> None:
     whole = CostTrack()
@@ -137,7 +137,7 @@ def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int
         assert pieces.work[name].tobytes() == values.tobytes()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(recordings(), st.data())
 def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data: Any) -> None:
     session = fake_session(spans, STAGES, COSTS)

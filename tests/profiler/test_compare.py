@@ -29,6 +29,7 @@ from profiler.machine.roofs.table import RATE, Roof, RoofTable
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 
 FRAMES = 40
@@ -313,8 +314,8 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
     assert any("2 utterances match" in w and "only in A (only here, cut)" in w for w in found.warnings)
 
 
-@pytest.mark.parametrize(
-    ("differs", "says"),
+@each(
+    "differs, says",
     [
         ({"machine": {**MACHINE, "host": "there"}}, "The host differs: here in A, there in B."),
         ({"machine": {**MACHINE, "cores": {"logical": 4}}}, "number of cores differs: logical 2"),

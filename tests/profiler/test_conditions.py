@@ -42,8 +42,10 @@ def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it() -> None:
 
 def test_it_leaves_every_category_and_is_a_part_of_stages() -> None:
     spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300, 100)])
-    found = breakdown(session_of(spans))
+    session = session_of(spans, utterances=[SimpleNamespace(first_frame=0, n_frames=4, audio_s=0.04)])
+    found = breakdown(session)
     assert [found.categories[name] for name in NOT_OWN] == pytest.approx([300, 100])
+    assert FrameSums(session).wall[-1] == pytest.approx(600), "nor of a side of a comparison"
     # 200 of the search and 200 between the stages, of which six tenths are their own.
     assert found.categories["search"] == pytest.approx(120)
     assert found.categories["overhead"] == pytest.approx(120)

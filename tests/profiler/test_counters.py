@@ -12,6 +12,7 @@ import pytest
 
 from profiler.machine import counters
 from profiler.machine.counters import EVENTS, HARDWARE, SOFTWARE, Group, probe, read_cost_ns
+from tests.each import each
 
 NAMES = [event.name for event in EVENTS]
 HARD = [event.name for event in EVENTS if event.type == HARDWARE]
@@ -90,8 +91,8 @@ def test_all_events_form_one_group_with_one_reading() -> None:
     assert (kernel.opened, kernel.closed[-1]) == ({}, leader)
 
 
-@pytest.mark.parametrize(
-    ("code", "says"),
+@each(
+    "code, says",
     [
         (errno.ENOENT, "virtual machines"),
         (errno.EOPNOTSUPP, "PMU"),

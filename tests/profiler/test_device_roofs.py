@@ -58,9 +58,7 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
     recorder = Recorder(FakeClock(1_000_000))
     path = tmp_path / "device.asrs"
     with SessionWriter(
-        path,
-        recorder,
-        {"device_events": {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}},
+        path, recorder, {"device_events": {"events": 100, "ns_per_event": 2_000.0, "recording_ns": 50_000}}
     ) as writer:
         recorder.lane("decode", decode=True)
         lane = recorder.lane("cuda compute", kind=DEVICE)

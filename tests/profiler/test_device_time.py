@@ -20,6 +20,7 @@ from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, NullLane, Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 
 # -- the two clocks -----------------------------------------------------------------------------
@@ -98,10 +99,7 @@ def test_the_stream_waited_for_decides_then_arithmetic_before_copies() -> None:
         Charge(copy, 40, 100),
         Charge(None, 100, 120),
     ]
-    assert charge([Wait(None, 0, 100)], [copy, gemm]) == [
-        Charge(gemm, 0, 60),
-        Charge(copy, 60, 100),
-    ]
+    assert charge([Wait(None, 0, 100)], [copy, gemm]) == [Charge(gemm, 0, 60), Charge(copy, 60, 100)]
     assert charge([], [gemm]) == []
     assert charge([Wait(COPY, 5, 5)], [gemm]) == []
 
@@ -146,7 +144,7 @@ def test_charges_tile_the_waits_and_name_only_what_ran(
 # -- a timer on a device ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("skew", [-300e-6, 0.0, 300e-6])
+@each("skew", [-300e-6, 0.0, 300e-6])
 def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(skew: float) -> None:
     rig = Rig(rate=1 + skew)
     for _ in range(50):
@@ -305,10 +303,7 @@ def test_with_the_recorder_off_the_device_is_not_queried() -> None:
 
 def test_a_copy_too_large_for_a_span_is_refused() -> None:
     rig = Rig()
-    with (
-        pytest.raises(ValueError, match="split it below 4 GiB"),
-        rig.timer.transfer(rig.up, 1 << 32, True),
-    ):
+    with pytest.raises(ValueError, match="split it below 4 GiB"), rig.timer.transfer(rig.up, 1 << 32, True):
         pass
 
 

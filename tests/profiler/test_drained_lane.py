@@ -24,8 +24,7 @@ def record(spans: Any, begin: int, n: int) -> None:
 
 
 @given(
-    st.integers(4, 40),
-    st.lists(st.tuples(st.sampled_from(["put", "lap", "kernel"]), st.integers(1, 30)), max_size=30),
+    st.integers(4, 40), st.lists(st.tuples(st.sampled_from(["put", "lap", "kernel"]), st.integers(1, 30)), max_size=30)
 )
 def test_no_span_is_lost_in_a_small_ring(capacity: int, turns: list[tuple[str, int]]) -> None:
     lane = DrainedLane(0, "small", "cpu", True, capacity, clock=lambda: 0)

@@ -13,6 +13,7 @@ import pytest
 
 from profiler.machine import accelerator, energy
 from profiler.machine.sampler import Sampler, watching
+from tests.each import each
 
 
 class Sink:
@@ -43,13 +44,7 @@ def test_zones_are_named_after_what_they_lie_in(tmp_path: Path) -> None:
     zone(tmp_path, "intel-rapl-mmio:0", "package-0", 5)
     (tmp_path / "intel-rapl").mkdir()  # the driver itself counts nothing
     names = [found.name for found in energy.zones(tmp_path)]
-    assert sorted(names) == [
-        "package-0",
-        "package-0'",
-        "package-0.core",
-        "package-1",
-        "package-1.core",
-    ]
+    assert sorted(names) == ["package-0", "package-0'", "package-0.core", "package-1", "package-1.core"]
     assert len(set(names)) == len(names)
     here, reason = energy.probe(tmp_path)
     assert here
@@ -80,10 +75,7 @@ def test_a_zone_for_root_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_machine_without_zones_says_why(tmp_path: Path) -> None:
-    assert energy.probe(tmp_path) == (
-        False,
-        f"{tmp_path} shows no zone that counts energy (no RAPL driver)",
-    )
+    assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
     nowhere = tmp_path / "nowhere"
     here, reason = energy.probe(nowhere)
     assert not here
@@ -214,8 +206,8 @@ def test_a_figure_that_a_device_does_not_report_is_requested_once() -> None:
     assert nvml.asked.count("PowerUsage0") == 3
 
 
-@pytest.mark.parametrize(
-    ("nvml", "says"),
+@each(
+    "nvml, says",
     [
         (FakeNvml(start=12), "no NVIDIA driver"),
         (FakeNvml(start=9), "not loaded"),

@@ -23,6 +23,7 @@ from profiler.files.outputs import OutputError
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
 from profiler.spans import Stage
+from tests.each import each
 
 
 @pytest.fixture
@@ -59,20 +60,12 @@ def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> Non
     assert names["thread_name", 1] == {"name": "decode"}
     order = {tid: args["sort_index"] for (name, tid), args in names.items() if "sort" in name}
     lanes = {tid: args["name"] for (name, tid), args in names.items() if name == "thread_name"}
-    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [
-        RECOGNISED,
-        "decode",
-        SETUP,
-    ]
+    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [RECOGNISED, "decode", SETUP]
     assert ("process_name", 0) in names
     counters = [e for e in events if e["ph"] == "C"]
     assert [e["args"]["value"] for e in counters] == list(map(float, range(BLOCKS)))
     (marker,) = (e for e in events if e["ph"] == "i")
-    assert (marker["name"], marker["cat"], marker["s"]) == (
-        "skip every second frame",
-        "option",
-        "p",
-    )
+    assert (marker["name"], marker["cat"], marker["s"]) == ("skip every second frame", "option", "p")
 
 
 def nests(spans: list[dict[str, Any]]) -> None:
@@ -137,10 +130,7 @@ def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(0, 60), st.integers(0, 30), st.lists(st.integers(0, 70), max_size=6)),
-        max_size=6,
-    ),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30), st.lists(st.integers(0, 70), max_size=6)), max_size=6),
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 40)), max_size=9),
 )
 def test_whatever_a_session_says_was_recognised_nests(
@@ -289,11 +279,7 @@ def test_the_table_has_a_row_per_stage_and_blanks(small: Path, tmp_path: Path) -
 
 
 def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path: Path) -> None:
-    stages = [
-        Stage(0, "decode", "decode"),
-        Stage(1, "score.a", "scoring"),
-        Stage(2, "score.b", "scoring"),
-    ]
+    stages = [Stage(0, "decode", "decode"), Stage(1, "score.a", "scoring"), Stage(2, "score.b", "scoring")]
     spans = spans_of([(0, 40_000, 1, 0, 10), (40_000, 20_000, 2, 0, 10), (0, 60_000, 0, 0, 10)])
     # 10 µs of arithmetic and 20 calls of 500 ns, each at the best repeat a tenth less.
     law = Cost({"gemm": Linear(1e6)}, calls={NUMPY_CALL: Linear(20.0)})
@@ -321,7 +307,7 @@ def test_an_export_that_cannot_be_written(module: Any, small: Path, tmp_path: Pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]
 
 
-@pytest.mark.parametrize("module", writers())
+@each("module", writers())
 def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from profiler.files import inputs
 from profiler.files.inputs import InputError
+from tests.each import each
 
 PIPES = hasattr(os, "mkfifo")
 
@@ -43,17 +44,14 @@ def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb\nsize 9\n",
             "this is a Git LFS pointer, not the file itself: run `git lfs pull`.",
         ),
-        (
-            b"\xef\xbb\xbf\n <!DOCTYPE html>\n<title>404</title>",
-            "this is an HTML page, not the file",
-        ),
+        (b"\xef\xbb\xbf\n <!DOCTYPE html>\n<title>404</title>", "this is an HTML page, not the file"),
         (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
     ],
 )
@@ -126,7 +124,7 @@ DEEP = inputs.TREE_DEPTH
 NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\ud800"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+@each("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
 def test_a_byte_order_mark_tells_the_encoding(encoding: str, tmp_path: Path) -> None:
     mark = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
     path = tmp_path / "text"
@@ -143,14 +141,10 @@ def test_lines_end_at_line_feeds_alone(lines: list[str]) -> None:
     for end in ("\n", "\r\n"):
         assert inputs.lines_of(end.join([*lines, *last])) == lines[: None if last else -1]
     assert inputs.lines_of("") == []
-    assert inputs.lines_of("a\u2028b\x85c\x0bd\x0ce\x1cf\n\nb\rc\n") == [
-        "a\u2028b\x85c\x0bd\x0ce\x1cf",
-        "",
-        "b\rc",
-    ]
+    assert inputs.lines_of("a\u2028b\x85c\x0bd\x0ce\x1cf\n\nb\rc\n") == ["a\u2028b\x85c\x0bd\x0ce\x1cf", "", "b\rc"]
 
 
-@pytest.mark.parametrize("text", NOT_JSON)
+@each("text", NOT_JSON)
 def test_what_is_no_json_is_one_sentence(text: str) -> None:
     said = refused(lambda: inputs.json_tree(text, "here"))
     assert said.startswith("here: ")
@@ -167,9 +161,7 @@ def test_trees_are_bounded_in_depth_and_integers() -> None:
     assert "bits" in refused(lambda: inputs.json_tree('{"a": [{"b": ' + "9" * 400 + "}]}", "here"))
 
 
-@pytest.mark.parametrize(
-    "text", ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"]
-)
+@each("text", ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"])
 def test_what_is_no_toml_is_one_sentence(text: str) -> None:
     assert refused(lambda: inputs.toml_tree(text, "here")).startswith("here: ")
 
@@ -205,9 +197,7 @@ class Row(msgspec.Struct):
     n: int
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"n": "x"}', b'{"n": NaN}', b"\xff", b'{"x":' + b"[" * 100_000]
-)
+@each("content", [b"", b"{", b"[]", b'{"n": "x"}', b'{"n": NaN}', b"\xff", b'{"x":' + b"[" * 100_000])
 def test_a_damaged_file_of_our_own_is_a_sentence(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "row.json").write_bytes(b'{"n": 7}')
     assert inputs.read_struct(tmp_path / "row.json", Row, "a row") == Row(7)

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from profiler.recording.lanes import Lane
 
 
-@given(
-    st.integers(1, 9),
-    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12),
-    st.integers(0, 15),
-)
+@given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12), st.integers(0, 15))
 def test_the_last_spans_of_a_ring(capacity: int, rounds: list[tuple[int, int]], count: int) -> None:
     lane = Lane(0, "decode", "cpu", True, capacity=capacity)
     recorded: list[int] = []

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.lod.spans import CHUNK, KINDS, RowKey, SpanRow, Timeline
 from profiler.spans import SPAN, Stage
+from tests.each import each
 
 
 def spans_of(starts: list[int], durations: list[int], stages: list[int]) -> np.ndarray:
@@ -35,7 +35,7 @@ def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
     number = st.integers(0, 50)
     gaps, durations = (data.draw(st.lists(number, min_size=n, max_size=n)) for _ in range(2))
     kinds = data.draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=n, max_size=n))
-    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, 4)))
+    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, min(n, 4))))
     end = sum(gaps) + sum(durations)
     edges = np.sort(data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array)))
     expected = np.zeros((len(edges) - 1, len(KINDS)))
@@ -56,7 +56,7 @@ def test_spans_that_arrive_late_find_their_place() -> None:
     assert row.busy(np.array([0.0, 60.0, 1000.0])).sum(axis=1).tolist() == [10.0, 40.0]
 
 
-@pytest.mark.parametrize(("t_ns", "number"), [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
+@each("t_ns, number", [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
 def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
     row = SpanRow(RowKey("stages", 0))
     row.spans = spans_of([10, 30], [10, 10], [0, 0])
@@ -73,8 +73,8 @@ def test_frames_and_times_of_blocks_are_mapped_both_ways() -> None:
     session = SimpleNamespace(generation=1, spans=spans, lanes=lanes, stages=stages)
     timeline = Timeline()
     timeline.follow(session)  # type: ignore[arg-type]
-    assert timeline.ns_at(np.array([0.0, 8.0, 24.0, 40.0])).tolist() == [100, 150, 350, 400]
-    assert timeline.frames_at(np.array([0.0, 150.0, 250.0, 350.0])).tolist() == [0, 8, 16, 24]
+    assert timeline.ns_at(np.array([0.0, 8.0, 24.0, 40.0])).tolist() == [100, 200, 350, 400]
+    assert timeline.frames_at(np.array([0.0, 200.0, 350.0, 900.0])).tolist() == [0, 8, 24, 32]
     assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
     assert timeline.extent_ns == (100, 400)
 
@@ -86,7 +86,9 @@ def test_between_blocks_times_lie_on_a_line() -> None:
     frames, times = (np.cumsum(random.integers(0, 3, 500)).astype(np.float64) for _ in range(2))
     timeline._frames.extend(frames)
     timeline._times.extend(times)
+    timeline._reached, timeline._end_ns = frames[-1] + 5, times[-1] + 7
     at = np.concatenate([frames, frames + 0.3, [-5.0, 1e6]])
+    frames, times = np.append(frames, frames[-1] + 5), np.append(times, times[-1] + 7)
     np.testing.assert_allclose(timeline.ns_at(at), np.interp(at, frames, times), atol=1e-9)
     np.testing.assert_allclose(timeline.frames_at(at), np.interp(at, times, frames), atol=1e-9)
     assert Timeline().ns_at(at).tolist() == [0.0] * len(at)

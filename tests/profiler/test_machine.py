@@ -18,6 +18,7 @@ from profiler.machine.describe import describe
 from profiler.machine.roofs import cpu, table, timing
 from profiler.machine.roofs.table import BANDWIDTH, KERNEL, RATE, Roof, RoofTable
 from profiler.machine.sampler import Sampler
+from tests.each import each
 
 
 @pytest.fixture
@@ -249,8 +250,8 @@ def sink() -> Sink:
     return Sink()
 
 
-@pytest.mark.parametrize(
-    ("line", "vectors", "virtualised"),
+@each(
+    "line, vectors, virtualised",
     [
         ("flags\t\t: fpu avx2 avx512f avx512_vnni hypervisor", ["AVX-512", "VNNI"], True),
         ("flags\t\t: fpu avx2 avx_vnni avx512_fp16", ["AVX2", "VNNI"], False),

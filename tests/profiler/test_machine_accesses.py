@@ -12,16 +12,10 @@ from profiler_sessions import roof
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import cpu, timing
-from profiler.machine.roofs.accesses import (
-    ACCESSES,
-    LINE_BYTES,
-    access_steps,
-    call_steps,
-    called,
-    scattered,
-)
+from profiler.machine.roofs.accesses import ACCESSES, LINE_BYTES, access_steps, call_steps, called, scattered
 from profiler.machine.roofs.table import AFTER_BYTES, LATENCY, OVERHEAD, Key, RoofTable
 from profiler.machine.roofs.timing import Counted, Effort, Task, Work
+from tests.each import each
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -46,10 +40,7 @@ def test_waiting_threads_have_no_data(cores: int, monkeypatch: pytest.MonkeyPatc
 
 def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [step.key for step in call_steps()]
-    assert keys == [
-        Key(OVERHEAD, KERNEL_CALL, ""),
-        Key(OVERHEAD, KERNEL_CALL, "", bytes=AFTER_BYTES),
-    ]
+    assert keys == [Key(OVERHEAD, KERNEL_CALL, ""), Key(OVERHEAD, KERNEL_CALL, "", bytes=AFTER_BYTES)]
     now, order = 0.0, ""
 
     def taking(seconds: float, name: str) -> None:
@@ -65,7 +56,7 @@ def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert order == "cccrcrc"
 
 
-@pytest.mark.parametrize("step", [*call_steps(), *access_steps()[:1]], ids=lambda step: step.label)
+@each("step", [*call_steps(), *access_steps()[:1]])
 def test_what_a_call_and_an_access_take_is_a_time(step: cpu.Step) -> None:
     found = step.take(Effort(1, 0.0))
     assert found.sound

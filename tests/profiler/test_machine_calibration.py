@@ -130,11 +130,7 @@ def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once() -> None:
         steps = calibration.plan(counts, None, whole=whole)
         keys = [step.key for step in steps]
         assert len(set(keys)) == len(keys)
-        for some in (
-            cpu.plan(counts[-1], whole=whole),
-            accesses.access_steps(),
-            accesses.call_steps(),
-        ):
+        for some in (cpu.plan(counts[-1], whole=whole), accesses.access_steps(), accesses.call_steps()):
             assert {step.key for step in some} <= set(keys)
 
 

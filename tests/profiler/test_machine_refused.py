@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from profiler_sessions import roof
 
 from app.cli import calibrate
@@ -11,14 +10,15 @@ from profiler.machine.roofs import table
 from profiler.machine.roofs.calibration import Calibration
 from profiler.machine.roofs.table import LEAST_GAIN, MOST_GAIN, RATE, RoofTable
 from profiler.machine.roofs.tiers import roof_tiers
+from tests.each import each
 
 # What was once kept as steady: two threads of exponentials that did 3 500 times as much as one.
 ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, threads=2))
 
 
-@pytest.mark.parametrize("kind", [RATE, table.KERNEL])
-@pytest.mark.parametrize(
-    ("gain", "accepted"),
+@each("kind", [RATE, table.KERNEL])
+@each(
+    "gain, accepted",
     [
         (0.99 * LEAST_GAIN, False),
         (1.01 * LEAST_GAIN, True),

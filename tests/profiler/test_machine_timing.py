@@ -128,12 +128,7 @@ def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
     rates = [200, 205, 118, 117, 116, 98, 99, 60, 31, 30]
     rungs = [roof(BANDWIDTH, "read", r * 1e9, 1 << (14 + i)) for i, r in enumerate(rates)]
     found = plateaus(rungs)
-    assert [p.label for p in found] == [
-        "16 KiB … 32 KiB",
-        "64 KiB … 256 KiB",
-        "512 KiB … 1 MiB",
-        "4 MiB … 8 MiB",
-    ]
+    assert [p.label for p in found] == ["16 KiB … 32 KiB", "64 KiB … 256 KiB", "512 KiB … 1 MiB", "4 MiB … 8 MiB"]
     assert [round(p.rate / 1e9) for p in found] == [205, 117, 99, 31]
     assert plateaus([]) == []
 

@@ -158,11 +158,7 @@ def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_sa
         raise RuntimeError("The device doesn't support querying the available free memory.")
 
     where = SimpleNamespace(type="xpu")
-    found = {
-        "is_available": lambda: True,
-        "current_accelerator": lambda: where,
-        "synchronize": lambda: None,
-    }
+    found = {"is_available": lambda: True, "current_accelerator": lambda: where, "synchronize": lambda: None}
     about = SimpleNamespace(L2_cache_size=50 << 20)
     backends: list[tuple[Any, int | None, int]] = [
         (SimpleNamespace(mem_get_info=refuse), None, 0),
@@ -202,11 +198,7 @@ print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned
 def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
     # In a process of its own, as always: torch and the tests of the window do not go together.
     done = subprocess.run(
-        [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
+        [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR], capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
@@ -235,6 +227,7 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
         assert not any("pinned" in name for name in sizes)
 
 
+@pytest.mark.slow
 def test_the_real_child_answers_for_the_device() -> None:
     reported: list[str] = []
     got = measure([torch_child.DEVICE], lambda what, _: reported.append(what))

@@ -14,6 +14,7 @@ import pytest
 
 from profiler.files import outputs
 from profiler.files.outputs import OutputError, writing
+from tests.each import each
 from tests.waiting import PATIENCE_S
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX links, pipes and devices")
@@ -71,12 +72,7 @@ def test_the_source_is_never_written_over_by_whatever_name(tmp_path: Path) -> No
     source.write_bytes(b"session")
     (tmp_path / "hard").hardlink_to(source)
     (tmp_path / "sub").mkdir()
-    for name in (
-        source,
-        tmp_path / "hard",
-        tmp_path / "sub" / ".." / "s.asrs",
-        os.path.relpath(source),
-    ):
+    for name in (source, tmp_path / "hard", tmp_path / "sub" / ".." / "s.asrs", os.path.relpath(source)):
         assert "made from" in sentence(name, [source])
     assert source.read_bytes() == b"session"
 
@@ -168,7 +164,7 @@ def test_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["", "no/such/folder/a", "a\0b", "x" * 5000, "no/"])
+@each("name", ["", "no/such/folder/a", "a\0b", "x" * 5000, "no/"])
 def test_names_that_cannot_be(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert len(sentence(name)) < 400

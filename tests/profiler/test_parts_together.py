@@ -15,11 +15,7 @@ from profiler.spans import Stage
 def parts(**likely: float) -> Parts:
     """Parts with intervals from half to twice the figure."""
     values = dict.fromkeys(PARTS, 0.0) | likely
-    return Parts(
-        values,
-        {name: ns / 2 for name, ns in values.items()},
-        {name: ns * 2 for name, ns in values.items()},
-    )
+    return Parts(values, {name: ns / 2 for name, ns in values.items()}, {name: ns * 2 for name, ns in values.items()})
 
 
 def test_parts_add_up_with_their_intervals() -> None:

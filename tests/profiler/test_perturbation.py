@@ -10,16 +10,11 @@ from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import PARTS
-from profiler.analysis.comparison.perturbation import (
-    Perturbation,
-    conclude,
-    expected,
-    per_unit,
-    weigh,
-)
+from profiler.analysis.comparison.perturbation import Perturbation, conclude, expected, per_unit, weigh
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.analysis.parts import Parts
 from profiler.spans import Cost, Linear, Stage
+from tests.each import each
 
 STAGES = [Stage(0, "decode.block", "decode"), Stage(1, "score.mixture", "scoring", ("components",))]
 BLOCK = {"compute-bound": 1.0, "bandwidth-bound": 0.5, "call-bound": 0.5, "none of these": 1.0}
@@ -30,10 +25,7 @@ def stage(calls: int, op: float, moved: float, work: int = 0) -> StageRow:
     frames = 240 // calls
     rows = []
     for i in range(calls):
-        rows += [
-            (i * 1000, 1000, 1, i * frames, frames, work // calls),
-            (i * 1000, 1000, 0, i * frames, frames),
-        ]
+        rows += [(i * 1000, 1000, 1, i * frames, frames, work // calls), (i * 1000, 1000, 0, i * frames, frames)]
     cost = Cost({"gemm": Linear(op)}, Linear(moved), Linear(moved), 1 << 26)
     (row,) = breakdown(fake_session(spans_of(rows), STAGES, {(1, 0): cost})).stages
     return row
@@ -62,13 +54,7 @@ def judged(verdict: str, **shares: float) -> StageRow:
 
 def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with() -> None:
     before, after = stage(24, 1e5, 9e5), stage(12, 2e5, 9e5)
-    shares = {
-        "bandwidth": 60.0,
-        "arithmetic": 10.0,
-        "instructions": 10.0,
-        "calls": 8.0,
-        "not_attributed": 12.0,
-    }
+    shares = {"bandwidth": 60.0, "arithmetic": 10.0, "instructions": 10.0, "calls": 8.0, "not_attributed": 12.0}
     plain = expected(before, after, 500.0, otherwise=0.9)
     found = expected(before, after, 500.0, otherwise=0.9, judged=judged("bandwidth-bound", **shares))
     # What is not attributed, and what the law has nothing of, is as if nothing had changed.
@@ -90,8 +76,8 @@ def test_a_smaller_model_is_compared_per_unit_of_work() -> None:
     assert per_unit(Ratio(0.4, 0.3, 0.5), before, after, "components") == Ratio(0.8, 0.6, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "measured", "agrees"),
+@each(
+    "verdict, measured, agrees",
     [
         # Told apart from compute-bound and none of these; call-bound would do the same.
         ("bandwidth-bound", Ratio(0.52, 0.50, 0.55), True),
@@ -121,16 +107,9 @@ def change(agrees: bool | None) -> Perturbation:
     return Perturbation("c", measured=Ratio(1.0, 0.9, 1.1), predicted=1.0, agrees=agrees, why="w")
 
 
-@pytest.mark.parametrize(
-    ("agreements", "survives"),
-    [
-        ([True], True),
-        ([True, None], True),
-        ([False, None], False),
-        ([True, False], None),
-        ([None], None),
-        ([], None),
-    ],
+@each(
+    "agreements, survives",
+    [([True], True), ([True, None], True), ([False, None], False), ([True, False], None), ([None], None), ([], None)],
 )
 def test_conclusion(agreements: list[bool | None], survives: bool | None) -> None:
     changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in agreements)]

@@ -14,6 +14,7 @@ import pytest
 from profiler.arrays import Array
 from profiler.machine import memory
 from profiler.machine.memory import FILES, LARGE, LIBRARIES, PAGE, Block, Held, Meter, Totals, Usage, sample_name
+from tests.each import each
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/pagemap").exists(), reason="only Linux tells which pages of a process are there"
@@ -76,8 +77,8 @@ def test_a_block_counts_once_whatever_leads_to_it() -> None:
     assert MB <= usage.parts["second"].used < 1.1 * MB
 
 
-@pytest.mark.parametrize(
-    ("blocks", "apart"),
+@each(
+    "blocks, apart",
     [
         ([(0, 10, "a"), (0, 10, "b")], [(0, 10, "a")]),
         ([(4, 2, "a"), (0, 10, "b")], [(4, 2, "a"), (0, 4, "b"), (6, 4, "b")]),

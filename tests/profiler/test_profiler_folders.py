@@ -32,8 +32,7 @@ def test_cache_dir_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("variable", "made"),
-    [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)],
+    ("variable", "made"), [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)]
 )
 def test_a_folder_that_cannot_be_made_is_named(
     variable: str, made: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.each import each
 from tests.fake_clock import FakeClock
 
 JOIN_S = 60
@@ -95,8 +96,7 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
 @given(
     st.integers(1, 9),
     st.lists(
-        st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)),
-        max_size=60,
+        st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)), max_size=60
     ),
 )
 def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, int]]) -> None:
@@ -210,10 +210,7 @@ def test_an_end_that_nobody_tells_is_the_beginning() -> None:
     assert taken(lane)["duration_ns"].tolist() == [1, 2, 0, 4]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [(1 << 16, 0, 0, 0), (-1, 0, 0, 0), (0, 1 << 32, 0, 0), (0, 0, -5, 0), (0, 0, 0, 1 << 40)],
-)
+@each("bad", [(1 << 16, 0, 0, 0), (-1, 0, 0, 0), (0, 1 << 32, 0, 0), (0, 0, -5, 0), (0, 0, 0, 1 << 40)])
 def test_a_kernel_drops_and_counts_what_does_not_fit(bad: tuple[int, int, int, int]) -> None:
     lane = Lane(0, "x", "cpu", False, 4)
     record_one(lane.lend(), *bad)
@@ -256,6 +253,7 @@ def kernel(spans):
 """
 
 
+@pytest.mark.slow
 def test_kernels_that_record_are_compiled_once_and_cached(tmp_path: Path) -> None:
     (tmp_path / "recording_kernel.py").write_text(KERNEL)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from profiler import clock
 from profiler.spans import SPAN, Cost, Lane, Linear, Recorder, measure_ns_per_span
+from tests.each import each
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 
 
-@pytest.mark.parametrize("bad", [{"work0": 2**32}, {"frames": 2**32}, {"first_frame": -1}])
+@each("bad", [{"work0": 2**32}, {"frames": 2**32}, {"first_frame": -1}])
 def test_counts_that_do_not_fit_are_not_silently_cut(bad: dict[str, int]) -> None:
     lane = Lane(0, "x", "cpu", False)
     with pytest.raises(struct.error):
@@ -51,17 +52,9 @@ def test_costs_are_registered_once_and_checked() -> None:
 FACTOR = st.floats(0, 1e6)
 
 
-@given(
-    FACTOR,
-    FACTOR,
-    st.tuples(FACTOR, FACTOR, FACTOR),
-    st.lists(st.tuples(U16, U32, U32, U32), max_size=8),
-)
+@given(FACTOR, FACTOR, st.tuples(FACTOR, FACTOR, FACTOR), st.lists(st.tuples(U16, U32, U32, U32), max_size=8))
 def test_linear_is_the_sum_of_its_terms(
-    fixed: float,
-    per_frame: float,
-    per_work: tuple[float, float, float],
-    rows: list[tuple[int, int, int, int]],
+    fixed: float, per_frame: float, per_work: tuple[float, float, float], rows: list[tuple[int, int, int, int]]
 ) -> None:
     law = Linear(fixed, per_frame, per_work)
     spans = np.zeros(len(rows), SPAN)

@@ -25,6 +25,7 @@ from profiler.remote.wire import MAGIC, Position, Value, frame, frames
 from profiler.session.errors import Damaged, SessionError
 from profiler.session.files import side_files
 from profiler.session.reader import Session
+from tests.each import each
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands of POSIX")
@@ -329,8 +330,8 @@ def test_a_hostile_row_ends_in_a_sentence(name: str, small: Path, tmp_path: Path
         assert count(out, "block") == 0
 
 
-@pytest.mark.parametrize(
-    ("stream", "sentence"),
+@each(
+    "stream, sentence",
     [
         (b"Welcome to gpu!\nYou have mail.\n", "other text before the session: Welcome to gpu!"),
         (b"\x1b[2J" + MAGIC, "other text"),
@@ -475,7 +476,7 @@ def test_no_ssh_here_is_a_sentence() -> None:
         link.record(Host("gpu", ("no-such-ssh",)), [])
 
 
-@pytest.mark.parametrize("name", ["", "-oProxyCommand=x", "a b", "a\nb"])
+@each("name", ["", "-oProxyCommand=x", "a b", "a\nb"])
 def test_a_name_that_is_no_machine_is_refused(name: str) -> None:
     with pytest.raises(BadInput, match="--on takes a name that ssh knows"):
         ssh(name)

@@ -15,6 +15,7 @@ from profiler.analysis import resources
 from profiler.analysis.resources import Series, growth
 from profiler.arrays import F64
 from profiler.machine import energy as rapl
+from tests.each import each
 from tests.profiler.test_energy_accelerator import zone
 
 MB = 1e6
@@ -33,7 +34,7 @@ def test_a_leak_is_found_in_noise() -> None:
     assert 9 * MB < slope.low < slope.likely < slope.high < 11 * MB
 
 
-@pytest.mark.parametrize(
+@each(
     "values",
     [
         np.full(len(HOURS), 300 * MB),
@@ -41,7 +42,6 @@ def test_a_leak_is_found_in_noise() -> None:
         300 * MB + 50 * MB * np.minimum(HOURS / 0.4, 1.0),
         300 * MB + 5 * MB * (HOURS > 1.4),
     ],
-    ids=["constant", "a history of each utterance", "buffers that find their size", "a single step"],
 )
 def test_of_what_does_not_go_on_growing_the_interval_holds_none(values: F64) -> None:
     slope = growth(readings(values))
@@ -56,15 +56,14 @@ def test_steps_that_come_again_are_growth() -> None:
     assert slope.low > 15 * MB
 
 
-@pytest.mark.parametrize(
-    ("hours", "known"),
+@each(
+    "hours, known",
     [
         (np.linspace(0, 0.22, 500), False),
         (np.linspace(0, 0.23, 500), True),
         (np.linspace(0, 2, 5), False),
         (np.empty(0), False),
     ],
-    ids=["ten minutes less the warm-up", "more than that", "few readings", "none"],
 )
 def test_too_little_audio_says_nothing(hours: F64, known: bool) -> None:
     assert (growth(readings(hours * MB, hours)) is not None) == known
@@ -98,15 +97,14 @@ def test_processor_time_per_hour_of_audio() -> None:
 JOULES = [0.0, 30.0, 60.0, 90.0]
 
 
-@pytest.mark.parametrize(
-    ("idle", "joules", "text"),
+@each(
+    "idle, joules, text",
     [
         ({"text": "joules of package-0", "watts": 20.0, "busy_percent": 1.0}, 30.0 * 12, "joules of package-0"),
         ({"text": "joules of package-0", "watts": 20.0, "busy_percent": 40.0}, None, "not idle before the run"),
         ({"text": "joules of package-0"}, None, "idle machine was not measured"),
         ({}, None, "idle machine was not measured"),
     ],
-    ids=["idle", "busy", "not measured", "an older recording"],
 )
 def test_energy_without_that_of_the_idle_machine(idle: dict[str, Any], joules: float | None, text: str) -> None:
     spent = resources.energy(Session({"energy": idle}, energy__package_0_joules=JOULES, energy__package_0__core=JOULES))

@@ -7,10 +7,11 @@ import pytest
 
 from profiler.analysis.lod import columns
 from profiler.analysis.lod.columns import LARGE, run_parallel
+from tests.each import each
 
 
-@pytest.mark.parametrize("size", [10, LARGE])
-@pytest.mark.parametrize("processors", [1, 2])
+@each("size", [10, LARGE])
+@each("processors", [1, 2])
 def test_items_are_done_once(size: int, processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
     there = set(range(processors))
     monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)

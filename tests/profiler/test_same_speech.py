@@ -179,11 +179,7 @@ def test_words_are_those_of_utterances_that_both_decoded_whole() -> None:
 
 def turns(pairs: int, draw: np.random.Generator) -> Run:
     run = Run()
-    run.meta["ab"] = {
-        "arms": [{"name": "A", "epoch": 5}, {"name": "B", "epoch": 6}],
-        "measured_from": 0,
-        "ended": None,
-    }
+    run.meta["ab"] = {"arms": [{"name": "A", "epoch": 5}, {"name": "B", "epoch": 6}], "measured_from": 0, "ended": None}
     for number in range(pairs):
         for epoch in (5, 6) if number % 2 == 0 else (6, 5):
             cost = (4e6 if epoch == 5 else 2e6) * draw.lognormal(0, 0.02)

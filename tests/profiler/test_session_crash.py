@@ -22,6 +22,7 @@ from profiler.session.files import journal_of, side_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.each import each
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
@@ -101,7 +102,7 @@ def test_kill_9_while_recording_keeps_what_was_acknowledged(trial: int, tmp_path
         check(again, acknowledged)
 
 
-@pytest.mark.parametrize("trial", range(3))
+@each("trial", range(3))
 def test_kill_9_while_closing_loses_nothing(trial: int, tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
     child = run_child(path, 30)
@@ -385,10 +386,7 @@ def test_kill_9_while_folding_loses_nothing(tmp_path: Path) -> None:
         copy.write_bytes(kept[0])
         side_files(copy)[0].write_bytes(kept[1])
         done = subprocess.run(
-            [sys.executable, "-c", KILLED, copy, str(step)],
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-c", KILLED, copy, str(step)], capture_output=True, text=True, check=False
         )
         killed += done.returncode == -signal.SIGKILL
         with Session.open(copy) as session:

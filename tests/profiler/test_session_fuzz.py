@@ -59,6 +59,7 @@ def test_spoiled_files_open_or_are_refused(tmp_path: Path) -> None:
     assert 1 < said.count(None) < 40
 
 
+@pytest.mark.slow
 def test_a_file_spoiled_under_a_follower(tmp_path: Path) -> None:
     for seed in range(12):
         name, place = ("living", "dead")[seed % 2], tmp_path / str(seed)

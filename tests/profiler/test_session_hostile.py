@@ -23,6 +23,7 @@ from profiler.session.errors import Damaged, SessionError
 from profiler.session.format import schema
 from profiler.session.reader import Session
 from tests.bench.campaign import _use
+from tests.each import each
 
 
 def sentence(path: Path) -> str:
@@ -200,8 +201,7 @@ def test_an_oddity_that_means_something_is_borne(name: str, small: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("stage", 99), ("lane", 5), ("duration_ns", -1), ("duration_ns", 2**62), ("start_ns", -5)],
+    ("field", "value"), [("stage", 99), ("lane", 5), ("duration_ns", -1), ("duration_ns", 2**62), ("start_ns", -5)]
 )
 def test_a_span_that_cannot_be_is_refused(field: str, value: int, small: Path) -> None:
     change_spans(small, lambda spans: spans[field].__setitem__(3, value))
@@ -257,7 +257,7 @@ def test_kept_files_say_what_they_said_then() -> None:
         assert (sound.complete, other.complete, other.notes) == (True, False, ())
 
 
-@pytest.mark.parametrize("path", sorted(KEPT.glob("*.asrs")), ids=lambda path: path.stem)
+@each("path", sorted(KEPT.glob("*.asrs")))
 def test_every_kept_file_is_of_the_schema_it_is_called_after(path: Path) -> None:
     version, *_ = path.stem.removeprefix("v").split("-")
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:

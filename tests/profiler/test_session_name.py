@@ -16,6 +16,7 @@ from profiler.session.files import side_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+from tests.each import each
 
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
 
@@ -32,9 +33,9 @@ def test_a_session_is_its_owners_alone_from_the_first_byte(tmp_path: Path) -> No
         os.umask(before)
 
 
-@pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize(
-    ("make", "word"),
+@each("replace", [False, True])
+@each(
+    "make, word",
     [
         (os.mkfifo, "a pipe or a device"),
         (lambda path: path.symlink_to("/dev/null"), "a link"),

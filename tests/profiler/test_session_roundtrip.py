@@ -25,6 +25,7 @@ from profiler.session.format.blocks import Blocks
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Lane, Recorder
+from tests.each import each
 from tests.waiting import PATIENCE_S, wait_until
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
@@ -195,7 +196,7 @@ def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Pa
     connection.close()
 
 
-@pytest.mark.parametrize("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
+@each("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
 def test_small_blocks_are_merged_in_order(choice: list[int], tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     schema.create(connection)
@@ -359,7 +360,7 @@ def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
         assert not len(opened.spans)
 
 
-@pytest.mark.parametrize("name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"])
+@each("name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"])
 def test_odd_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     record(Path(name)).close()
@@ -401,10 +402,7 @@ def test_names_that_are_no_text_are_stored_readably(tmp_path: Path) -> None:
     assert said == {"/speech/\\udcff one.wav"}
 
 
-@pytest.mark.parametrize(
-    ("where", "sentence"),
-    [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")],
-)
+@each("where, sentence", [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")])
 def test_places_that_cannot_be_recorded_to(where: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match=sentence) as caught:

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import profiler
+from tests.each import each
 
 ROOT = Path(str(profiler.__file__)).parent
 OF_SPEECH = re.compile(r"senone|phone|codebook|word_?errors?|\bwer\b|\bgmm\b|\bhmm\b", re.IGNORECASE)
@@ -32,7 +31,7 @@ def code_words(source: str) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: path.stem)
+@each("path", sorted(ROOT.rglob("*.py")))
 def test_no_module_of_the_profiler_knows_of_speech(path: Path) -> None:
     module = path.relative_to(ROOT).as_posix()
     words = code_words(path.read_text(encoding="utf-8"))

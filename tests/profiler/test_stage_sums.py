@@ -100,7 +100,7 @@ def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
         np.testing.assert_allclose(got[key], values, rtol=1e-9, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(st.integers(0, 10**9), st.integers(0, 60), st.lists(st.integers(0, 200), max_size=6))
 def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int, cuts: list[int]) -> None:
     # Chunks of four spans, so that small recordings have many.

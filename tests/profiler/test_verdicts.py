@@ -15,6 +15,7 @@ from profiler.analysis.parts import Parts
 from profiler.analysis.verdict import VERDICT_OF, Evidence, judge
 from profiler.costs import Cost, Linear
 from profiler.machine.roofs.table import RoofTable
+from tests.each import each
 
 
 def known(wide: float = 0.0, **ns: float) -> Parts:
@@ -41,8 +42,8 @@ def between(**ends: tuple[float, float, float]) -> Parts:
     return Parts(*({name: ends.get(name, (0.0,) * 3)[end] for name in PARTS} for end in (1, 0, 2)))
 
 
-@pytest.mark.parametrize(
-    ("parts", "verdict"),
+@each(
+    "parts, verdict",
     [
         # What the window showed as "instruction", with these figures beside it.
         (between(latency=(34, 36, 41), instructions=(19, 21, 26)), "latency-bound"),
@@ -57,7 +58,7 @@ def test_a_verdict_names_the_largest_part_or_mixed(parts: Parts, verdict: str) -
     assert judge(Evidence(100.0, 1, 1, parts, replayed=True)).verdict == verdict
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed: int) -> None:
     draw = np.random.default_rng(seed)
     likely = dict(zip(PARTS, draw.exponential(10.0, len(PARTS)), strict=True))
@@ -105,8 +106,8 @@ def row(duration: int, cost: Cost | None, hot: float | None = None, **more: Any)
     return found
 
 
-@pytest.mark.parametrize(
-    ("duration", "cost", "hot", "verdict", "grade"),
+@each(
+    "duration, cost, hot, verdict, grade",
     [
         (20_000, law(gemm=1.5e6), 1.0, "compute-bound", "B"),
         (20_000, law(gemm=1e5), 1.0, "instruction-bound", "B"),

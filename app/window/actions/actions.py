@@ -51,6 +51,7 @@ class Registry(QObject):
         self._window = window
         self._actions: dict[str, Action] = {}
         self._qactions: dict[str, QAction] = {}
+        self._why_not: dict[str, str] = {}
 
     def add(self, action: Action) -> QAction:
         """Register ``action``; a duplicate id or key is a programming error."""
@@ -76,6 +77,7 @@ class Registry(QObject):
     def remove(self, action_id: str) -> None:
         """Take an action away again."""
         del self._actions[action_id]
+        self._why_not.pop(action_id, None)
         made = self._qactions.pop(action_id)
         self._window.removeAction(made)
         made.deleteLater()
@@ -110,12 +112,13 @@ class Registry(QObject):
         for key, action in self._actions.items():
             made = self._qactions[key]
             why = action.enabled.unavailable_reason() or ""
-            if made.isEnabled() == bool(why):
+            if self._why_not.get(key) != why:
+                self._why_not[key] = why
                 made.setEnabled(not why)
-            if action.checked is not None and made.isChecked() != action.checked():
-                made.setChecked(action.checked())
-            made.setProperty(WHY_NOT, why)
-            set_tip(made, why or action.help or action.text)
+                made.setProperty(WHY_NOT, why)
+                set_tip(made, why or action.help or action.text)
+            if action.checked is not None and made.isChecked() != (checked := action.checked()):
+                made.setChecked(checked)
 
 
 def key_text(key: str) -> str:

@@ -44,8 +44,10 @@ def selection_actions(w: MainWindow) -> list[Action]:
     )
 
     def is_scope(kind: Kind) -> bool:
-        snapshot = playhead.snapshot()
-        return snapshot is not None and snapshot.desk.scope.kind == kind
+        from app.model.scope import scope_of  # not before the window has been painted
+
+        session, end = playhead.session, playhead.cursor_frame
+        return session is not None and scope_of(session, end, axis.scope, axis.selected_frames).kind == kind
 
     return [
         *(

@@ -92,11 +92,10 @@ class Field(QWidget):
     edited = Signal(str, object)
     refused = Signal(str, str)  # Key, and why what was entered is not taken
 
-    def __init__(self, option: Option) -> None:
-        super().__init__()
+    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self.option = option
         self.unavailable_reason: str | None = None
-        self.waits = False
         self._locked = False
         self._value: Value = option.default
         self.title = Title(self.tr(option.title))
@@ -114,7 +113,7 @@ class Field(QWidget):
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
         words = lay_out(QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE)
-        line = QWidget()
+        line = QWidget(self)
         line.setFixedHeight(ROW_HEIGHT)
         parts = (Dot(option.live), (words, 1), self.editor)
         lay_out(QHBoxLayout(line), *parts, spacing=6, margins=NONE)
@@ -203,7 +202,6 @@ class Field(QWidget):
             self.editor.setFixedWidth(max(FIELD_WIDTH, widest + CHOICE_ROOM))
 
     def show_waiting(self, waits: bool) -> None:
-        self.waits = waits
         self.waiting.setVisible(waits)
         self.title.allow_lines(1 if waits else 2)
 

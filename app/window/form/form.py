@@ -7,6 +7,7 @@ recording the form shows its settings at the cursor, and none can be changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
+from app.made_on_use import MadeOnUse
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
@@ -31,45 +33,60 @@ from app.style.stylesheet import restyle
 from app.style.theme import font
 from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
-from pipelines.config import Value
+from pipelines.config import Option, Value
 from profiler.plain import counted
 
 
 class Layer(QWidget):
     """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.fields: list[Field] = []
-        self.more = ToolButton()
+    def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.options: dict[str, Option] = {}
+        self.reasons: dict[str, str] = {}
+        """Of those that cannot act, why."""
+        self._fields, self._waits = fields, waits
+        self.more = ToolButton(self)
         self.more.setObjectName("form-more")
         self.more.setFont(font(0.85))
         self.more.setCheckable(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
+        self.before: QWidget = self.more
+        """After it Tab goes to the first of the settings."""
         first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
-        self.column = lay_out(QVBoxLayout(self), first, spacing=2, margins=(0, 6, 0, 0))
+        self._rows = lay_out(QVBoxLayout(), spacing=2)
+        self.column = lay_out(QVBoxLayout(self), first, self._rows, spacing=2, margins=(0, 6, 0, 0))
 
-    def add(self, field: Field) -> None:
-        self.fields.append(field)
-        self.column.addWidget(field)
+    def place(self, field: Field) -> None:
+        """Put a new field where it belongs, for the eye and for Tab."""
+        keys = list(self.options)
+        earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields.made]
+        self._rows.insertWidget(len(earlier), field)
+        self.setTabOrder(earlier[-1].editor if earlier else self.before, field.editor)
+        field.setVisible(self._shows(field.option))
 
     @property
     def is_main(self) -> bool:
-        return any(field.option.main and field.unavailable_reason is None for field in self.fields)
+        return any(option.main and key not in self.reasons for key, option in self.options.items())
+
+    def _is_folded(self, option: Option) -> bool:
+        return not option.main or option.key in self.reasons
+
+    def _shows(self, option: Option) -> bool:
+        # What waits for the next run is not folded away: nobody would know of it.
+        return self.more.isChecked() or not self._is_folded(option) or self._waits(option.key)
 
     def fold(self) -> None:
         """Show the main settings, and the rest on request."""
-        shown = self.more.isChecked()
-        rest = [f for f in self.fields if not f.option.main or f.unavailable_reason is not None]
-        for field in self.fields:
-            # What waits for the next run is not folded away: nobody would know of it.
-            field.setVisible(shown or field not in rest or field.waits)
+        for key, option in self.options.items():
+            if (shown := self._shows(option)) or key in self._fields.made:
+                self._fields[key].setVisible(shown)
+        rest = [option for option in self.options.values() if self._is_folded(option)]
         self.more.setVisible(bool(rest))
-        self.more.setText(self.tr("{0} more {1}").format(len(rest), "▴" if shown else "▾"))
-        lines = [", ".join(f.title.full for f in rest if f.unavailable_reason is None)]
-        idle = ", ".join(f.title.full for f in rest if f.unavailable_reason is not None)
-        if idle:
+        self.more.setText(self.tr("{0} more {1}").format(len(rest), "▴" if self.more.isChecked() else "▾"))
+        lines = [", ".join(self.tr(o.title) for o in rest if o.key not in self.reasons)]
+        if idle := ", ".join(self.tr(o.title) for o in rest if o.key in self.reasons):
             lines.append(self.tr("No effect with these settings: {0}").format(idle))
         tip = "\n".join(filter(None, lines))
         set_tip(self.more, tip)
@@ -124,7 +141,8 @@ class PipelineForm(QFrame):
         self.setProperty("card", True)
         self.setMinimumWidth(258)
         self.pipeline = pipeline
-        self.fields: dict[str, Field] = {}
+        self._arm: Mapping[str, Value] = {}
+        self.fields = MadeOnUse([option.key for option in pipeline.options], self._make)
 
         header, self._preset = card_header(self.tr("Pipeline"))
         header.setContentsMargins(0, 0, 8, 0)
@@ -136,22 +154,7 @@ class PipelineForm(QFrame):
         self.which = SettingsSource()
         rows = QWidget()
         rows.setObjectName("scrolled")
-        self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
-        self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
-        self.layers: dict[str, Layer] = {}
-        for option in pipeline.options:
-            layer = self.layers.get(option.layer)
-            if layer is None:
-                layer = self.layers[option.layer] = Layer(option.layer)
-                if len(self.layers) == 1:
-                    layer.column.addLayout(self._speech_row())
-            field = Field(option)
-            field.edited.connect(pipeline.set)
-            field.refused.connect(pipeline.refused)
-            self.fields[option.key] = field
-            layer.add(field)
         self._scroll = Scrolled(rows)
-
         changes = muted(self.tr("can change during a run"))
         legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
         lay_out(
@@ -160,6 +163,17 @@ class PipelineForm(QFrame):
             spacing=6,
             margins=(14, 9, 6, 10),
         )
+        self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
+        self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
+        self.layers: dict[str, Layer] = {}
+        for option in pipeline.options:
+            layer = self.layers.get(option.layer)
+            if layer is None:
+                layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits, rows)
+            layer.options[option.key] = option
+        first = next(iter(self.layers.values()))
+        first.column.insertLayout(1, self._speech_row())
+        first.before = self.speech
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
@@ -206,28 +220,55 @@ class PipelineForm(QFrame):
             for kind in (QComboBox, QAbstractSpinBox, QLineEdit):
                 for widget in self.findChildren(kind):
                     restyle(widget)
-        for key, field in self.fields.items():
-            field.show_locked(recorded)
-            field.show_value(self.pipeline.value(key))
+        for field in self.fields.made.values():
+            self._show_value(field)
         self._refresh_marks()
 
+    def _show_value(self, field: Field) -> None:
+        field.show_locked(self.pipeline.recorded is not None)
+        key = field.option.key
+        field.show_value(self._arm.get(key, self.pipeline.value(key)))
+
+    def show_arm(self, arm: Mapping[str, Value]) -> None:
+        """Show the settings of the arm of an A/B that runs in place of those chosen; empty: no A/B runs."""
+        if arm != self._arm:
+            self._arm = arm
+            for field in self.fields.made.values():
+                self._show_value(field)
+
+    def _make(self, key: str) -> Field:
+        option = self.pipeline.option(key)
+        layer = self.layers[option.layer]
+        field = Field(option, layer)
+        field.edited.connect(self.pipeline.set)
+        field.refused.connect(self.pipeline.refused)
+        self._show_value(field)
+        self._mark(field)
+        layer.place(field)
+        return field
+
     def _one_changed(self, key: str, value: Value) -> None:
-        if key in self.fields:
-            self.fields[key].show_value(value)
+        if field := self.fields.made.get(key):
+            self._show_value(field)
         self._refresh_marks()
+
+    def _mark(self, field: Field) -> None:
+        pipeline, option = self.pipeline, field.option
+        sentence = pipeline.unavailable_reason(option.key)
+        choices = {c: why for c in option.choices if (why := pipeline.unavailable_reason(option.key, c))}
+        chosen = choices.get(pipeline.value(option.key), "") if sentence is None else ""
+        field.show_unavailable_reason(sentence, pipeline.condition(option) if sentence else chosen)
+        field.show_choices(choices)
+        field.show_waiting(pipeline.waits(option.key))
+        switch = option.switched_by
+        field.show_acting(not switch or bool(pipeline.value(switch)))
 
     def _refresh_marks(self) -> None:
         pipeline = self.pipeline
-        for key, field in self.fields.items():
-            option = field.option
-            sentence = pipeline.unavailable_reason(key)
-            choices = {c: why for c in option.choices if (why := pipeline.unavailable_reason(key, c))}
-            chosen = choices.get(pipeline.value(key), "") if sentence is None else ""
-            field.show_unavailable_reason(sentence, pipeline.condition(option) if sentence else chosen)
-            field.show_choices(choices)
-            field.show_waiting(pipeline.waits(key))
-            switch = option.switched_by
-            field.show_acting(not switch or bool(pipeline.value(switch)))
+        for field in self.fields.made.values():
+            self._mark(field)
+        for layer in self.layers.values():
+            layer.reasons = {key: why for key in layer.options if (why := pipeline.unavailable_reason(key))}
         self._arrange()
         name = pipeline.preset_shown.name
         changed = self.tr("{0} (modified)") if pipeline.differs() else "{0}"

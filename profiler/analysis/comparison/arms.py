@@ -1,7 +1,8 @@
 """The arms of a comparison: which utterances count, and their times by stage, repeat and cell.
 
 A cell is a short stretch of one utterance, so that the same work is compared and a burst of something else spoils one
-cell of one repeat. Times are those of the decode lane, tiled as in the breakdown.
+cell of one repeat. Times are those of the decode lane, tiled as in the breakdown, without what was lost to other
+programs and limits.
 """
 
 import math
@@ -19,7 +20,7 @@ from profiler.analysis.comparison.statistics import (
     undisturbed,
     warm_up,
 )
-from profiler.analysis.conditions import STOPPED, lost_shares
+from profiler.analysis.conditions import lost_shares
 from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch
 from profiler.arrays import Array
@@ -109,7 +110,7 @@ class FrameSums:
             spans = session.spans if not since else session.spans[session.spans["first_frame"] >= since]
             for nested in nested_in_pieces(_of_lane(spans, lane.id), codes, PIECE):
                 # What stood still is no time of anything.
-                ran = 1.0 - lost_shares(nested.outer, session.stages)[STOPPED]
+                ran = 1.0 - lost_shares(nested.outer, session.stages).sum(axis=0)
                 self._add(wall, nested.outer, ran)
                 for number in np.unique(nested.leaves["stage"]).tolist():
                     steps = stages.setdefault(session.stages[number].name, np.zeros(end + 1))
@@ -151,14 +152,14 @@ def _of_lane(spans: Array, lane: int) -> Array:
 
 @dataclass(frozen=True)
 class Times:
-    """Times of one arm in ns by stage, float64 [repeats, cells]; together they are the wall time.
+    """Times of one arm in ns by stage, float64 [repeats, cells]; together they are its own time.
 
     Overhead is known by utterance only, being what leaves do not cover of tiles that are cut otherwise.
     """
 
     stages: dict[str, Array]
     by_utterance: Array
-    """Wall time, float64 [repeats, utterances]."""
+    """Own time, float64 [repeats, utterances]."""
 
     @property
     def repeats(self) -> int:

@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import Growing
+from profiler.session.format.grow import Growing, sweep
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
-CHUNK: Final = 32
+CHUNK: Final = 8
 """Spans whose sums are kept together."""
 
 AT_ONCE: Final = 1 << 16
@@ -192,8 +192,10 @@ class Timeline:
     def _clear(self) -> None:
         self.rows: dict[RowKey, SpanRow] = {}
         self._taken = 0
-        # By block in order of time: first frame and start, frame reached and end.
+        # By block in order of time: first frame and start.
         self._frames, self._times = Growing(np.dtype(np.float64)), Growing(np.dtype(np.float64))
+        # Of the last one: frame reached and end.
+        self._reached, self._end_ns = 0.0, 0.0
 
     def follow(self, session: Session) -> None:
         """Take in what the session has read since the last call."""
@@ -205,6 +207,8 @@ class Timeline:
             row.spans = spans
         while self._taken < len(spans):
             self._take(session, np.arange(self._taken, min(self._taken + AT_ONCE, len(spans))))
+            if len(spans) - self._taken >= AT_ONCE:
+                sweep()
 
     def _take(self, session: Session, numbers: I64) -> None:
         """Take in spans by number."""
@@ -236,28 +240,29 @@ class Timeline:
                 target.add(numbers[some], shown)
 
     def _decoded(self, blocks: Array) -> None:
-        first, start = blocks["first_frame"].astype(np.float64), blocks["start_ns"]
-        reached, end = first + blocks["frames"], start + blocks["duration_ns"]
-        frames = np.stack([first, reached], axis=1).ravel()
+        first, start = blocks["first_frame"].astype(np.float64), blocks["start_ns"].astype(np.float64)
         # A damaged file may go back in frames or time; a map needs both to rise.
-        frames = np.maximum.accumulate(np.append(self._frames.view[-1:], frames))
-        times = np.stack([start, end], axis=1).ravel().astype(np.float64)
-        times = np.maximum.accumulate(np.append(self._times.view[-1:], times))
+        frames = np.maximum.accumulate(np.append(self._frames.view[-1:], first))
+        times = np.maximum.accumulate(np.append(self._times.view[-1:], start))
         known = len(self._frames) > 0
         self._frames.extend(frames[known:])
         self._times.extend(times[known:])
+        self._reached = max(float(frames[-1]), self._reached, float((first + blocks["frames"]).max()))
+        self._end_ns = max(float(times[-1]), self._end_ns, float((start + blocks["duration_ns"]).max()))
 
     def ns_at(self, frames: Array | float) -> F64:
-        """When frames were decoded (fractions: within their block), ns of the session's clock."""
-        return _between(np.asarray(frames, np.float64), self._frames.view, self._times.view)
+        """When frames were decoded, ns of the session's clock; a block lasts until the next one begins."""
+        x = np.asarray(frames, np.float64)
+        return _between(x, self._frames.view, self._times.view, self._reached, self._end_ns)
 
     def frames_at(self, ns: Array | float) -> F64:
         """Which frame was decoded at times of the session's clock, with fractions."""
-        return _between(np.asarray(ns, np.float64), self._times.view, self._frames.view)
+        x = np.asarray(ns, np.float64)
+        return _between(x, self._times.view, self._frames.view, self._end_ns, self._reached)
 
     @property
     def reached(self) -> float:
-        return float(self._frames.view[-1]) if len(self._frames) else 0.0
+        return self._reached
 
     @property
     def extent_ns(self) -> tuple[int, int]:
@@ -268,14 +273,18 @@ class Timeline:
         return min(row.begin_ns for row in rows), max(row.end_ns for row in rows)
 
 
-def _between(x: F64, known: F64, values: F64) -> F64:
-    """`values` [n] at `x` between `known` [n], ascending; 0 without any. `np.interp` reads all n, however few x."""
-    if len(known) < 2:
+def _between(x: F64, known: F64, values: F64, last: float, value: float) -> F64:
+    """`values` [n] at `x` between `known` [n], ascending, and after them `value` at `last`; 0 without any.
+
+    `np.interp` reads all n, however few x.
+    """
+    if not len(known):
         return np.zeros(x.shape)
-    at = np.clip(known.searchsorted(x, side="right") - 1, 0, len(known) - 2)
-    begin, width = known[at], known[at + 1] - known[at]
+    at = np.maximum(known.searchsorted(x, side="right") - 1, 0)
+    final, after = at + 1 == len(known), np.minimum(at + 1, len(known) - 1)
+    begin, width = known[at], np.where(final, last, known[after]) - known[at]
     share = np.divide(x - begin, width, out=np.ones(x.shape), where=width > 0)
-    found: F64 = values[at] + np.clip(share, 0.0, 1.0) * (values[at + 1] - values[at])
+    found: F64 = values[at] + np.clip(share, 0.0, 1.0) * (np.where(final, value, values[after]) - values[at])
     return found
 
 

@@ -202,10 +202,7 @@ def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
     across, down = grid
     for row in range(down):
         for column in range(across):
-            at = QPoint(
-                round((column + 0.5) / across * widget.width()),
-                round((row + 0.5) / down * widget.height()),
-            )
+            at = QPoint(round((column + 0.5) / across * widget.width()), round((row + 0.5) / down * widget.height()))
             _send(widget, QEvent.Type.MouseMove, at, _NONE, _NONE)
             _tip(widget, at)
             _send(widget, QEvent.Type.MouseButtonPress, at, _LEFT, _LEFT)

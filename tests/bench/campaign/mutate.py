@@ -288,7 +288,4 @@ def folder(path: Path, rng: random.Random) -> None:
 
 
 NO_FILE: Final[tuple[Damage, ...]] = (pipe, link, dangling, folder, missing, sparse, empty)
-DAMAGES: Final[tuple[Damage, ...]] = (
-    *(mutated, cut, flipped, one_more_one_less, zeros, noise, another_kind),
-    *NO_FILE,
-)
+DAMAGES: Final[tuple[Damage, ...]] = (*(mutated, cut, flipped, one_more_one_less, zeros, noise, another_kind), *NO_FILE)

@@ -186,35 +186,6 @@ def _study_commands(file: str) -> Commands:
     return (SWEEP if file.startswith("sweep") else CAPACITY,)
 
 
-LINES: Final = (
-    *("garbage", "123", "null", '{"op_code":99,"worker_id":"x"}', '{"op_code":"x","worker_id":"x"}', "[" * 100_000),
-    *("\0" * 4096, '{"op_code":4,"study_id":0}', '{"op_code":5,"trial_id":0,"worker_id":"x","param_name":1}'),
-    '{"op_code":8,"trial_id":0,"user_attr":{"figures":{"host":"\\u001b[31m","session":"/dev/zero"}},"worker_id":"x"}',
-    '{"op_code":8,"trial_id":0,"user_attr":{"figures":{"x":1}},"worker_id":"x"}',
-)  # fmt: skip
-
-
-def _study_changes() -> Iterator[tuple[str, str, Callable[[Path], object]]]:
-    """A file of a study and what is done to it; names that are none among its folders."""
-
-    def added(path: Path, line: str) -> None:
-        with path.open("a", encoding="utf-8") as journal:
-            journal.write(line + "\n")
-
-    for line in LINES:
-        yield "sweep/journal.log", line[:60], functools.partial(added, line=line)
-    rng = random.Random(1)
-    for file in ("sweep/study.json", "sweep/journal.log", "sweep/report.json", "capacity/study.json"):
-        for damage in mutate.NO_FILE:
-            yield file, damage.__name__, lambda path, damage=damage: path.exists() and damage(path, rng)
-    odd = ("sweep/trials/0-x", "sweep/trials/x", "capacity/levels/x-y", "capacity/levels/1-", "capacity/levels/1-99")
-    for name in odd:
-        yield name, "a folder", lambda path: path.mkdir(parents=True)
-    for name in ("sweep/trials/0-1/result.json", "capacity/levels/1-2/result.json", "capacity/first/result.json"):
-        for damage in (mutate.pipe, mutate.link, mutate.another_kind):
-            yield name, damage.__name__, functools.partial(_written_over, damage=damage)
-
-
 def _written_over(path: Path, damage: mutate.Damage) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"{}")
@@ -233,13 +204,6 @@ def _studies_on_purpose(rng: random.Random) -> Iterator[Attack]:
                 _written_over(folder / out / "study.json", damage)
 
             yield Attack(f"studies: {out} {damage.__name__}", make, (words,), **WORKING)
-    for file, name, change in _study_changes():
-
-        def make_study(folder: Path, file: str = file, change: Callable[[Path], object] = change) -> None:
-            _study(folder)
-            change(folder / file)
-
-        yield Attack(f"studies: {file} {name}", make_study, _study_commands(file), **WORKING)
 
 
 STUDIES: Final = Kind(_studies_on_purpose, _study_files, _study, _study_commands, more=WORKING)
