@@ -7,7 +7,7 @@ click does. The desk also works without a window, for a picture of it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
@@ -17,7 +17,7 @@ from app.layout import NONE, lay_out
 from app.made_on_use import MadeOnUse
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
-from app.views import VIEWS, create
+from app.views import create
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
@@ -50,7 +50,7 @@ class Desk(QWidget):
         self.form = PipelineForm(pipeline, self.columns)
         beside = QWidget(self.columns)
         self.docks = Docks(self._make, beside)
-        self.views = MadeOnUse(VIEWS, lambda view_id: self.docks.docks[view_id].view)
+        self.views = MadeOnUse(lambda view_id: self.docks.docks[view_id].view)
         self.transport = Transport(playhead, actions, beside)
         for dock in self.docks.docks.values():
             dock.woken.connect(self._wake)
@@ -65,21 +65,11 @@ class Desk(QWidget):
 
     @property
     def breakdown(self) -> BreakdownView:
-        """The view whose stages can be explained."""
-        from app.views.breakdown import BreakdownView
-
-        view = self.views["breakdown"]
-        assert isinstance(view, BreakdownView)
-        return view
+        return cast("BreakdownView", self.views["breakdown"])
 
     @property
     def faster(self) -> FasterView:
-        """The view whose changes can be tried."""
-        from app.views.faster import FasterView
-
-        view = self.views["faster"]
-        assert isinstance(view, FasterView)
-        return view
+        return cast("FasterView", self.views["faster"])
 
     # -- layout ------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class Layer(QWidget):
     def place(self, field: Field) -> None:
         """Put a new field where it belongs, for the eye and for Tab."""
         keys = list(self.options)
-        earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields.made]
+        earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields]
         self._rows.insertWidget(len(earlier), field)
         self.setTabOrder(earlier[-1].editor if earlier else self.before, field.editor)
         field.setVisible(self._shows(field.option))
@@ -80,7 +80,7 @@ class Layer(QWidget):
     def fold(self) -> None:
         """Show the main settings, and the rest on request."""
         for key, option in self.options.items():
-            if (shown := self._shows(option)) or key in self._fields.made:
+            if (shown := self._shows(option)) or key in self._fields:
                 self._fields[key].setVisible(shown)
         rest = [option for option in self.options.values() if self._is_folded(option)]
         self.more.setVisible(bool(rest))
@@ -141,7 +141,7 @@ class PipelineForm(QFrame):
         self.setProperty("card", True)
         self.setMinimumWidth(258)
         self.pipeline = pipeline
-        self.fields = MadeOnUse([option.key for option in pipeline.options], self._make)
+        self.fields = MadeOnUse(self._make)
 
         header, self._preset = card_header(self.tr("Pipeline"))
         header.setContentsMargins(0, 0, 8, 0)
@@ -219,7 +219,7 @@ class PipelineForm(QFrame):
             for kind in (QComboBox, QAbstractSpinBox, QLineEdit):
                 for widget in self.findChildren(kind):
                     restyle(widget)
-        for field in self.fields.made.values():
+        for field in self.fields.values():
             self._show_value(field)
         self._refresh_marks()
 
@@ -239,7 +239,7 @@ class PipelineForm(QFrame):
         return field
 
     def _one_changed(self, key: str, value: Value) -> None:
-        if field := self.fields.made.get(key):
+        if field := self.fields.get(key):
             field.show_value(value)
         self._refresh_marks()
 
@@ -256,7 +256,7 @@ class PipelineForm(QFrame):
 
     def _refresh_marks(self) -> None:
         pipeline = self.pipeline
-        for field in self.fields.made.values():
+        for field in self.fields.values():
             self._mark(field)
         for layer in self.layers.values():
             layer.reasons = {key: why for key in layer.options if (why := pipeline.unavailable_reason(key))}
