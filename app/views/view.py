@@ -11,13 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtGui import QAction, QContextMenuEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QMenu,
-    QStackedLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from app.layout import card_header, lay_out
 from app.model.pace import single_shot

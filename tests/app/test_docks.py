@@ -140,9 +140,7 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
-    opened: MainWindow,
-) -> None:
+def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(opened: MainWindow) -> None:
     desk, docks = opened.desk, opened.desk.docks
     work, words = desk.views["work"], desk.views["words"]
     drawn: list[str] = []

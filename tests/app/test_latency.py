@@ -24,8 +24,7 @@ def tree(**changes):
 
 def session(track_frames, configs, about):
     return SimpleNamespace(
-        configs=[SimpleNamespace(first_frame=first, tree=tree) for first, tree in configs],
-        meta={"scoring": about},
+        configs=[SimpleNamespace(first_frame=first, tree=tree) for first, tree in configs], meta={"scoring": about}
     )
 
 

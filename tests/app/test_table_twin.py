@@ -68,10 +68,7 @@ def test_a_click_on_a_header_sorts_by_its_numbers(qtbot: QtBot, table: TableTwin
     up = column(table, 0)
     header_clicked(qtbot, table, 1)
     down = column(table, 0)
-    assert [up, down] == [
-        ["memory", "compute", "search", "transfer"],
-        ["search", "compute", "memory", "transfer"],
-    ]
+    assert [up, down] == [["memory", "compute", "search", "transfer"], ["search", "compute", "memory", "transfer"]]
     table.model().replace(HEADERS, [["compute", 0.5, "", ""], *ROWS[1:]])
     assert column(table, 0)[:2] == ["compute", "search"], "what comes live is sorted, too"
     header_clicked(qtbot, table, 1)

@@ -302,12 +302,7 @@ def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path):
 def test_the_menu_offers_every_format_there_is(window):
     data = [a for a in window.actions_ if a.id.startswith("export.")][-len(writers()) :]
     assert [a.id for a in data] == [f"export.{writer.FORMAT.name}" for writer in writers()]
-    assert [a.text for a in data] == [
-        "Stages as a table (CSV)…",
-        "Chrome trace…",
-        "Speedscope…",
-        "Report (Markdown)…",
-    ]
+    assert [a.text for a in data] == ["Stages as a table (CSV)…", "Chrome trace…", "Speedscope…", "Report (Markdown)…"]
 
 
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):

@@ -120,12 +120,7 @@ def test_a_session_that_is_none_is_passed_over(page, tmp_path):
 
 
 def test_sessions_are_named_after_their_labs_and_listed_the_newest_first(tmp_path):
-    stems = (
-        "30-120000-lab-exp",
-        "31-120000-lab-exp",
-        "29-120000-lab-exp",
-        "31-120000-lab-call-costs-2",
-    )
+    stems = ("30-120000-lab-exp", "31-120000-lab-exp", "29-120000-lab-exp", "31-120000-lab-call-costs-2")
     files = [tmp_path / "sessions" / f"2026-01-{stem}.asrs" for stem in stems]
     files[0].parent.mkdir()
     for file in files:
@@ -237,8 +232,7 @@ def test_the_keyboard_goes_through_the_gallery_and_back(qtbot, page):
 
 
 @pytest.mark.parametrize(
-    ("passed", "text"),
-    [(5, "just now"), (300, "5 min ago"), (7300, "2 h ago"), (900_000_000, "1970-01-11")],
+    ("passed", "text"), [(5, "just now"), (300, "5 min ago"), (7300, "2 h ago"), (900_000_000, "1970-01-11")]
 )
 def test_ages_in_words(passed, text):
     when = 10.5 * 86_400  # noon in Greenwich: the same day in most places

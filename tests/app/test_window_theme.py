@@ -15,17 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.style.plain_text import Button
 from app.style.stylesheet import stylesheet
-from app.style.theme import (
-    DARK,
-    FONT_FAMILY,
-    LIGHT,
-    OWN_FONTS,
-    Tokens,
-    font,
-    set_theme,
-    theme,
-    theme_changed,
-)
+from app.style.theme import DARK, FONT_FAMILY, LIGHT, OWN_FONTS, Tokens, font, set_theme, theme, theme_changed
 from app.widgets import CheckBox, ChoiceBox, NumberBox, Switch
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
@@ -35,11 +25,7 @@ READABLE = 4.5
 
 #: Deuteranopia in linear RGB at full severity (Machado, Oliveira and Fernandes, 2009, table 1).
 DEUTERANOPIA = np.array(
-    [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ]
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
 )
 
 

@@ -80,12 +80,7 @@ def _panels(w: MainWindow) -> list[Action]:
             help=tr("The view with the keyboard takes all the room, until Esc"),
         ),
         add("panel.float", tr("Float this view, or dock it again"), docks.float_or_dock),
-        add(
-            "panel.close",
-            tr("Close this view"),
-            lambda: docks.open(docks.current, False),
-            keys=("Ctrl+Shift+W",),
-        ),
+        add("panel.close", tr("Close this view"), lambda: docks.open(docks.current, False), keys=("Ctrl+Shift+W",)),
     ]
 
 

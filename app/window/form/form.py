@@ -156,12 +156,7 @@ class PipelineForm(QFrame):
         self._scroll = Scrolled(rows)
         changes = muted(self.tr("can change during a run"))
         legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
-        lay_out(
-            QVBoxLayout(self),
-            *(header, self.which, (self._scroll, 1), legend),
-            spacing=6,
-            margins=(14, 9, 6, 10),
-        )
+        lay_out(QVBoxLayout(self), *(header, self.which, (self._scroll, 1), legend), spacing=6, margins=(14, 9, 6, 10))
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
         self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
         self.layers: dict[str, Layer] = {}
