@@ -96,16 +96,6 @@ def test_the_first_column_stays_in_sight(table: TableTwin) -> None:
     assert not table.first.isVisible()
 
 
-def test_its_menu_copies(table: TableTwin) -> None:
-    table.selectRow(0)
-    entries = {entry.text(): entry for entry in table.menu().actions() if entry.text()}
-    assert list(entries) == ["Copy rows selected", "Copy table", "Select all", "As recorded"]
-    entries["Copy rows selected"].trigger()
-    assert QGuiApplication.clipboard().text().splitlines()[1].startswith("compute\t")
-    entries["Copy table"].trigger()
-    assert len(QGuiApplication.clipboard().text().splitlines()) == 5
-
-
 def test_sentences_share_the_room_and_are_whole(qtbot: QtBot) -> None:
     model = TableModel()
     model.longest = 1000

@@ -130,14 +130,6 @@ def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTr
     assert model.column_at(99.0) is None
 
 
-def test_a_table_has_the_means_of_its_own_rows(replay: tuple[Session, CostTrack]) -> None:
-    session, track = replay
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8, None)
-    layers = [CATEGORIES.index(name) for name in LAYERS]
-    wanted = track.categories_ns[:, layers].reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
-    assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
-
-
 def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, 1000, (0.0, 20.0), 200)
@@ -316,14 +308,6 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     for token in spoken.heard:
         assert 0.0 <= token.first_s < token.last_s <= 2.56
     assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
-
-
-def test_at_the_beginning_the_first_utterance_is_the_current_one(replay: tuple[Session, CostTrack]) -> None:
-    """Where the playhead is outside of the view it is the one in the middle, and at 0 it is not outside."""
-    session, track = replay
-    for at in (0, 1):
-        model = words_model(session, track, FRAMES, (0.0, 20.48), 512, at_frame=at)
-        assert model.current == 0
 
 
 def test_a_partial_utterance_shows_its_hypothesis_so_far(replay: tuple[Session, CostTrack]) -> None:
