@@ -17,13 +17,13 @@ from app.layout import NONE, lay_out
 from app.made_on_use import MadeOnUse
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
-from app.views import create
+from app.views import VIEWS, create
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
 from app.window.first_window import GAP, MARGIN, form_width
 from app.window.form.form import PipelineForm
-from app.window.layouts import EXPLORE, WITH_FORM
+from app.window.layouts import EXPLORE, WITH_FORM, columns
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -51,6 +51,8 @@ class Desk(QWidget):
         beside = QWidget(self.columns)
         self.docks = Docks(self._make, beside)
         self.views = MadeOnUse(lambda view_id: self.docks.docks[view_id].view)
+        for front in (row.views[0] for column in columns(EXPLORE, VIEWS, False) for row in column):
+            self.views[front]  # before the transport, where Tab goes after them
         self.transport = Transport(playhead, actions, beside)
         for dock in self.docks.docks.values():
             dock.woken.connect(self._wake)

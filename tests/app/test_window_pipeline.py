@@ -50,6 +50,12 @@ def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
     for layer in form.layers.values():
         rows = [layer._rows.itemAt(at).widget() for at in range(layer._rows.count())]
         assert rows == [form.fields[key] for key in layer.options]
+    chain, widget = [], form.nextInFocusChain()
+    while widget is not form:
+        chain.append(widget)
+        widget = widget.nextInFocusChain()
+    editors = [form.fields[key].editor for layer in form.layers.values() for key in layer.options]
+    assert [widget for widget in chain if widget in editors] == editors, "Tab goes down the form"
 
 
 def test_layers_are_headed_once_each_in_order(form):

@@ -164,10 +164,10 @@ class PipelineForm(QFrame):
             layer = self.layers.get(option.layer)
             if layer is None:
                 layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits, rows)
+                if len(self.layers) == 1:
+                    layer.column.insertLayout(1, self._speech_row())
+                    layer.before = self.speech
             layer.options[option.key] = option
-        first = next(iter(self.layers.values()))
-        first.column.insertLayout(1, self._speech_row())
-        first.before = self.speech
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
