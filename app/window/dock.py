@@ -132,7 +132,8 @@ class ViewDock(QDockWidget):
 
     @property
     def tab_stops(self) -> list[QWidget]:
-        return [child for child in self.findChildren(QWidget) if child.focusPolicy() & Qt.FocusPolicy.TabFocus]
+        inside = (child for child in self.findChildren(QWidget) if child.window() is self.window())
+        return [child for child in inside if child.focusPolicy() & Qt.FocusPolicy.TabFocus]
 
     @property
     def title(self) -> DockTitle:

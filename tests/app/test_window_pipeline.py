@@ -54,7 +54,8 @@ def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
     while widget is not form:
         chain.append(widget)
         widget = widget.nextInFocusChain()
-    editors = [form.fields[key].editor for layer in form.layers.values() for key in layer.options]
+    layers = [part.itemAt(at).widget() for part in (form._main, form._rest) for at in range(part.count())]
+    editors = [form.fields[key].editor for layer in layers for key in layer.options]
     assert [widget for widget in chain if widget in editors] == editors, "Tab goes down the form"
 
 

@@ -40,8 +40,8 @@ from profiler.plain import counted
 class Layer(QWidget):
     """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
-    def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool], parent: QWidget) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool]) -> None:
+        super().__init__()
         self.options: dict[str, Option] = {}
         self.reasons: dict[str, str] = {}
         """Of those that cannot act, why."""
@@ -163,7 +163,7 @@ class PipelineForm(QFrame):
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
             if layer is None:
-                layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits, rows)
+                layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits)
                 if len(self.layers) == 1:
                     layer.column.insertLayout(1, self._speech_row())
                     layer.before = self.speech
