@@ -76,7 +76,7 @@ LONGEST = (
     "test_kernel_walls", "test_kernel_fences", "test_hostile_desk", "test_first_ten_seconds",
     "test_search_cuda", "test_cli_capacity", "test_sweep", "test_cli_sweep", "test_cli_on_host", "test_remote",
     "test_campaign", "test_cost_laws", "test_training_workers", "test_scoring_dnn_live", "test_worker",
-    "test_hostile_files", "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",
+    "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_cli_whatif",
     "test_order", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
     "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_window_exporting",
     "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_lazy_run", "test_window_keys",

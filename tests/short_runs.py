@@ -2,23 +2,28 @@
 
 What is not known is timed for just long enough to have a figure, and nothing again at the end. All that is tried by
 itself (`test_machine_calibration`, `test_machine`) and in the runs that have a process of their own. The model that the
-program ships is read and laid out once, and the machine looked at once, for all of a process: nobody changes either.
+program ships is read once, a model laid out once, and the machine looked at once for all of a process: nobody changes
+any of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from pipelines.models import sphinx
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import scorer
-from pipelines.scoring.tied.packing import PackedGmm, pack
+from pipelines.scoring import continuous, scorer
+from pipelines.scoring.tied.packing import pack
 from profiler.machine import describe, memory
 from profiler.machine.roofs import calibration, cpu, timing
 from profiler.recording import lanes
+
+Packed = TypeVar("Packed")
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
@@ -33,6 +38,7 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(memory, "mappings", _mappings)
     patch.setattr(sphinx, "load", _loaded)
     patch.setattr(scorer, "pack", _packed)
+    patch.setattr(continuous, "pack", _packed_untied)
 
 
 _described, _versions, _mappings = cache(describe.describe), cache(describe.versions), cache(memory.mappings)
@@ -48,10 +54,18 @@ def _loaded(directory: Path | str) -> AcousticModel:
     return _shipped() if directory == sphinx.default_directory() else _load(directory)
 
 
-@cache
-def _shipped_packed() -> PackedGmm:
-    return pack(_shipped())
+def _once(pack: Callable[[AcousticModel], Packed]) -> Callable[[AcousticModel], Packed]:
+    """`pack`, which lays out none of the last few models anew."""
+    kept: list[tuple[AcousticModel, Packed]] = []
+
+    def packed(model: AcousticModel) -> Packed:
+        found = next((made for known, made in kept if known is model), None)
+        if found is None:
+            found = pack(model)
+            kept[:] = [*kept[-3:], (model, found)]
+        return found
+
+    return packed
 
 
-def _packed(model: AcousticModel) -> PackedGmm:
-    return _shipped_packed() if model is _shipped() else pack(model)
+_packed, _packed_untied = _once(pack), _once(continuous.pack)

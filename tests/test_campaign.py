@@ -27,7 +27,7 @@ from tests.conftest import CHECKOUT
 
 SHARE = 1
 """Attacks of each kind: that its generator and the driver work."""
-ELSEWHERE = {"audio", "caches", "kaldi", "models", "nets", "texts", "window"}
+ELSEWHERE = {"audio", "kaldi", "models", "nets", "texts", "window"}
 """Kinds of which other tests try more."""
 
 

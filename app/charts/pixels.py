@@ -38,8 +38,8 @@ def raster_scale(painter: QPainter) -> int:
     return min(max(1, math.ceil(device_scale(painter) - 0.01)), MAX_DEVICE_SCALE)
 
 
-MOST_STILLS = 512
-"""Pictures that are kept at once; with one more all are painted again."""
+MOST_STILLS = 192
+"""Pictures that are kept at once, those painted last: a time axis has another label every second."""
 
 
 class Stills:
@@ -62,14 +62,14 @@ class Stills:
         if not scale:
             draw(painter)
             return
-        if (scale, theme().name) != self._of or len(self._pixels) > MOST_STILLS:
+        if (scale, theme().name) != self._of:
             self._of = scale, theme().name
             self._pixels.clear()
         place = key, area.width(), area.height()
-        pixels = self._pixels.get(place)
+        pixels = self._pixels.pop(place, None)
         if pixels is None:
             size = area.size() * scale
-            pixels = self._pixels[place] = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
+            pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
             pixels.setDevicePixelRatio(scale)
             pixels.fill(Qt.GlobalColor.transparent)
             with QPainter(pixels) as within:
@@ -77,6 +77,9 @@ class Stills:
                 within.setFont(painter.font())
                 within.translate(-area.topLeft())
                 draw(within)
+            if len(self._pixels) >= MOST_STILLS:
+                del self._pixels[next(iter(self._pixels))]
+        self._pixels[place] = pixels
         painter.drawPixmap(area.topLeft(), pixels)
 
 

@@ -89,11 +89,20 @@ def stacked(
     Returns:
         Pixels [height, columns], premultiplied ARGB.
     """
-    layers, columns = len(colors), len(heights)
-    if not 0 < layers <= MAX_LAYERS:
-        raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {layers}")
+    if not 0 < len(colors) <= MAX_LAYERS:
+        raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {len(colors)}")
+    heights = np.nan_to_num(heights)
+    shown = np.flatnonzero(heights.any(axis=0)).tolist()
+    heights, colors, hatches = heights[:, shown], [colors[n] for n in shown], [hatches[n] for n in shown if hatches]
+    planes = _planes(tuple(hatches), scale)
+    # Columns that are all alike are drawn once.
+    other = np.ones(len(heights), bool)
+    if not planes.any():
+        np.any(heights[1:] != heights[:-1], axis=1, out=other[1:])
+        heights = heights[other]
+    layers, columns = len(shown), len(heights)
     tops = np.zeros((layers + 1, columns), dtype=np.float32)
-    np.cumsum(np.nan_to_num(heights).T, axis=0, out=tops[1:])
+    np.cumsum(heights.T, axis=0, out=tops[1:])
     # Upper edge of each layer in pixels from the top of the picture.
     edge = np.clip(height * (1 - tops), 0, height)
     rows = edge.astype(np.int64)
@@ -104,10 +113,10 @@ def stacked(
         rows - first,
         first,
         _inks(tuple(colors), ink),
-        np.roll(_planes(hatches, scale), -number * scale, 1),
+        np.roll(planes, -number * scale, 1),
     )
     _smooth(pixels, edge, rows, colors)
-    return pixels
+    return pixels if other.all() else pixels.take(np.cumsum(other) - 1, axis=1)
 
 
 @cache
@@ -117,7 +126,8 @@ def _inks(colors: tuple[str, ...], ink: str) -> U32:
     return np.array([*pairs, (0, 0)], dtype=np.uint32).ravel()
 
 
-def _planes(hatches: Sequence[str], scale: int) -> Array:
+@cache
+def _planes(hatches: tuple[str, ...], scale: int) -> Array:
     """The pattern [side, side] of all layers: bit n has the ink of layer n."""
     planes = np.zeros((CELL, CELL), dtype=np.uint16)
     for layer, hatch in enumerate(hatches):

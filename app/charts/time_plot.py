@@ -31,7 +31,7 @@ from app.charts.pixels import Stills, still_scale
 from app.charts.scale import time_ticks
 from app.model.time_axis import NamedRange, TimeAxis
 from app.style.plain_text import fitting, show_tip, write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from profiler.analysis.lod.columns import column_grid
 
 GUTTER = 62
@@ -116,7 +116,7 @@ class TimeAxisItem(_Axis):
         width, scale = self.size().width(), still_scale(p)
         for second, text in time_ticks(first, last, width):
             x = (second - first) / (last - first) * width
-            half = self._metrics.horizontalAdvance(text) / 2 + 1
+            half = text_width(text, LABEL_FONT) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), CENTRED, text, scale)
         for left, right, one in self._named():

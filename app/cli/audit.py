@@ -14,6 +14,7 @@ by all Gaussians or by the whole net in float32 (same model, graph and search se
     largest_error_near     the largest of the former
     same_best_senone       share of frames whose best senone is the exact one
     wer, wer_exact         word error rates; null without transcripts
+    cer                    of the transcripts without spaces between words, whose characters count as words
     wer_change             wer − wer_exact, with wer_change_ci95 [low, high]: paired bootstrap over utterances
     wer_words              words of the transcripts
     transcribed            utterances that have a transcript, of how many
@@ -35,6 +36,7 @@ import argparse
 
 from app.cli import _again, _output, _pipeline, _recorded
 from app.model import report_lines
+from app.model.figures import rate_name
 from app.model.report import Tree
 from profiler.errors import BadInput
 from profiler.plain import counted
@@ -88,7 +90,7 @@ def as_text(tree: Tree) -> str:
             low, high = (100 * end for end in tree["wer_change_ci95"])
             change += f", 95 % interval {low:+.1f} … {high:+.1f}"
         lines.append(
-            f"word error rate   {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
+            f"{rate_name(tree['wer'], tree['cer']):17} {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
             f"({change}; {counted(tree['wer_words'], 'word', 'words')}{report_lines.transcribed(tree)})"
         )
     lines += [f"note: {note}" for note in tree["notes"]]

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from app.cli import _output
 from app.model import report_lines
+from app.model.figures import rate_name
 from app.model.report import Tree
 from app.model.report import words as error_rates
 from pipelines.config import value_text
@@ -173,7 +174,7 @@ def as_text(tree: Tree) -> str:
     if tree["floor"] is not None:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
-        name = "CER" if tree["cer"] == wer else "WER"
+        name = rate_name(wer["a"], tree["cer"]["a"])
         lines.append(f"{name} {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
     words = tree["words"]
     if words["differ"]:

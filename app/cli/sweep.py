@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _output, _pipeline
+from app.model.figures import rate_name
 from app.model.report import Tree
 from app.model.report_lines import number
 from app.model.study import REPORT, study_of, write_csv
@@ -226,7 +227,7 @@ def _report(study: Study, command: Sequence[str], complete: bool = False) -> Tre
 
 
 def _row(trial: Trial) -> Tree:
-    keys = ("rtf", "rtf_ratio", "wer", "memory_bytes", "latency_s", "latency_ratio", "session", "host")
+    keys = ("rtf", "rtf_ratio", "wer", "cer", "memory_bytes", "latency_s", "latency_ratio", "session", "host")
     return {
         "id": trial.number,
         "state": trial.state,
@@ -253,7 +254,8 @@ def as_text(tree: Tree) -> str:
 def _front_lines(tree: Tree, rows: dict[int, Tree]) -> Sequence[str]:
     if not tree["front"]:
         return ["No trial is on the front.", ""]
-    lines = [f"{'trial':>5}  {'time / reference':>24}  {'WER':>6}  {'memory':>8}  {'latency':>8}  settings"]
+    names = "/".join({rate_name(row["wer"], row["cer"]): None for row in rows.values()})
+    lines = [f"{'trial':>5}  {'time / reference':>24}  {names:>6}  {'memory':>8}  {'latency':>8}  settings"]
     for point in tree["front"]:
         row = rows[point["trial"]]
         ratio = number(row["rtf_ratio"], ".3f")

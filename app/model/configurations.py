@@ -55,6 +55,15 @@ class Configurations:
             found.append((row.epoch, self._known[row.epoch]))
         return found
 
+    def arm(self, session: Session, end: int) -> Settings:
+        """What the arm of an A/B that decoded frame `end` − 1 has and the other has not; empty outside an A/B."""
+        going, found = going_on(session, end), self.up_to(session, end)
+        if going is None or not found or found[-1][0] not in going.epochs:
+            return {}
+        epoch, here = found[-1]
+        other = dict(found).get(sum(going.epochs) - epoch, here)
+        return {key: value for key, value in here.items() if other.get(key) != value}
+
     def all(self, session: Session) -> list[tuple[frozenset[int], Settings]]:
         """Every configuration of the session with its epochs, in the order in which they first acted."""
         rows = self.up_to(session, NEVER)

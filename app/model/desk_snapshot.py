@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.configurations import arm_of, settings_before
+from app.model.configurations import settings_before
 from app.model.effects import Effect, effects_of
 from app.model.figures import counts_steps
 from app.model.scope import Scope
@@ -82,10 +82,9 @@ class StageLine:
 
     `share` is None for work of a device, which is not added to anything. `of_group`: what parts of its
     group's time, operations and least bytes are its own, each None where the group's are not all known.
-    `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
-    than the arithmetic, each at its roof; None where one is not known. `parts`: what its time consists of, empty where
-    it has no cost law. `other_ms`: what other programs took besides. `roof`: the share of its time that it would take
-    at the roof that binds it, 0…1; None where that is not known.
+    `intensity`: operations per byte, or None. `parts`: what its time consists of, empty where it has no cost law.
+    `other_ms`: what other programs took besides. `roof`: the share of its time that it would take at the roof that
+    binds it, 0…1; None where that is not known.
     """
 
     name: str
@@ -98,7 +97,6 @@ class StageLine:
     sentence: str = ""
     of_group: tuple[float | None, float | None, float | None] = (None, None, None)
     intensity: float | None = None
-    memory_roof: bool | None = None
     parts: tuple[PartLine, ...] = ()
     other_ms: float = 0.0
     roof: float | None = None
@@ -140,7 +138,7 @@ class DeskSnapshot:
         pairs: the same by the settings that a toggle changes.
         baseline: the range that was pinned, or None.
         costs: the breakdown that all of this is from; None without a frame.
-        arm: settings of the arm of an A/B that runs at the cursor; empty outside one.
+        arm: settings that the arm of an A/B that runs at the cursor has and the other has not; empty outside one.
         threads: of scoring.
         of_steps: whether a frame is a step of a lab, which stands for no audio.
     """
@@ -222,7 +220,7 @@ def desk_snapshot(
         pairs=pairs,
         baseline=baseline,
         costs=costs,
-        arm=dict(effects.configurations.up_to(session, scope.end)[-1][1]) if arm_of(session, scope.end) else {},
+        arm=effects.configurations.arm(session, scope.end),
         threads=threads_at(session, scope.first),
         of_steps=of_steps,
     )
@@ -293,7 +291,6 @@ def stage_line(row: StageRow, rows: Sequence[StageRow], own_ns: float, per_frame
         sentence=one_line(row.sentence or "", MAX_SENTENCE),
         of_group=_of_group(row, rows),
         intensity=row.intensity,
-        memory_roof=_under_memory(row),
         parts=_part_lines(row.parts),
         other_ms=(row.time_ns - own_ns) * per_frame,
         roof=_roof(row),
@@ -354,12 +351,6 @@ def threads_at(session: Session, frame: int) -> int:
 def _on_cpu(session: Session, frame: int) -> bool:
     tree = _tree_at(session, frame)
     return all(setting(tree, key) in (None, "cpu") for key in ("device", "search.device"))
-
-
-def _under_memory(row: StageRow) -> bool | None:
-    if not row.arithmetic_ns or row.traffic_min_ns is None:
-        return None
-    return row.traffic_min_ns > row.arithmetic_ns
 
 
 def _of_group(row: StageRow, rows: Sequence[StageRow]) -> tuple[float | None, float | None, float | None]:

@@ -1,4 +1,4 @@
-"""Back and forward through the selections, visible ranges and chosen stages of a session, as in a browser.
+"""Back and forward through the selections, scopes, visible ranges and chosen stages of a session, as in a browser.
 
 What changes in quick succession, or while a mouse button is held, is one step: a drag, a zoom by some notches.
 """
@@ -30,7 +30,8 @@ class History(QObject):
         self._going = False
         self._settled = single_shot(self, SETTLE_MS, self._settle)
         axis = self._axis
-        for signal in (axis.visible_changed, axis.selection_changed, axis.following_changed, axis.stage_changed):
+        chosen = axis.selection_changed, axis.scope_changed, axis.stage_changed
+        for signal in (axis.visible_changed, axis.following_changed, *chosen):
             signal.connect(self._moved)
         playhead.opened.connect(self._forget)
         playhead.closed.connect(self._forget)

@@ -57,6 +57,7 @@ class Trial(msgspec.Struct, frozen=True):
     session: str | None
     host: str | None
     why: str | None
+    cer: Figure | None = None
 
     @property
     def text(self) -> str:

@@ -43,7 +43,7 @@ _Mode = Literal["grow", "fit", "tail"]
 
 
 class Place(NamedTuple):
-    """What an axis shows: how it follows, None where it does not, its range, its selection and the stage chosen.
+    """What an axis shows: how it follows, None where it does not, its range, its selection, stage and kind of scope.
 
     `visible`: first and last second in view; of an axis that moves by itself, 0 and its width where that is fixed.
     """
@@ -52,6 +52,7 @@ class Place(NamedTuple):
     visible: tuple[float, float]
     selected: tuple[float, float] | None
     stage: str | None = None
+    scope: Kind | None = None
 
 
 class NamedRange(NamedTuple):
@@ -158,15 +159,15 @@ class TimeAxis(QObject):
 
     @property
     def place(self) -> Place:
-        """Range, selection and stage; the same one however far an axis that follows has moved."""
+        """Range, selection, stage and scope; the same one however far an axis that follows has moved."""
         if not self.following:
-            return Place(None, self.visible, self.selected, self.stage)
+            return Place(None, self.visible, self.selected, self.stage, self.scope)
         width = round(self.visible[1] - self.visible[0], 6) if self._mode == "tail" else 0.0
-        return Place(self._mode, (0.0, width), self.selected, self.stage)
+        return Place(self._mode, (0.0, width), self.selected, self.stage, self.scope)
 
     def go_to(self, place: Place) -> None:
-        """Take on the range, the selection and the stage of a place."""
-        mode, visible, selected, stage = place
+        """Take on all of a place."""
+        mode, visible, selected, stage, scope = place
         self._mode, self._chosen = mode or "tail", True
         self._set_following(mode is not None)
         if mode == "tail":
@@ -175,9 +176,9 @@ class TimeAxis(QObject):
             self._show(*visible)
         if mode is not None:
             self._follow_cursor()
-        if selected is None:
-            self.clear()
-        else:
+        if selected is None or scope != self.scope:
+            self.choose_scope(scope)
+        if selected is not None:
             self.select(*selected)
         self.choose_stage(stage)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtGui import QBrush, QColor, QFont, QFontDatabase, QFontMetricsF, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
 from app.style.stylesheet import stylesheet
@@ -232,6 +232,12 @@ def font(scale: float = 1.0, *, strong: bool = False) -> QFont:
     """Return the application font, ``scale`` times its base size, with tabular figures."""
     load_fonts()
     return QFont(_made(scale, strong))
+
+
+@lru_cache(maxsize=1 << 13)
+def text_width(text: str, scale: float = 1.0, *, strong: bool = False) -> float:
+    """Width of `text` in that font, in pixels: shaping it takes as long as drawing it."""
+    return QFontMetricsF(font(scale, strong=strong)).horizontalAdvance(text)
 
 
 @cache

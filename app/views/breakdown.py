@@ -21,7 +21,7 @@ from app.style.theme import CATEGORY_TITLES, font
 from app.views.part_bars import share_text
 from app.views.roofline_model import Point, points
 from app.views.stage_panel import StagePanel
-from app.views.stage_texts import before_text, explanation, ratio_text, reasons, sum_text, verdicts
+from app.views.stage_texts import before_text, explanation, reasons, sum_text, verdicts
 from app.views.stage_tree import ROW, StageTree
 from app.views.table_twin import Table
 from app.views.view import View
@@ -186,8 +186,7 @@ class BreakdownView(View):
                 "part",
                 self.by_unit("ms per 10 ms frame", "ms per step"),
                 "share",
-                self.by_unit("baseline, ms per frame", "baseline, ms per step"),
-                "ratio to baseline",
+                self.by_unit("before, ms per frame", "before, ms per step"),
                 "verdict",
                 "grade",
                 "op/byte",
@@ -202,15 +201,12 @@ class BreakdownView(View):
         if model is None or not model.frames:
             return headers, rows
         for name in CATEGORIES:
-            before = ratio = None
-            if model.before:
-                before = f"{model.before[name]:.4f}"
-                ratio = ratio_text(model.after[name], model.before[name])
+            before = f"{model.before[name]:.4f}" if model.before else None
             share = "" if name in NOT_OWN else percent(model.share(model.categories[name]))
             reason = reasons(model.reasons[name])[0] if name in model.reasons else ""
             figure = f"{model.categories[name]:.4f}"
             blank = [None] * (3 + len(PARTS))
-            rows.append([CATEGORY_TITLES[name], figure, share, before, ratio, reason, "", *blank])
+            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *blank])
         for line in (*self.tree.stages, *self.tree.groups):
             figures = [f"{line.ms:.4f}", percent(line.share)]
             roofs: list[object] = [None] * 3
@@ -220,5 +216,5 @@ class BreakdownView(View):
             shares = {part.name: share_text(part) for part in line.parts}
             parts: list[object] = [shares.get(part) for part in PARTS]
             name = self.tr("all {0}").format(line.name) if line in self.tree.groups else line.name
-            rows.append([name, *figures, None, None, line.verdict, line.evidence, *roofs, *parts])
+            rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from app.views.speech import paint_word
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
@@ -82,15 +82,12 @@ class Sentence(QWidget):
         cells = written_columns(spoken)
         if not cells:
             return
-        faces = (font(0.95), font(0.95, strong=True))
-        metrics = [QFontMetricsF(face) for face in faces]
 
         def width_of(cell: int) -> float:
             above, below = cells[cell][:2]
-            wide = max(metrics[0].horizontalAdvance(above), metrics[1].horizontalAdvance(below))
-            return wide + 2 * GAP
+            return max(text_width(above, 0.95), text_width(below, 0.95, strong=True)) + 2 * GAP
 
-        dots = metrics[1].horizontalAdvance("…") + 2 * GAP
+        dots = text_width("…", 0.95, strong=True) + 2 * GAP
         first, widths = _window(width_of, len(cells), self._current_cell(spoken, cells), room - 2 * dots)
         last = first + len(widths)
         x = float(GUTTER)
@@ -100,7 +97,7 @@ class Sentence(QWidget):
         for (above, below, kind, second), width in zip(cells[first:last], widths, strict=True):
             painter.setOpacity(1.0 if second < self._cursor_s else LATER)
             for row, text in enumerate((above, below)):
-                wide = metrics[row].horizontalAdvance(text)
+                wide = text_width(text, 0.95, strong=row == 1)
                 place = QRectF(round(x + GAP / 2), 2 + row * ROW, wide, ROW)
                 self._paint_word(painter, text, kind, place, row)
             x += width

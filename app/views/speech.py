@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QFont, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem, bars
 from app.charts.pixels import Stills, still_scale
@@ -22,7 +22,7 @@ from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.model.alignment import Token
 from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
@@ -63,7 +63,7 @@ class SpokenItem(PixelItem):
         super().__init__(plot, z=2.0)
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
-        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
+        self._places = WordPlaces(partial(text_width, scale=0.95, strong=True))
         self._stills = Stills()
         self.placed: list[Placed] = []
 

@@ -56,11 +56,6 @@ def name_of(line: StageLine) -> str:
     return CATEGORY_NAMES.get(line.name, line.name)
 
 
-def ratio_text(value: float, baseline: float) -> str:
-    """A figure as a multiple of that of the baseline: 0.85×; a dash where that is zero."""
-    return f"{value / baseline:.3g}×" if baseline > 0 else "–"
-
-
 def reasons(key: str) -> tuple[str, ...]:
     return tuple(tr(text) for text in REASONS[key])
 
@@ -91,12 +86,8 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
     if parts:
         said.append(tr("Within {0}, {1} takes {2}").format(line.group, line.name, ", ".join(parts)))
     if line.intensity is not None:
-        roof = {
-            None: "",
-            True: tr(", limited by memory bandwidth"),
-            False: tr(", limited by peak arithmetic"),
-        }[line.memory_roof]
-        said.append(tr("{0} operations per byte{1}").format(f"{line.intensity:.3g}", roof))
+        # What it is limited by says its verdict, of all that was measured.
+        said.append(tr("{0} operations per byte").format(f"{line.intensity:.3g}"))
     return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, _besides(line)]))
 
 

@@ -49,7 +49,7 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.part_bars import group_color, paint_strip
-from app.views.stage_texts import name_of, ratio_text, reasons, tip, verdicts
+from app.views.stage_texts import name_of, reasons, tip, verdicts
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, THROTTLED
 from profiler.plain import milliseconds
 
@@ -76,8 +76,8 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 class Entry(NamedTuple):
     """What a row shows. `key` tells it from all others; `line`: the stage or group that it is about.
 
-    `share` of the longest bar; `before`: the same of the pale bar; `ratio`: to what it was before; `color`: a category
-    or a token; `apart`: no part of the sum.
+    `share` of the longest bar; `before`: the same of the pale bar, and `before_ms` its figure; `color`: a category or
+    a token; `apart`: no part of the sum.
     """
 
     key: str
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
     verdict: tuple[str, ...] = ()
     parts: tuple[PartLine, ...] = ()
     before: float | None = None
-    ratio: str = ""
+    before_ms: str = ""
     reason: tuple[str, ...] = ()
     line: StageLine | None = None
     strong: bool = False
@@ -190,7 +190,7 @@ class StageTree(QTreeWidget):
                     "" if zero else milliseconds(value),
                     share,
                     before=None if before is None or apart else before / most,
-                    ratio=ratio_text(model.after[name], model.before[name]) if before and not apart else "",
+                    before_ms=milliseconds(model.before[name]) if before is not None else "",
                     reason=reasons(model.reasons[name]) if zero else (),
                     apart=apart,
                 ),
@@ -416,7 +416,7 @@ class _Delegate(QStyledItemDelegate):
         if entry is not None and entry.line is not None:
             text = tip(entry.line, self._tree.stages)
         elif entry is not None and entry.before is not None:
-            text = self._tree.tr("{0} of before, on the same speech").format(entry.ratio)
+            text = self._tree.tr("pale: {0} ms before").format(entry.before_ms)
         show_tip(event.globalPos(), text, view)
         return True
 

@@ -12,7 +12,6 @@ from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import describe, set_tip
 from app.views.histogram import Histogram
-from app.views.stage_texts import ratio_text
 from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox, Elided
@@ -80,22 +79,21 @@ class StatisticsView(View):
         self._show_slowest()
         frames = count(0 if self._model is None else self._model.frames)
         text = self.by_unit(self.tr("{0} frames"), self.tr("{0} steps")).format(frames)
-        ratios = self._ratios()
-        self.set_note(*((f"{text} · {ratios}", ratios) if ratios else (text,)))
+        pinned = self._pinned()
+        self.set_note(*((f"{text} · {pinned}", pinned) if pinned else (text,)))
 
     def _of_baseline(self, snapshot: Snapshot, name: str) -> Statistics | None:
         """The same of the pinned range; None without one."""
         of = snapshot.desk.baseline
         return None if of is None else statistics(snapshot.session, snapshot.track, name, of.first, of.last)
 
-    def _ratios(self) -> str:
-        """Mean and highest percentile as multiples of the baseline's; empty without one."""
-        model, baseline = self._model, self._baseline
-        if model is None or baseline is None:
+    def _pinned(self) -> str:
+        """Mean and highest percentile of the baseline; empty without one."""
+        baseline = self._baseline
+        if self._model is None or baseline is None:
             return ""
-        mean = ratio_text(model.mean, baseline.mean)
-        high = ratio_text(model.quantiles[-1], baseline.quantiles[-1])
-        return self.tr("mean {0}, {1} {2} of the baseline").format(mean, list(QUANTILES)[-1], high)
+        mean, high = map(milliseconds, (baseline.mean, baseline.quantiles[-1]))
+        return self.tr("baseline: mean {0}, {1} {2} ms").format(mean, list(QUANTILES)[-1], high)
 
     def _choose(self) -> None:
         name = str(self.stage.currentData())
@@ -175,14 +173,14 @@ class StatisticsView(View):
             milliseconds(model.highest),
             self._place(int(model.slowest[0])),
         )
-        ratios = self._ratios()
-        return f"{text} {ratios}." if ratios else text
+        pinned = self._pinned()
+        return f"{text} {pinned}." if pinned else text
 
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""
         headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
         headers += ["highest ms", self.by_unit("frames", "steps"), "highest at", self.by_unit("at frame", "at step")]
-        headers += ["mean / baseline", "p99 / baseline"]
+        headers += ["baseline, mean ms", "baseline, p99 ms"]
         headers = [self.tr(text) for text in headers]
         snapshot = self.snapshot
         rows: list[list[object]] = []
@@ -195,11 +193,9 @@ class StatisticsView(View):
                 figures = (one.mean, *one.quantiles, one.highest)
                 at = None if snapshot.desk.of_steps else clock(frame * FRAME_S, 2)
                 baseline = self._of_baseline(snapshot, name)
-                ratios: list[object] = [None, None]
-                if baseline is not None:
-                    pairs = (one.mean, baseline.mean), (one.quantiles[-1], baseline.quantiles[-1])
-                    ratios = [ratio_text(*pair) for pair in pairs]
-                rows.append([self._shown_name(name), *map(milliseconds, figures), one.frames, at, frame, *ratios])
+                before = (None, None) if baseline is None else (baseline.mean, baseline.quantiles[-1])
+                shown = [None if value is None else milliseconds(value) for value in before]
+                rows.append([self._shown_name(name), *map(milliseconds, figures), one.frames, at, frame, *shown])
         return headers, rows
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from PySide6.QtCore import QCoreApplication
 
 from app.charts.scale import percent
-from app.model.figures import rtf_text
+from app.model.figures import rate_name, rtf_text
 from app.model.report_lines import interval_text, number
 from app.model.study import OBJECTIVES, TIME, Study, Trial
 from app.views.table_twin import Table
@@ -32,7 +32,7 @@ def details(study: Study, trial: Trial) -> str:
         interval = "" if ends is None else f" ({interval_text(ends)})"
         parts.append(tr("{0}{1} of the reference's time").format(figure_text(ratio, TIME), interval))
         parts.append(f"RTF {rtf_text(trial.rtf)}")
-    for name, short in (("wer", "WER "), ("memory", ""), ("latency", tr("latency "))):
+    for name, short in (("wer", f"{rate_name(trial.wer, trial.cer)} "), ("memory", ""), ("latency", tr("latency "))):
         if (figure := study.figure(trial, name)) is not None:
             parts.append(f"{short}{figure_text(figure, name)}")
     point = study.points.get(trial.id)

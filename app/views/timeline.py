@@ -27,7 +27,7 @@ from app.model.statistics import COUNTED
 from app.model.time_axis import TimeAxis
 from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.timeline_model import Lane, Ruler, TimelineModel, stage_name, timeline_model
@@ -255,16 +255,14 @@ class _Busy(RasterItem):
         """Each lane as a stack of what ran."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         tokens = theme()
+        colors = [tokens.color(COLORS[kind]).name() for kind in KINDS]
         for lane, rect, parted in zip(self._lanes, self._rects, self._parted[at].T > 0, strict=True):
             busy = lane.busy[at]
-            shown = np.flatnonzero(busy.any(axis=0))
             # A plot that has just become lower is painted before its lanes are laid out again.
             top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
-            if not len(shown) or bottom <= top:
-                continue
-            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            pixels[top:bottom] = stacked(busy[:, shown], bottom - top, colors, tokens.card)
-            pixels[top:bottom, parted] = opaque(tokens.card)
+            if bottom > top and busy.any():
+                pixels[top:bottom] = stacked(busy, bottom - top, colors, tokens.card)
+                pixels[top:bottom, parted] = opaque(tokens.card)
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
@@ -306,7 +304,6 @@ class _Names(PixelItem):
         self._face = font(0.88)
         self._metrics = QFontMetricsF(self._face)
         self._stills = Stills()
-        self._whole: dict[str, int] = {}
 
     def set_model(self, model: TimelineModel | None) -> None:
         """Show another model; None shows nothing."""
@@ -371,9 +368,7 @@ class _Names(PixelItem):
 
     def _fitting(self, name: str, room: int) -> tuple[str, int]:
         """A name, cut short where it has no room, and its width."""
-        whole = self._whole.get(name)
-        if whole is None:
-            whole = self._whole[name] = math.ceil(self._metrics.horizontalAdvance(name)) + 1
+        whole = math.ceil(text_width(name, 0.88)) + 1
         if whole <= room + 1:
             return name, whole
         text = self._metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)

@@ -165,15 +165,18 @@ def _utterances(session: Session, ruler: Ruler, edges: F64, column_s: float) -> 
     if not len(utterances):
         return Lane("utterance", None, busy, np.empty(0), ())
     timeline = ruler.timeline
-    begin = timeline.ns_at(utterances.first.astype(np.float64))
-    end = timeline.ns_at(np.minimum(utterances.end, timeline.reached).astype(np.float64))
+    low, high = utterances.first.searchsorted(timeline.frames_at(edges[[0, -1]]), side="right").tolist()
+    some = slice(max(low - 1, 0), max(high, 1))
+    begin = timeline.ns_at(utterances.first[some])
+    end = timeline.ns_at(np.minimum(utterances.end[some], timeline.reached))
     middle = (edges[1:] + edges[:-1]) / 2
     at = np.searchsorted(begin, middle, side="right") - 1
     there = (at >= 0) & (middle < end[np.maximum(at, 0)])
-    busy[np.flatnonzero(there), DECODE + at[there] % 2] = 1.0
+    busy[np.flatnonzero(there), DECODE + (some.start + at[there]) % 2] = 1.0
     begin_s, end_s = ruler.seconds_at(begin), ruler.seconds_at(end)
     seen = np.flatnonzero((end > edges[0]) & (begin < edges[-1]) & (end_s - begin_s >= NAMED_FROM * column_s))
     named = tuple(
-        Named(float(begin_s[n]), float(end_s[n]), one_line(utterances[n].name), KINDS[DECODE]) for n in seen.tolist()
+        Named(float(begin_s[n]), float(end_s[n]), one_line(utterances[some.start + n].name), KINDS[DECODE])
+        for n in seen.tolist()
     )
     return Lane("utterance", None, busy, np.empty(0), named)

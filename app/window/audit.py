@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.model.figures import rate_name
 from app.model.report_lines import number
 from app.style.plain_text import describe
 from app.views.labs.panel import Panel
@@ -58,6 +59,7 @@ class Result(msgspec.Struct, frozen=True):
     utterances: list[AuditedUtterance]
     notes: list[str]
     approximations: dict[str, Value]
+    cer: float | None
 
 
 class AuditDialog(CommandDialog):
@@ -118,12 +120,15 @@ class AuditDialog(CommandDialog):
         if result.wer_change_ci95 is not None:
             low, high = (f"{100 * end:+.1f}" for end in result.wer_change_ci95)
             interval = self.tr(", 95 % interval {0} … {1}").format(low, high)
-        return self.tr("WER {0} exact → {1}: {2} points{3}, over {4}.").format(
+        name = rate_name(result.wer, result.cer)
+        unit = ("character", "characters") if name == "CER" else ("word", "words")
+        return self.tr("{0} {1} exact → {2}: {3} points{4}, over {5}.").format(
+            name,
             _percent(result.wer_exact),
             _percent(result.wer),
             f"{100 * result.wer_change:+.1f}",
             interval,
-            counted(result.wer_words, self.tr("word"), self.tr("words")),
+            counted(result.wer_words, *map(self.tr, unit)),
         )
 
 

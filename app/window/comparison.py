@@ -15,6 +15,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.model.figures import rate_name
 from app.model.recent import SESSION_SUFFIX
 from app.model.report_lines import interval_text, number
 from app.model.statistics import QUANTILES, Statistics
@@ -110,6 +111,7 @@ class Result(msgspec.Struct, frozen=True):
     wer_errors: dict[str, int]
     wer_words: dict[str, int]
     repeats: int
+    cer: dict[str, float | None]
     audio_s: float
     interleaved: bool
     differences: dict[str, tuple[Value | None, Value | None]]
@@ -185,7 +187,8 @@ class Comparison(CommandDialog):
         self.add_sentence(_summary(result))
         if result.wer["a"] is not None and result.wer["b"] is not None:
             self.add_sentence(
-                tr("WER {0} in A ({1}), {2} in B ({3}).").format(
+                tr("{0} {1} in A ({2}), {3} in B ({4}).").format(
+                    rate_name(result.wer["a"], result.cer["a"]),
                     f"{result.wer['a']:.1%}",
                     counted(result.wer_errors["a"], tr("error"), tr("errors")),
                     f"{result.wer['b']:.1%}",

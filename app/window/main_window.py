@@ -373,6 +373,8 @@ class MainWindow(FirstWindow):
 
     def _show_figures(self, snapshot: Snapshot) -> None:
         self.top.show_desk(snapshot.desk)
+        if self._desk is not None:
+            self._desk.form.show_arm(snapshot.desk.arm if snapshot.live else {})  # type: ignore[arg-type]  # of a file
         self.others.show_share(snapshot.desk.other_share)
         self.status.show_snapshot(snapshot)
         self._show_scope()

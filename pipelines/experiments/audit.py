@@ -339,6 +339,7 @@ def report(audit: Audit) -> dict[str, Any]:
     """The audit as plain values: the JSON of `asrscope audit`, which documents it."""
     count, exact = audit.count, audit.exact_count
     interval = audit.wer_change_interval()
+    of_characters = [u.count for u in audit.utterances if u.count and wer.unspaced(u.reference or "")]
     return {
         "schema": 1,
         "frames": audit.frames,
@@ -348,6 +349,7 @@ def report(audit: Audit) -> dict[str, Any]:
         "near_nat": NEAR_NAT,
         "same_best_senone": audit.agreement,
         "wer": count.rate,
+        "cer": sum(of_characters, wer.Count()).rate,
         "wer_exact": exact.rate,
         "wer_change": audit.wer_change,
         "wer_change_ci95": None if interval is None else list(interval),

@@ -20,8 +20,9 @@ OTHERS_EVERY_NS: Final = 4_000_000
 """Least time between two readings of how long other programs ran: the system call takes ten microseconds and more when
 scoring has evicted its code. A block in which another program had the processor for longer is longer itself."""
 
-
-WORTH_TELLING_NS: Final = 100_000_000
+TOLD_SHARE, TOLD_NS = 0.02, 500_000_000
+"""What held a run up for a smaller share of its time, or for less, is not told: on a virtual machine something always
+does."""
 
 
 class RunMeasurements:
@@ -60,15 +61,14 @@ class RunMeasurements:
             self._throttled_ns += throttled
         return self._lost
 
-    @property
-    def notes(self) -> list[str]:
-        """What held the run up besides other programs."""
-        found = []
+    def notes(self, wall_ns: int) -> list[str]:
+        """What held a run of `wall_ns` up besides other programs."""
+        found, least = [], max(TOLD_NS, TOLD_SHARE * wall_ns)
         stolen = self._queue.steal.total_ns
         held = self._throttled_ns - stolen
-        if held >= WORTH_TELLING_NS:
+        if held >= least:
             found.append(f"its CPU limit ({cpu_limit.text()}) held it up for {held / 1e9:.1f} s while it decoded")
-        if stolen >= WORTH_TELLING_NS:
+        if stolen >= least:
             found.append(f"the host of this machine took its processor for {stolen / 1e9:.1f} s while it decoded")
         return found
 

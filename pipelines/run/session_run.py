@@ -128,7 +128,7 @@ def execute(
             progress("decoding", None)
             order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
-        if measurements is not None and (held := measurements.notes):
+        if measurements is not None and (held := measurements.notes(outcome.result.wall_ns)):
             outcome.notes = (*outcome.notes, *held)
             of_models = (note for one in recognisers for note in one.notes)
             journal.meta("notes", list(dict.fromkeys((*earlier, *of_models, *held))))

@@ -25,6 +25,9 @@ FIRST_ROOM: Final = 1024
 GROUP: Final = 4
 """Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
 
+LONG: Final = 1024
+"""Groups from which a total is that of their sums."""
+
 
 def grains(amounts: Array) -> Array:
     """Return `amounts` rounded down to multiples of GRAIN, so that what is left of a whole is never negative."""
@@ -183,9 +186,9 @@ class PerFrame:
                 found[-1] += left
             for target, values in zip((*targets, rest), found, strict=True):
                 if some or target in numbers:
+                    self._summed[target] = min(self._summed[target], begin // GROUP)
                     stores[target][begin:end] = values
                     numbers.add(target)
-                    self._summed[target] = min(self._summed[target], begin // GROUP)
 
     def _cut(self, first: I64, last: I64) -> int:
         """Cut where runs begin and end; return the stretch from which on others may have changed."""
@@ -211,6 +214,7 @@ class PerFrame:
         count = begin + len(cuts)
         if count + GROUP > len(self._begins):
             self.reserve(max(count, 2 * len(self._begins)))
+        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
         if len(known):
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
@@ -225,7 +229,6 @@ class PerFrame:
         self._begins[begin:count] = cuts
         self._count = count
         self._asked = None
-        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -265,6 +268,11 @@ class PerFrame:
         """Sum over the frames first … last − 1 of a row."""
         if last <= first:
             return 0.0
+        low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
+        if high - low > LONG:
+            begin, end = int(self._begins[low * GROUP]), int(self._begins[high * GROUP])
+            within = float(np.diff(self._sums(number)[[low, high]])[0])
+            return self.total(number, first, begin) + within + self.total(number, end, last)
         under, frames, begun = self._pieces(first, last)
         sums = self._share[number][under] * frames
         sums[begun] += self._rest[number][under][begun]

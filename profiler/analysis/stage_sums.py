@@ -14,8 +14,8 @@ from profiler.analysis.conditions import COUNTS, OTHER, STOPPED, THROTTLED
 from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import pick
 from profiler.arrays import Array
-from profiler.session.format.grow import zeros
-from profiler.spans import WORK_COUNTS
+from profiler.session.format.grow import Growing, zeros
+from profiler.spans import SPAN, WORK_COUNTS
 
 CHUNK: Final = 256
 """Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 80 bytes."""
@@ -80,8 +80,9 @@ class _Kind:
     """Positions of the spans of one kind, with sums, first frame and frame after the last of each full chunk."""
 
     def __init__(self) -> None:
-        self._positions = np.empty(CHUNK, np.uint32)
-        self._n = 0
+        self._positions = Growing(np.uint32)
+        # The spans of the last chunk, which is not full: rare ones lie all over a session.
+        self._rest: Array = np.empty(0, SPAN)
         self._chunks = 0
         self._sums = np.empty((1, _COLUMNS))
         self._reach = np.empty((1, 2), np.int64)
@@ -89,14 +90,11 @@ class _Kind:
         self.total: Array = np.zeros(_COLUMNS)
 
     def add(self, spans: Array, positions: Array, lost: _Lost) -> None:
-        n = self._n + len(positions)
-        self._positions = _grown(self._positions, n)
-        self._positions[self._n : n] = positions
-        self._n = n
-        rest = self._positions[self._chunks * CHUNK : n]
-        chosen = pick(spans, rest)
+        self._positions.extend(positions)
+        rest = self._positions.view[self._chunks * CHUNK :]
+        chosen = np.concatenate([self._rest, pick(spans, positions)])
         amounts = _amounts(chosen, rest, lost)
-        chunks = n // CHUNK
+        chunks = len(self._positions) // CHUNK
         new, whole = slice(self._chunks, chunks), (chunks - self._chunks) * CHUNK
         if whole:
             self._sums, self._reach = _grown(self._sums, chunks), _grown(self._reach, chunks)
@@ -106,6 +104,7 @@ class _Kind:
             first, end = (edge.reshape(-1, CHUNK) for edge in _frames(chosen[:whole]))
             self._reach[new, 0], self._reach[new, 1] = first.min(axis=1), end.max(axis=1)
             self._chunks = chunks
+        self._rest = chosen[whole:].copy()
         self.total = self._full + amounts[:, whole:].sum(axis=1)
 
     def within(self, spans: Array, first: int, last: int, lost: _Lost) -> Array:
@@ -114,8 +113,9 @@ class _Kind:
         inside = (begin >= first) & (end <= last)
         edge = ~inside & (end > first) & (begin < last)
         at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
-        edges = np.concatenate([self._positions[at.ravel()], self._positions[self._chunks * CHUNK : self._n]])
-        chosen = pick(spans, edges)
+        positions = self._positions.view
+        edges = np.concatenate([positions[at.ravel()], positions[self._chunks * CHUNK :]])
+        chosen = np.concatenate([pick(spans, edges[: at.size]), self._rest])
         begin, end = _frames(chosen)
         part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)
         whole = self._sums[: self._chunks][inside].sum(axis=0)

@@ -23,6 +23,7 @@ from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
+from profiler.session.format.grow import Growing, sweep
 from profiler.spans import GROUPS
 
 CHUNK_SPANS: Final = 1 << 15
@@ -80,7 +81,7 @@ class CostTrack:
         self.misplaced = 0
         self.tiles = 0
         self._decoded = 0
-        self._consumed = 0
+        self._consumed = self._swept = 0
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
         self.stages = StageSums()
@@ -89,7 +90,7 @@ class CostTrack:
         self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(_STOPPED + 1)
         self._work: dict[str, int] = {}
-        self._ends: list[tuple[Array, Array]] = []
+        self._ends, self._reached = Growing(np.int64), Growing(np.int64)
 
     @property
     def categories_ns(self) -> Array:
@@ -131,13 +132,10 @@ class CostTrack:
 
     def frames_at(self, t_ns: Array) -> Array:
         """Return how many frames were decoded at times of the session's clock, int64 [n]."""
-        if len(self._ends) > 1:
-            self._ends = [tuple(np.concatenate(part) for part in zip(*self._ends, strict=True))]  # type: ignore[list-item]
-        if not self._ends:
-            return np.zeros(len(t_ns), np.int64)
-        ends, reached = self._ends[0]
-        after = np.searchsorted(ends, t_ns, side="right")
-        return np.concatenate([[0], reached])[after]
+        after = np.searchsorted(self._ends.view, t_ns, side="right")
+        found, some = np.zeros(len(t_ns), np.int64), after > 0
+        found[some] = self._reached.view[after[some] - 1]
+        return found
 
     def update(self, session: Recorded) -> bool:
         """Take in what `session` has read since the last call; True if any frame was added or changed.
@@ -162,7 +160,11 @@ class CostTrack:
                 self._sum_up(session, lane.id, mine[shown[codes[spans["stage"][mine]]]])
                 if lane.decode:
                     changed |= self._take(session, lane.id, mine, codes)
-        return self._attribute(session) or changed
+        changed |= self._attribute(session)
+        if self._consumed - self._swept >= CHUNK_SPANS:
+            self._swept = self._consumed
+            sweep()
+        return changed
 
     def _sum_up(self, session: Recorded, lane: int, positions: Array) -> None:
         """Add spans that lie in no tile to the sums of their stages."""
@@ -301,7 +303,8 @@ class CostTrack:
         if len(blocks):
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
-            self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
+            self._ends.extend(blocks["start_ns"] + blocks["duration_ns"])
+            self._reached.extend(reached)
 
 
 def _give_lost(spread: Spread, lost: Array, at: Array | None = None) -> None:

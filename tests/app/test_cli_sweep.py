@@ -117,7 +117,15 @@ def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_report_says_what_is_undecided_and_what_failed() -> None:
-    row = {"rtf": 0.1, "wer": 0.2, "memory_bytes": 2e8, "latency_s": 0.16, "host": "here", "session": "s.asrs"}
+    row = {
+        "rtf": 0.1,
+        "wer": 0.2,
+        "cer": None,
+        "memory_bytes": 2e8,
+        "latency_s": 0.16,
+        "host": "here",
+        "session": "s.asrs",
+    }
     trials = [
         {"id": 0, "state": "done", "settings": {"block": 8}, "rtf_ratio": 0.9, "why": None, **row},
         {"id": 1, "state": "done", "settings": {"block": 16}, "rtf_ratio": 0.8, "why": None, **row},

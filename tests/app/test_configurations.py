@@ -64,7 +64,11 @@ def compared() -> Any:
 
 def test_an_ab_goes_on_from_its_first_frame_to_its_last(compared: Any) -> None:
     assert [end for end in (299, 300, 301, 500, 501) if going_on(compared, end)] == [301, 500]
+    known = Configurations()
+    shown = [known.arm(compared, end).get(SELECTION) for end in (299, 350, 450, 501)]
+    assert shown == [None, None, True, None], "what the other arm has is not known before its turn"
     compared.meta["ab"]["ended"] = None
+    assert known.arm(compared, 550) == {}
     assert going_on(compared, 9999) is not None
     compared.meta["ab"]["arms"].pop()
     assert going_on(compared, 400) is None

@@ -13,7 +13,7 @@ from views_desk import drag, settle
 from window_recording import Recording
 
 from app.model.history import LONGEST
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import LIVE, WHOLE, TimeAxis
 from app.window.main_window import MainWindow
 
 ALT = Qt.KeyboardModifier.AltModifier
@@ -79,6 +79,20 @@ def test_the_chosen_stage_is_part_of_a_step(opened: MainWindow) -> None:
     assert step(opened, "forward")
     assert step(opened, "forward")
     assert (axis.stage, axis.selected) == ("score.gaussians", (1.0, 2.0))
+
+
+def test_the_kind_of_scope_is_part_of_a_step(opened: MainWindow) -> None:
+    axis = opened.axis
+    for kind in (LIVE, WHOLE):
+        axis.choose_scope(kind)
+        remember(opened)
+    axis.select(1.0, 2.0)
+    for wanted in ((WHOLE, None), (LIVE, None), (None, None)):
+        assert step(opened, "back")
+        assert (axis.scope, axis.selected) == wanted
+    for wanted in ((LIVE, None), (WHOLE, None), (WHOLE, (1.0, 2.0))):
+        assert step(opened, "forward")
+        assert (axis.scope, axis.selected) == wanted
 
 
 def test_what_is_done_after_going_back_ends_the_way_forward(opened: MainWindow) -> None:

@@ -82,7 +82,6 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "snapshot": lambda o: o.desk.rtf_with,
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).rtf,
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
-        "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
     },
     "rtf without other programs": {
         "by hand": lambda o: own_s(o) / audio_by_hand(o),
@@ -92,6 +91,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "breakdown, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
         "cost, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
         "faster": lambda o: unchanged(o.desk).rtf,
+        "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
     },
     "time without other programs, s": {
         "by hand": own_s,

@@ -97,18 +97,18 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) ->
     drawn.grab()
 
 
-def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it() -> None:
+def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict() -> None:
     layers = stage_lines(FRAME, 1)
     output = next(line for line in layers if line.name == "scoring.output")
     assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
     text = explanation(output, layers)
     assert text == (
         "Within scoring, scoring.output takes 75 % of the time, 75 % of the operations, 75 % of the bytes; "
-        "0.5 operations per byte, limited by memory bandwidth. It runs."
+        "0.5 operations per byte. It runs."
     )
     block = stage_lines(BLOCK, 16)
     many = next(line for line in block if line.name == "scoring.output")
-    assert "8 operations per byte, limited by peak arithmetic" in explanation(many, block)
+    assert "; 8 operations per byte. " in explanation(many, block)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)

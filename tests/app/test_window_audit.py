@@ -18,7 +18,7 @@ from app.window.main_window import MainWindow
 
 TREE = {
     "frames": 500, "score_error_near": 0.1234, "near_nat": 20.0, "same_best_senone": 0.973,
-    "wer": 0.25, "wer_exact": 0.2, "wer_change": 0.05, "wer_change_ci95": [-0.01, 0.11], "wer_words": 20,
+    "wer": 0.25, "cer": None, "wer_exact": 0.2, "wer_change": 0.05, "wer_change_ci95": [-0.01, 0.11], "wer_words": 20,
     "shares": {"gaussians": 0.25, "senones": 1.0, "exponentials": 1.5}, "frames_copied": 0.0, "notes": ["A note."],
     "approximations": {"gmm.selection.enabled": True, "gmm.selection.method": "top-n"},
     "utterances": [
@@ -47,6 +47,9 @@ def test_costs_and_savings_are_dialog_of(qtbot: QtBot, parent: QWidget) -> None:
     assert made.chart is not None
     assert made.chart.accessibleDescription() == "Gaussians 25.0 %, Senones 100.0 %, Exponentials 150.0 %."
     made.chart.grab()
+    made.close()
+    made, copied = dialog_of(qtbot, parent, TREE | {"cer": 0.25})
+    assert "CER 20.0 % exact → 25.0 %: +5.0 points, 95 % interval -1.0 … +11.0, over 20 characters." in copied
     made.close()
 
 

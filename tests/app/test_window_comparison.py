@@ -89,7 +89,7 @@ def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, mo
 TREE = {
     "a": "/s/one.asrs", "b": "/s/two.asrs", "warnings": ["The host differs: here in A, there in B."],
     "overall": {"ratio": 1.01, "ci95": [0.95, 1.07], "verdict": "undecided", "a_s": 1.0, "b_s": 1.01},
-    "stages": [], "only_a": {}, "only_b": {}, "wer": {"a": None, "b": None}, "wer_errors": {"a": 0, "b": 0},
+    "stages": [], "only_a": {}, "only_b": {}, "wer": {"a": None, "b": None}, "cer": {}, "wer_errors": {"a": 0, "b": 0},
     "wer_words": {"a": 0, "b": 0}, "repeats": 4, "audio_s": 2.0, "interleaved": False, "differences": {},
     "words": {
         "of": 500, "differ": 3,

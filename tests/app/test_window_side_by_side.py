@@ -63,15 +63,20 @@ def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons
     assert w.status.message.full.startswith("Frame skipping waits for the end of this turn")
 
 
-def test_a_switch_shows_the_arm_that_runs(window) -> None:
+def test_switch_and_form_show_the_arm_that_runs(window) -> None:
     w = window()
     toggle = w.top.toggles[0]
+    field = w.desk.form.fields[SELECTION].editor
     assert not toggle.switch.isChecked()
     toggle.show_effect(None, {SELECTION: True})
+    w.desk.form.show_arm({SELECTION: True})
     assert toggle.switch.isChecked()
+    assert field.isChecked()
     assert w.pipeline.value(SELECTION) is False, "the settings of the run are what they were"
     toggle.show_effect(None)
+    w.desk.form.show_arm({})
     assert not toggle.switch.isChecked()
+    assert not field.isChecked()
 
 
 def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path) -> None:

@@ -36,7 +36,7 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> AcousticModel:
     return sphinx.load(writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     real = shipped.model()
@@ -49,7 +49,7 @@ def models(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def families(models):
     return {name: family_of(model) for name, model in models.items()}
 

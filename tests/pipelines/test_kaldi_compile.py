@@ -89,8 +89,7 @@ def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndar
     return float(best)
 
 
-@each("names", [PLAIN, PLACED])
-@each("seed", range(2))
+@each("names, seed", [(PLAIN, 0), (PLACED, 1)])
 def test_least_costs_are_those_of_hmms_strung_together(tmp_path: Path, names: dict[int, str], seed: int) -> None:
     folder = writer.write_triphones(tmp_path / "model", names, seed)
     graph = compile_graph(files(folder, "one two three"), lambda *_: None)

@@ -23,6 +23,7 @@ class Queue:
     def __init__(self) -> None:
         self.answers: list[int] = []
         self.asked = 0
+        self.steal = SimpleNamespace(total_ns=0)
         self.closed = False
 
     def lost(self) -> Lost:
@@ -74,3 +75,13 @@ def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     held = rig.measurements.lost(OTHERS_EVERY_NS)
     assert held == Lost(LIMIT)
     rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)
+
+
+@pytest.mark.parametrize(
+    ("stolen_ns", "wall_ns", "told"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
+)
+def test_what_the_host_took_is_told_where_it_is_worth_telling(
+    rig: Rig, stolen_ns: float, wall_ns: float, told: int
+) -> None:
+    rig.queue.steal.total_ns = int(stolen_ns)
+    assert len(rig.measurements.notes(int(wall_ns))) == told

@@ -1,12 +1,13 @@
 """The ways to compute a component, and its best ones, against the same thing in double precision."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scoring_reference import brute_force, likely_features
 from selection_reference import (
     NAT,
     SOME,
-    UNTIED,
     configured,
     densities_in_bytes,
     family_of,
@@ -27,9 +28,14 @@ BEST = [("top-n", {}), ("top-n", {"gmm__component": "partial-distance"}), ("last
 """Methods that keep the best components."""
 
 
-@each("kind", UNTIED)
-@each("component", ["full", "int8", "max"])
-@each("method", ["vq", "vq-tree"])
+LISTED = [
+    *itertools.product(["three streams", "one stream"], ["full", "int8", "max"], ["vq", "vq-tree"]),
+    ("untied", "int8", "vq"),
+    ("untied", "full", "vq-tree"),
+]
+
+
+@each("kind, component, method", LISTED)
 def test_listed_gaussians_by_component_and_by_senone(models, families, kind, component, method):
     """All senones and chosen ones, whatever the lists are computed with."""
     family, rng = families[kind], np.random.default_rng(4)

@@ -35,7 +35,7 @@ def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
     number = st.integers(0, 50)
     gaps, durations = (data.draw(st.lists(number, min_size=n, max_size=n)) for _ in range(2))
     kinds = data.draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=n, max_size=n))
-    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, 4)))
+    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, min(n, 4))))
     end = sum(gaps) + sum(durations)
     edges = np.sort(data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array)))
     expected = np.zeros((len(edges) - 1, len(KINDS)))

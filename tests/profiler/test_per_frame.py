@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.per_frame import PerFrame, Spread
+from profiler.analysis.per_frame import LONG, PerFrame, Spread
+from profiler.session.format.grow import Growing, sweep
 from profiler.spans import SPAN
 
 ROWS = 3
@@ -113,3 +117,52 @@ def test_blocks_of_a_long_session_take_a_stretch_each(room: int) -> None:
     assert store.stretches == 200 * 7
     assert (store.row(0, 20_000)[:] == 7 / GRAINS).all()
     assert store.row(2, 20_000)[:].sum() == 200 * 7 * 3 / GRAINS
+
+
+def in_memory(values: np.ndarray) -> int:
+    """Bytes of the pages under `values` that the process has in memory."""
+    begin, found, inside = values.ctypes.data, 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in (place := line.split(maxsplit=1)[0]) and not place.endswith(":"):
+            inside = begin <= int(place.partition("-")[0], 16) < begin + values.nbytes
+        elif inside and place == "Rss:":
+            found += 1024 * int(line.split()[1])
+    return found
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
+def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before() -> None:
+    kept, wanted = Growing(np.int64), np.arange(300_000)
+    for part in np.array_split(wanted, 77):
+        kept.extend(part)
+        sweep()
+    assert in_memory(kept.view) < kept.view.nbytes / 8
+    np.testing.assert_array_equal(kept.view, wanted)
+
+
+def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
+    kept = Growing(np.int64)
+    kept.extend(np.arange(300_000))
+    sweep()
+    np.testing.assert_array_equal(kept.view, np.arange(300_000))
+
+
+def test_rows_may_be_written_to_after_a_sweep() -> None:
+    store, frames = PerFrame(3), 16 * LONG
+    wanted = np.zeros(frames)
+    for first, count, amount in ((0, frames, 3), (0, 5, 7), (frames // 2, 9, 11), (frames - 9, 9, 1)):
+        for begin in range(first, first + count, 1024):
+            names = np.arange(begin, min(begin + 1024, first + count))
+            spans = np.zeros(len(names), SPAN)
+            spans["first_frame"], spans["frames"] = names, 1
+            spread = Spread(spans)
+            spread.give(0, np.full(len(names), float(amount)))
+            store.add(spread)
+        wanted[first : first + count] += amount
+        store.mix((1,), 2, {0: (1.0,)}, anew=True)
+        assert store.total(0, 3, frames - 2) == wanted[3:-2].sum()
+        sweep()
+        for number in range(2):
+            np.testing.assert_array_equal(store.row(number, frames)[:], wanted)

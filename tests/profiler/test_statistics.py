@@ -114,7 +114,7 @@ def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method: str) -> None:
 def test_bca_follows_skewness_and_both_cover() -> None:
     draw = np.random.default_rng(7)
     covered = {"percentile": 0, "bca": 0}
-    tries = 60
+    tries = 80
     for i in range(tries):
         values = draw.exponential(1.0, 30)
         for method in covered:

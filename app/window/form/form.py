@@ -7,7 +7,7 @@ recording the form shows its settings at the cursor, and none can be changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -141,6 +141,7 @@ class PipelineForm(QFrame):
         self.setProperty("card", True)
         self.setMinimumWidth(258)
         self.pipeline = pipeline
+        self._arm: Mapping[str, Value] = {}
         self.fields = MadeOnUse(self._make)
 
         header, self._preset = card_header(self.tr("Pipeline"))
@@ -220,7 +221,15 @@ class PipelineForm(QFrame):
 
     def _show_value(self, field: Field) -> None:
         field.show_locked(self.pipeline.recorded is not None)
-        field.show_value(self.pipeline.value(field.option.key))
+        key = field.option.key
+        field.show_value(self._arm.get(key, self.pipeline.value(key)))
+
+    def show_arm(self, arm: Mapping[str, Value]) -> None:
+        """Show the settings of the arm of an A/B that runs in place of those chosen; empty: no A/B runs."""
+        if arm != self._arm:
+            self._arm = arm
+            for field in self.fields.values():
+                self._show_value(field)
 
     def _make(self, key: str) -> Field:
         option = self.pipeline.option(key)
@@ -235,7 +244,7 @@ class PipelineForm(QFrame):
 
     def _one_changed(self, key: str, value: Value) -> None:
         if field := self.fields.get(key):
-            field.show_value(value)
+            self._show_value(field)
         self._refresh_marks()
 
     def _mark(self, field: Field) -> None:

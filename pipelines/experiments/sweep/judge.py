@@ -59,6 +59,7 @@ class Report(msgspec.Struct, frozen=True):
     latency: _Latency | None
     memory: _Memory | None
     utterances: list[_Utterance]
+    cer: Number | None = None
 
     def passes(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
         """Seconds by pass and utterance [passes, utterances], the first pass (warm-up) left out if there are more."""
@@ -108,6 +109,7 @@ class Figures(msgspec.Struct, frozen=True):
     latency_s: Number | None
     latency_ratio: Number | None
     margin: Annotated[float, msgspec.Meta(ge=0.0, le=MOST_MARGIN)]
+    cer: Number | None = None
 
     def objective(self, name: str) -> float | None:
         """The value that is minimised: times as ratios to the reference."""
@@ -197,6 +199,7 @@ def judged(folder: Path, words: Mapping[str, str] | None) -> Figures | Failed:
         latency_s=latency,
         latency_ratio=latency / (sum(of_reference) / 2) if latency is not None and len(of_reference) == 2 else None,
         margin=min(max(DRIFT_FLOOR, high / drift.ratio - 1), MOST_MARGIN),
+        cer=tried.cer,
     )
 
 

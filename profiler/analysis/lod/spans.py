@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.session.format.grow import Growing
+from profiler.session.format.grow import Growing, sweep
 from profiler.session.reader import Session
 from profiler.spans import GROUPS, TILING
 
-CHUNK: Final = 32
+CHUNK: Final = 8
 """Spans whose sums are kept together."""
 
 AT_ONCE: Final = 1 << 16
@@ -207,6 +207,8 @@ class Timeline:
             row.spans = spans
         while self._taken < len(spans):
             self._take(session, np.arange(self._taken, min(self._taken + AT_ONCE, len(spans))))
+            if len(spans) - self._taken >= AT_ONCE:
+                sweep()
 
     def _take(self, session: Session, numbers: I64) -> None:
         """Take in spans by number."""

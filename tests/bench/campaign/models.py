@@ -8,7 +8,6 @@ import atexit
 import contextlib
 import functools
 import io
-import json
 import os
 import random
 import shutil
@@ -76,37 +75,32 @@ CACHED: Final = (
 VERBS: Final = (CACHED, ("doctor", "--json"), ("doctor", "--empty-cache", "--json"))
 
 
-def words(cache: Path) -> list[str]:
-    """The hypotheses of the run with this cache, in this process."""
+@functools.cache
+def clean() -> Path:
+    """A whole cache, made once by a run in this process; nobody may change it."""
     from app.cli.main import main
 
+    folder = Path(tempfile.mkdtemp(prefix="asrscope-clean-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     out = io.StringIO()
     with (
-        mock.patch.dict(os.environ, {CACHE_VARIABLE: str(cache)}),
+        mock.patch.dict(os.environ, {CACHE_VARIABLE: str(folder)}),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         status = main(list(CACHED))
     assert status == 0, out.getvalue()
-    return [one["hypothesis"] for one in json.loads(out.getvalue())["utterances"]]
-
-
-@functools.cache
-def clean() -> tuple[Path, list[str]]:
-    """A whole cache, made once by a run, and the words of that run; nobody may change it."""
-    folder = Path(tempfile.mkdtemp(prefix="asrscope-clean-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder, words(folder)
+    return folder
 
 
 def cached() -> list[str]:
     """All files of a cache, in order, below the folder of an attack."""
-    return sorted(f"{CACHE}/{path.relative_to(clean()[0])}" for path in clean()[0].rglob("*.kept") if path.is_file())
+    return sorted(f"{CACHE}/{path.relative_to(clean())}" for path in clean().rglob("*.kept") if path.is_file())
 
 
 def copied(folder: Path, file: str) -> None:
     """A sound cache in `folder`."""
-    shutil.copytree(clean()[0], folder / CACHE, symlinks=True)
+    shutil.copytree(clean(), folder / CACHE, symlinks=True)
 
 
 def swapped(path: Path, rng: random.Random) -> None:
