@@ -65,6 +65,7 @@ def heading(text: str) -> Label:
 def card_header(title: str) -> tuple[QBoxLayout, Elided]:
     """The first line of a card: its title, and a note at the right."""
     name = Label(title)
+    name.setObjectName("card-title")
     name.setFont(font(1.06, strong=True))
     note = Elided()
     note.setObjectName("card-note")

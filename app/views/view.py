@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QContextMenuEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
 
+from app.layout import card_header, lay_out
 from app.model.pace import single_shot
 from app.style.keys import ToolButton
-from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
-from app.style.theme import font, theme_changed
+from app.style.plain_text import add_entry, describe, new_menu, set_tip
+from app.style.theme import theme_changed
 from app.views.chart_menu import chart_menu
 from app.views.table_twin import Table, TableModel, TableTwin
-from app.widgets import Elided
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
@@ -49,35 +48,21 @@ class View(QFrame):
         self.export: Callable[[], object] | None = None
         """Asks for the file of a picture of it, where there is a window."""
 
-        title = Label(self.tr(self.title))
-        title.setObjectName("card-title")
-        title.setFont(font(1.06, strong=True))
-        self._note = Elided()
-        self._note.setObjectName("card-note")
-        self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._toggle = ToolButton()
-        self._toggle.setObjectName("table-toggle")
-        self._toggle.setText(self.tr("Table"))
+        self.header, self._note = card_header(self.tr(self.title))
+        self._toggle = _header_button(self.tr("Table"))
         self._toggle.setCheckable(True)
         set_tip(self._toggle, self.tr("Show the same numbers as a table"))
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
         self._controls: list[QWidget] = [self._toggle]
         self._pages: dict[ToolButton, QWidget] = {}
-        self.header = QHBoxLayout()
         self.header.setSpacing(8)
-        self.header.addWidget(title)
-        self.header.addWidget(self._note, 1)
         self.header.addWidget(self._toggle)
 
         self._table_model = TableModel(self)
         self._table: TableTwin | None = None
         self._stack = QStackedLayout()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 9, 14, 10)
-        layout.setSpacing(6)
-        layout.addLayout(self.header)
-        layout.addLayout(self._stack, 1)
+        lay_out(QVBoxLayout(self), self.header, (self._stack, 1), spacing=6, margins=(14, 9, 14, 10))
 
         self._soon = single_shot(self, 0, self._redraw)
         self._late = single_shot(self, RESTED_MS, self._renew_texts)
@@ -106,9 +91,7 @@ class View(QFrame):
 
     def add_menu(self, text: str, actions: Sequence[QAction]) -> None:
         """Put a button with a menu of actions into the header."""
-        button = ToolButton()
-        button.setObjectName("table-toggle")
-        button.setText(text)
+        button = _header_button(text)
         describe(button, self.tr("{0} of {1}").format(text, self.tr(self.title)))
         menu = new_menu(text, self)
         menu.addActions(list(actions))
@@ -118,9 +101,7 @@ class View(QFrame):
 
     def add_toggle(self, text: str, tip: str) -> ToolButton:
         """Put a button into the header that stays down."""
-        button = ToolButton()
-        button.setObjectName("table-toggle")
-        button.setText(text)
+        button = _header_button(text)
         button.setCheckable(True)
         set_tip(button, tip)
         describe(button, tip)
@@ -241,8 +222,7 @@ class View(QFrame):
         if self.snapshot is None:
             return
         self._late.stop()
-        describe(self, self.tr(self.title))
-        describe(self, description=self.summary())
+        describe(self, self.tr(self.title), description=self.summary())
         if self._toggle.isChecked():
             self._table_model.replace(*self.table())
             if self._table is not None:
@@ -252,3 +232,10 @@ class View(QFrame):
         table = TableTwin(self._table_model)
         describe(table, self.tr("{0}, as a table").format(self.tr(self.title)))
         return table
+
+
+def _header_button(text: str) -> ToolButton:
+    button = ToolButton()
+    button.setObjectName("table-toggle")
+    button.setText(text)
+    return button

@@ -13,13 +13,7 @@ from PySide6.QtWidgets import QWidget
 from app.model.report_lines import interval_text, number
 from app.style.plain_text import describe
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import (
-    VERB,
-    CommandDialog,
-    open_over,
-    session_to_measure,
-    stage_to_measure,
-)
+from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure, stage_to_measure
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, UNDECIDED
 from profiler.plain import counted
 

@@ -7,7 +7,7 @@ click does. The desk also works without a window, for a picture of it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
@@ -23,7 +23,7 @@ from app.window.bars.transport import Transport
 from app.window.docks import Docks
 from app.window.first_window import GAP, MARGIN, form_width
 from app.window.form.form import PipelineForm
-from app.window.layouts import EXPLORE, WITH_FORM
+from app.window.layouts import EXPLORE, WITH_FORM, columns
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -50,7 +50,9 @@ class Desk(QWidget):
         self.form = PipelineForm(pipeline, self.columns)
         beside = QWidget(self.columns)
         self.docks = Docks(self._make, beside)
-        self.views = MadeOnUse(VIEWS, lambda view_id: self.docks.docks[view_id].view)
+        self.views = MadeOnUse(lambda view_id: self.docks.docks[view_id].view)
+        for front in (row.views[0] for column in columns(EXPLORE, VIEWS, False) for row in column):
+            self.views[front]  # before the transport, where Tab goes after them
         self.transport = Transport(playhead, actions, beside)
         for dock in self.docks.docks.values():
             dock.woken.connect(self._wake)
@@ -65,21 +67,11 @@ class Desk(QWidget):
 
     @property
     def breakdown(self) -> BreakdownView:
-        """The view whose stages can be explained."""
-        from app.views.breakdown import BreakdownView
-
-        view = self.views["breakdown"]
-        assert isinstance(view, BreakdownView)
-        return view
+        return cast("BreakdownView", self.views["breakdown"])
 
     @property
     def faster(self) -> FasterView:
-        """The view whose changes can be tried."""
-        from app.views.faster import FasterView
-
-        view = self.views["faster"]
-        assert isinstance(view, FasterView)
-        return view
+        return cast("FasterView", self.views["faster"])
 
     # -- layout ------------------------------------------------------------------------
 

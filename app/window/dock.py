@@ -87,6 +87,7 @@ class ViewDock(QDockWidget):
     """A view in a dock, made when it is first seen (or asked for), and asleep while nobody sees it."""
 
     woken = Signal(View)  # It came to the front: its view is to be updated
+    made = Signal()
     double_clicked = Signal()
 
     def __init__(self, view_id: str, title: str, make: Callable[[str], View], parent: QWidget) -> None:
@@ -126,7 +127,13 @@ class ViewDock(QDockWidget):
                 policy.setRetainSizeWhenHidden(True)
                 part.setSizePolicy(policy)
                 part.hide()
+            self.made.emit()
         return self._view
+
+    @property
+    def tab_stops(self) -> list[QWidget]:
+        inside = (child for child in self.findChildren(QWidget) if child.window() is self.window())
+        return [child for child in inside if child.focusPolicy() & Qt.FocusPolicy.TabFocus]
 
     @property
     def title(self) -> DockTitle:

@@ -57,6 +57,7 @@ class Docks(QMainWindow):
         self.docks = {view_id: ViewDock(view_id, self.tr(VIEWS[view_id].load().title), make, self) for view_id in views}
         for view_id, dock in self.docks.items():
             dock.double_clicked.connect(partial(self._double_clicked, view_id))
+            dock.made.connect(self._order_tabs)
             for changed in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
                 changed.connect(lambda *_: self._later.start())
 
@@ -217,6 +218,11 @@ class Docks(QMainWindow):
                 dock.hide()
 
     # -- inner -------------------------------------------------------------------------
+
+    def _order_tabs(self) -> None:
+        """Let Tab go through the views in their order, whenever each was made."""
+        for before, stop in pairwise(stop for dock in self.docks.values() for stop in dock.tab_stops):
+            self.setTabOrder(before, stop)
 
     def _double_clicked(self, view_id: str) -> None:
         dock = self.docks[view_id]

@@ -10,14 +10,7 @@ from typing import Final
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QGuiApplication, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QFrame,
-    QHBoxLayout,
-    QMainWindow,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QHBoxLayout, QMainWindow, QVBoxLayout, QWidget
 
 from app.layout import NONE, lay_out
 from app.model.recent import Memory

@@ -27,18 +27,12 @@ SIZE: Final = QSize(760, 520)
 TERMS: Final = (
     ("frame", "10 ms of speech; every figure per frame is of so much audio"),
     ("RTF", "real-time factor: processing time / audio time; below 1 is faster than real time"),
-    (
-        "WER",
-        "word error rate: words wrong, missing and inserted / words of the reference; each utterance once",
-    ),
+    ("WER", "word error rate: words wrong, missing and inserted / words of the reference; each utterance once"),
     ("senone", "a tied state of the acoustic model, which is given a score in every frame"),
     ("Gaussian", "one density of a mixture; Gaussian selection computes the likely ones alone"),
     ("token", "a hypothesis of the search at one frame; beam and max active say how many stay"),
     ("block", "frames that are scored together; the first of them waits for the last"),
-    (
-        "arithmetic",
-        "part of a stage's time: its operations at the best rate measured on this machine",
-    ),
+    ("arithmetic", "part of a stage's time: its operations at the best rate measured on this machine"),
     ("instructions", "part of a stage's time: what it computes beyond the arithmetic"),
     ("memory bandwidth", "part of a stage's time: waiting for data read in order"),
     ("memory latency", "part of a stage's time: waiting for scattered accesses"),
@@ -126,9 +120,5 @@ class Doctor(Page):
         super().done(result)
 
 
-PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {
-    "terms": terms,
-    "doctor": Doctor,
-    "about": about,
-}
+PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {"terms": terms, "doctor": Doctor, "about": about}
 """How each page is made, by name."""

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QProgressBar,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
 from app.charts.readout import NOTICES
 from app.layout import NONE, lay_out

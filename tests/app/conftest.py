@@ -18,14 +18,7 @@ os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name
 
 import pytest
 import shiboken6
-from PySide6.QtCore import (
-    QCoreApplication,
-    QEvent,
-    QProcess,
-    QStandardPaths,
-    QThread,
-    QTimer,
-)
+from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QStandardPaths, QThread, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample

@@ -33,9 +33,7 @@ def grey(image: QImage) -> F64:
 
 
 def desk_picture(
-    session: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    request: PictureRequest | None = None,
+    session: str | os.PathLike[str], out: str | os.PathLike[str], request: PictureRequest | None = None
 ) -> None:
     """Write one picture of a session."""
     with closing(SessionPictures(session)) as pictures:

@@ -79,13 +79,7 @@ class Sample:
             self.recorder.cost(
                 self.gaussians,
                 epoch,
-                Cost(
-                    {"fma": law},
-                    traffic,
-                    traffic,
-                    working_set_bytes=64e6,
-                    calls={"numpy": Linear(fixed=2.0)},
-                ),
+                Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6, calls={"numpy": Linear(fixed=2.0)}),
             )
             count = Linear(per_frame=90_000.0 * SHARES[epoch])
             self.recorder.cost(self.exp, epoch, Cost({"exp": count}))

@@ -28,10 +28,7 @@ def test_figures_are_those_of_the_command_line(sample: Path) -> None:
     with open_session(sample) as run:
         assert json.loads(json.dumps(run.report(), default=float)) == shown
         assert run.rtf == shown["rtf"]
-        assert (run.word_errors.errors, run.word_errors.words) == (
-            shown["wer_errors"],
-            shown["wer_words"],
-        )
+        assert (run.word_errors.errors, run.word_errors.words) == (shown["wer_errors"], shown["wer_words"])
         assert run.frame_ms.sum() == pytest.approx(1e3 * shown["wall_s"])
         assert sum(run.category_ms.values()) == pytest.approx(run.frame_ms)
         for row in shown["stages"]:

@@ -27,11 +27,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 @pytest.mark.parametrize("name", NEEDS_HUMANS)
 def test_without_human_speech(
-    name: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    bundled_speech: Path,
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
 ) -> None:
     monkeypatch.setattr(_data, "HUMAN", tmp_path / "gone")
     monkeypatch.setattr(_data, "flite_corpus", lambda split: bundled_speech)
@@ -42,11 +38,7 @@ def test_without_human_speech(
 
 @pytest.mark.parametrize("name", NEEDS_WORDS)
 def test_without_a_voice_to_make_the_corpus(
-    name: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    bundled_speech: Path,
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
 ) -> None:
     def no_voice(split: str) -> Path:
         raise FliteMissing("flite is not installed")

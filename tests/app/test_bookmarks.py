@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QToolTip
 from pytestqt.qtbot import QtBot
 from views_desk import amount, pixels, settle
 
-from app.model.bookmarks import LONGEST_NOTE, Bookmark, read, sidecar
+from app.model.bookmarks import Bookmark, read, sidecar
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.pictures.extent import extent_of
@@ -85,20 +84,6 @@ def test_a_selection_is_bookmarked_found_again_renamed_and_deleted(
     opened.open_session(finished)
     assert texts(opened) == ["Go to bookmark: noise & <b>"]
     assert errors(opened) == []
-
-
-@pytest.mark.slow
-def test_notes_are_not_given_twice_and_not_endless(qtbot: QtBot, opened: MainWindow) -> None:
-    bookmark(qtbot, opened, 1.0, 2.0, "same")
-    bookmark(qtbot, opened, 3.0, 4.0, "same")
-    assert errors(opened) == ["There is a bookmark “same” already; choose another note."]
-    bookmark(qtbot, opened, 3.0, 4.0, "   ")
-    assert len(opened.bookmarks.all) == 1
-    bookmark(qtbot, opened, 3.0, 4.0, "x" * 500)
-    assert len(opened.bookmarks.all[1].note) == LONGEST_NOTE
-    bookmark(qtbot, opened, 3.0, 4.0, "two\nlines")
-    assert opened.playhead.session is not None
-    assert "\n" not in read(opened.playhead.session)[1].note
 
 
 NO_LISTS = {
@@ -228,15 +213,3 @@ def test_bookmarks_are_bars_with_their_notes_on_the_row_of_times(qtbot: QtBot, o
     (there,) = timeline.wall.named_ranges()
     assert (there.first, there.last) == pytest.approx((timeline.wall.seconds_at(3.0), timeline.wall.seconds_at(6.0)))
     assert there.first != pytest.approx(3.0)
-
-
-@pytest.mark.slow
-def test_a_copy_by_hand_of_the_bookmarks_of_another_session_is_not_taken(
-    qtbot: QtBot, opened: MainWindow, finished: Path, sample: Path, tmp_path: Path
-) -> None:
-    bookmark(qtbot, opened, 1.0, 2.0, "of this one")
-    other = Path(shutil.copyfile(sample, tmp_path / "other.asrs"))
-    shutil.copyfile(sidecar(finished), sidecar(other))
-    opened.open_session(other)
-    assert "another session" in errors(opened)[0]
-    assert texts(opened) == []

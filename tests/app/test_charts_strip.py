@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from sample_session import Sample
-from views_desk import pixels_of, settle, view_on
+from views_desk import pixels_of, settle
 
 from app.charts.items import SPARE
 from app.charts.scale import Scale
 from app.charts.stack import Stack
 from app.charts.time_plot import TimePlot
 from app.model.time_axis import TimeAxis
-from app.views.timeline import TimelineView
 from profiler.analysis.lod.series import CATEGORIES
 
 MOVES = {
@@ -71,28 +66,3 @@ def test_a_column_with_other_values_is_drawn_again(qtbot: QtBot) -> None:
     after = show(plot, stack, table, 0)
     assert np.array_equal(after, show(*stack_on(qtbot), table, 0))
     assert not np.array_equal(before, after)
-
-
-def test_of_a_live_run_new_columns_alone_are_drawn(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
-    sample = Sample(tmp_path / "live.asrs", frames=8192, utterance_frames=256)  # its settings change later
-    sample.write(1024)
-    with view_on(TimelineView, sample.path, qtbot) as (view, playhead):
-        playhead._timer.stop()
-        view.axis.set_visible(4.0, 10.0)
-        view.axis.follow()
-        drawn: list[int] = []
-        raster = view.raster
-        draw = raster.draw_pixels
-        raster.draw_pixels = lambda height, scale, at: drawn.append(at.stop - at.start) or draw(height, scale, at)  # type: ignore[method-assign]
-        for until in range(1040, 1168, 16):
-            del drawn[:]
-            sample.write(until)
-            playhead.tick()
-            playhead._timer.stop()
-            settle()
-            kept = pixels_of(view.plot)
-            assert 0 < sum(drawn) < view.plot.columns / 8 or until == 1040
-            raster._key = None
-            assert np.array_equal(kept, pixels_of(view.plot))
-            assert sum(drawn) > view.plot.columns, "all are drawn where nothing is kept"
-    sample.close()

@@ -157,13 +157,6 @@ def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> Non
     assert json.loads(files[2].read_text())["profiles"]
 
 
-def test_data_of_the_whole_session_say_so_where_a_stretch_was_requested(run: tuple[dict, Path], tmp_path: Path) -> None:
-    done = here("export", run[1], "--csv", tmp_path / "a.csv", "--range", "0..1", "--at", "1")
-    assert done.returncode == 0
-    assert "--range, --at: for pictures alone" in done.stderr
-    assert not here("export", run[1], "--csv", tmp_path / "b.csv").stderr
-
-
 def test_presets_and_options_are_listed() -> None:
     page, options = here("options").stdout, json.loads(here("options", "--json").stdout)["options"]
     live = {o["key"] for o in options if o["live"]}
@@ -265,19 +258,6 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     assert "b\\x07\\nc" in page
     assert "d\\x1be" in page
     assert "f\\x1bg" in page
-
-
-def test_equal_hypotheses_in_a_row_are_one_line() -> None:
-    from app.cli._report import as_text
-
-    heard = [("a", "yes"), ("b", "no"), ("a", "yes"), ("a", ""), ("a", "yes")]
-    tree = {
-        "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [utterance_row(name, words) for name, words in heard], "notes": [],
-        "categories": None, "stages": [], "recorder": None,
-    }  # fmt: skip
-    lines = [line.split() for line in as_text(tree).splitlines() if line.startswith("  ")]
-    assert lines == [["a", "yes", "(×3)"], ["b", "no"], ["a", "(nothing)"]]
 
 
 def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flagged() -> None:

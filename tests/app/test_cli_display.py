@@ -121,11 +121,7 @@ def test_a_wayland_display_answers_in_its_own_folder_only(bare: pytest.MonkeyPat
 
 
 def test_what_a_window_lacks_of_the_system_is_one_line_to_run() -> None:
-    lacking = {
-        "libm.so.6": "libc6",
-        "libnobody-has.so.9": "libnobody-has9",
-        "libnor.so.1": "libnor1",
-    }
+    lacking = {"libm.so.6": "libc6", "libnobody-has.so.9": "libnobody-has9", "libnor.so.1": "libnor1"}
     assert install_line(lacking) == (
         "on Debian, run: sudo apt-get install -y --no-install-recommends libnobody-has9 libnor1; "
     )

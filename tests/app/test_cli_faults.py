@@ -91,10 +91,7 @@ def test_an_error_of_the_system_names_its_file(
 ) -> None:
     for problem, said in (
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
-        (
-            OSError(28, "No space left on device"),
-            f"No space left on device (the cache folder {paths.cache_dir()} has ",
-        ),
+        (OSError(28, "No space left on device"), f"No space left on device (the cache folder {paths.cache_dir()} has "),
         (OSError(5, "Input/output error"), "System error: input/output error."),
         (OSError("The cache folder cannot be made."), "The cache folder cannot be made."),
     ):
@@ -215,10 +212,7 @@ def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
     script = 'cd "$0" && rmdir "$0" && exec "$@"'
     for words in (["show", session], ["show", "relative.asrs"]):
         done = subprocess.run(
-            ["sh", "-c", script, str(gone), *command(*words)],
-            capture_output=True,
-            text=True,
-            check=False,
+            ["sh", "-c", script, str(gone), *command(*words)], capture_output=True, text=True, check=False
         )
         gone.mkdir(exist_ok=True)
         assert done.returncode in (0, main.USAGE_ERROR), done.stderr

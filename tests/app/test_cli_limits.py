@@ -20,12 +20,7 @@ def ended(words: Sequence[str], *limit: str) -> tuple[int, str]:
     """Exit status of `asrscope words` started with a `prlimit` option, and its standard error."""
     command = ["prlimit", *limit, *children.python("-m", "app.cli.main"), *words]
     done = subprocess.run(
-        command,
-        env=children.environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
+        command, env=children.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     return done.returncode, done.stderr
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 from command_line import asrscope, decoding, here, refused
 
@@ -172,26 +171,6 @@ def test_a_run_over_ssh_is_a_run_here(sshd: subprocess.Popen[bytes], there: Path
     assert done.returncode == 0, done.stderr
     assert rows(out) == rows(original(there))
     assert_same_as_here(out, json.loads(done.stdout), tmp_path)
-
-
-def test_ctrl_c_over_ssh_stops_the_run_there(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
-    stops(there, tmp_path / "gpu.asrs")
-
-
-def test_a_link_over_ssh_that_drops_is_opened_again(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
-    out = tmp_path / "gpu.asrs"
-    with decoding("run", "--on", "gpu", *PACED, "--audio", *speech("01-slt-morning"), "--out", out) as process:
-        assert process.poll() is None
-        wait_for_frames(out)
-        for connection in psutil.Process(sshd.pid).children():
-            connection.kill()
-        _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, stderr
-    assert "gpu cannot be reached: " in stderr  # ssh's own words
-    assert "; trying again" in stderr
-    with closing(Session.open(out)) as session:
-        assert session.state == "closed"
-    assert rows(out) == rows(original(there))
 
 
 @pytest.mark.slow

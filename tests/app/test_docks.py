@@ -140,9 +140,7 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
-    opened: MainWindow,
-) -> None:
+def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(opened: MainWindow) -> None:
     desk, docks = opened.desk, opened.desk.docks
     work, words = desk.views["work"], desk.views["words"]
     drawn: list[str] = []
@@ -438,3 +436,18 @@ def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -
     docks.go_to("work")
     settle()
     assert docks.is_in_front("work")
+
+
+def test_tab_goes_through_the_views_in_their_order_whenever_they_were_made(opened: MainWindow) -> None:
+    desk, chain = opened.desk, []
+    for name in [*VIEWS][::-1]:
+        assert desk.views[name]
+    widget = desk.nextInFocusChain()
+    while widget is not desk:
+        chain.append(widget)
+        widget = widget.nextInFocusChain()
+    stops = [one for one in chain if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    parts = (desk.form, *desk.docks.docks.values(), desk.transport)
+    places = [at for part in parts for at, stop in enumerate(stops) if part.isAncestorOf(stop)]
+    assert len(places) > 30
+    assert places == sorted(places)

@@ -144,9 +144,7 @@ def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> No
     assert "no counter can be read" in found["counters per stage"].reason
 
 
-def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PySide6.QtGui import QTextDocument, QTextTable
 from sample_session import write_sample
@@ -74,6 +74,7 @@ def sample(tmp_path: Path) -> Path:
 cells = st.text(max_size=30) | st.text("|\\`<>&\n\r#*_~![]-: a", max_size=12)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=4), cells)
 def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], name: str) -> None:
     lines = [f"# {markdown.escaped(name)}", "", *markdown.table(("a", "b", "c"), rows, ("b",))]

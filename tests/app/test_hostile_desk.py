@@ -32,9 +32,7 @@ def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"\0" * 5000, b"SQLite format 3\0", None],
-    ids=["empty", "zeros", "head", "cut"],
+    "content", [b"", b"\0" * 5000, b"SQLite format 3\0", None], ids=["empty", "zeros", "head", "cut"]
 )
 def test_what_is_no_session_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")

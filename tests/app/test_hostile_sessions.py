@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.cli.main import main
+from app.views import VIEWS
 from tests.bench.campaign import _use, sessions
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
@@ -36,7 +37,7 @@ def test_the_window_shows_them(qtbot, window, tmp_path, monkeypatch):
         monkeypatch.chdir(folder)
         sessions.spoiled(name, folder)
         assert desk.open_session(folder / sessions.SESSION), name
-        for view in desk.desk.views.values():
+        for view in map(desk.desk.views.__getitem__, VIEWS):
             view.grab()
             assert view.summary()
             view.table()

@@ -24,8 +24,7 @@ def tree(**changes):
 
 def session(track_frames, configs, about):
     return SimpleNamespace(
-        configs=[SimpleNamespace(first_frame=first, tree=tree) for first, tree in configs],
-        meta={"scoring": about},
+        configs=[SimpleNamespace(first_frame=first, tree=tree) for first, tree in configs], meta={"scoring": about}
     )
 
 
@@ -89,14 +88,14 @@ def test_no_file_is_opened_because_a_session_names_it(qtbot, finished, tmp_path)
 
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "file.json").write_text('{"right": 4}')
+    window = MainWindow((sys.executable, "-c", "pass"))
+    qtbot.addWidget(window)
+    window.show()
     for name in ("pipe", "file"):
         named = tree(block=16, dnn__net=str(tmp_path / f"{name}.safetensors"))
         with sqlite3.connect(finished) as connection:
             connection.execute("UPDATE config SET tree=?", (json.dumps(named),))
         connection.close()
-        window = MainWindow((sys.executable, "-c", "pass"))
-        qtbot.addWidget(window)
-        window.show()
         window.open_session(finished)
         note = window.desk.form.fields[latency.BLOCK_KEY].note
         assert window.pipeline.value(latency.NET_KEY) == named["dnn"]["net"]
@@ -105,7 +104,7 @@ def test_no_file_is_opened_because_a_session_names_it(qtbot, finished, tmp_path)
         assert note.full == "latency over 80 ms: 80 ms block"
         window.playhead.close()
         assert note.full == "latency over 80 ms: 80 ms block"
-        window.close()
+    window.close()
 
 
 def test_settings_take_the_context_from_the_card_and_the_time_from_a_session_alike(tmp_path):

@@ -33,10 +33,7 @@ class Toggles(Control):
 
     def __init__(self) -> None:
         super().__init__()
-        self.left: list[tuple[int, str, Any]] = [
-            (100, "gmm.selection.enabled", True),
-            (200, "frames.skip", 2),
-        ]
+        self.left: list[tuple[int, str, Any]] = [(100, "gmm.selection.enabled", True), (200, "frames.skip", 2)]
 
     @property
     def stopping(self) -> bool:

@@ -23,10 +23,7 @@ KNOWN = ("one", "two-b", "absent")
 
 def test_every_place_is_found_once() -> None:
     found = places(PAGE, KNOWN)
-    assert {name: PAGE[slice(*ends)] for name, ends in found.items()} == {
-        "one": "old\n",
-        "two-b": "",
-    }
+    assert {name: PAGE[slice(*ends)] for name, ends in found.items()} == {"one": "old\n", "two-b": ""}
 
 
 @pytest.mark.parametrize(

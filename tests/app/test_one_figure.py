@@ -266,11 +266,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
             "status line": lambda o, words=words: o.of_status(rf"(\d+) {words}"),
             "chrome trace": lambda o, key=key: o.chrome["otherData"]["recorder"][key],
         }
-        for key, words in (
-            ("dropped", "dropped"),
-            ("misplaced", "misplaced"),
-            ("missed", "counter readings missed"),
-        )
+        for key, words in (("dropped", "dropped"), ("misplaced", "misplaced"), ("missed", "counter readings missed"))
     },
     "drift, largest": {
         "show --json": lambda o: {"": max(map(abs, o.json["drift"].values()))} if o.json["drift"] else {},
@@ -342,9 +338,7 @@ def session_file(
 
 @pytest.fixture
 def opened(
-    session_file: tuple[Path, dict[str, Any] | None],
-    window: Callable[..., MainWindow],
-    tmp_path: Path,
+    session_file: tuple[Path, dict[str, Any] | None], window: Callable[..., MainWindow], tmp_path: Path
 ) -> Iterator[Opened]:
     path, reported = session_file
     w = window()

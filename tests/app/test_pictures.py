@@ -68,11 +68,6 @@ def test_a_png_has_its_size_and_its_origin(tmp_path: Path) -> None:
     assert round(image.dotsPerMeterX() * 0.0254) == 144
 
 
-def test_without_a_size_it_is_the_widgets(tmp_path: Path) -> None:
-    export(label(), tmp_path / "a.png", scale=1)
-    assert QImage(str(tmp_path / "a.png")).size() == QSize(300, 150)
-
-
 def test_the_caption_stands_below(qapp: object) -> None:
     inside = label()
     whole = captioned(inside, [caption(ORIGIN)], 16)

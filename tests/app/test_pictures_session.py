@@ -239,11 +239,11 @@ def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pyt
     assert set(seen) == {((2.0, 6.0), 5.0, (3.0, 4.0))}
 
 
-@pytest.fixture
-def switched(recording: Callable[..., Recording]) -> Path:
+@pytest.fixture(scope="module")
+def switched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve seconds of the preset gmm; selection is switched on at 4 s and off again at 8 s."""
     start = config.Config()
-    made = recording("switched.asrs")
+    made = Recording(tmp_path_factory.mktemp("made") / "switched.asrs")
     made.write(400)
     on = config.replace(start, "gmm.selection.enabled", True)
     made.writer.config(1, 400, config.to_dict(on))
@@ -259,12 +259,9 @@ def switched(recording: Callable[..., Recording]) -> Path:
     [
         ({}, False, "since 0:08.0", ["0:04.0", "0:08.0"]),
         ({"at_s": 6.0}, True, "since 0:04.0", ["0:04.0"]),
-        ({"at_s": 3.0}, False, "", []),
-        ({"range_s": (5.0, 7.0)}, True, "", []),
         ({"range_s": (5.0, 9.0)}, False, "since 0:08.0", ["0:08.0"]),
         ({"range_s": (5.0, 9.0), "at_s": 7.0}, True, "", []),
         ({"select": ("5..7",)}, True, "", ["0:04.0", "0:08.0"]),
-        ({"select": ("1..6",)}, True, "since 0:04.0", ["0:04.0", "0:08.0"]),
     ],
 )
 def test_settings_are_those_then_in_force(
@@ -291,10 +288,10 @@ def test_settings_are_those_then_in_force(
         assert f"at {moment}" in reported.caption[0]
 
 
-@pytest.fixture
-def flipped(recording: Callable[..., Recording]) -> Path:
+@pytest.fixture(scope="module")
+def flipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same 6 s with selection off, then on: requested at 5.5 s, applied at 6 s."""
-    made = recording("flipped.asrs")
+    made = Recording(tmp_path_factory.mktemp("made") / "flipped.asrs")
     made.write(600)
     key = "gmm.selection.enabled"
     marker = made.writer.marker("option", "selection on", 550, key, True)

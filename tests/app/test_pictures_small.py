@@ -36,10 +36,7 @@ DEMO = Headline(
         ),
         ToggleState("Frame skipping", "off: every frame scored", "off: every frame scored", False, None),
     ),
-    (
-        Figure("RTF", "0.558", "whole run"),
-        Figure("WER", "29.5 %", "105 words under these settings"),
-    ),
+    (Figure("RTF", "0.558", "whole run"), Figure("WER", "29.5 %", "105 words under these settings")),
 )
 """As long as the headlines of real sessions are."""
 
@@ -83,10 +80,7 @@ def pictures(tmp_path: Path) -> Iterator[SessionPictures]:
     ids=str,
 )
 def test_every_category_and_their_sum_are_in_the_picture(
-    pictures: SessionPictures,
-    monkeypatch: pytest.MonkeyPatch,
-    views: tuple[str, ...],
-    size: tuple[int, int],
+    pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...], size: tuple[int, int]
 ) -> None:
     drawn: list[Text] = []
     reported: list[str] = []

@@ -163,10 +163,7 @@ KINDS = ("png", "svg", "pdf")
 def twice(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Folders with the same picture of every kind, each written by a process of its own."""
     folder, elsewhere = (tmp_path_factory.mktemp(name) for name in ("a", "elsewhere"))
-    own = (
-        {"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"},
-        {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"},
-    )
+    own = ({"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"}, {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"})
     for place, environment in zip((folder, elsewhere), own, strict=True):
         files = [word for kind in KINDS for word in (f"--{kind}", str(named(place, kind)))]
         views = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")

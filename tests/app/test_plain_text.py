@@ -78,16 +78,7 @@ def _made_before(call: ast.Call) -> bool:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "<img src='x.png'>",
-        "a <b>bold</b> name",
-        "&lt;b&gt;",
-        "<?xml?>",
-        "&Save",
-        "line\n<b>two</b>",
-        "plain",
-    ],
+    "text", ["<img src='x.png'>", "a <b>bold</b> name", "&lt;b&gt;", "<?xml?>", "&Save", "line\n<b>two</b>", "plain"]
 )
 def test_labels_and_tips_show_what_is_written(qtbot, text: str) -> None:
     label, elided, widget = plain_text.Label(text), Elided(text), QWidget()

@@ -32,8 +32,7 @@ def unwritable(tmp_path: Path) -> Path:
     connection = sqlite3.connect(path, isolation_level=None)
     said = " ".join(WORDS)
     connection.execute(
-        "UPDATE utterance SET hypothesis=?, reference=?, name=?, words=?",
-        (said, said, WORDS[0], json.dumps(words)),
+        "UPDATE utterance SET hypothesis=?, reference=?, name=?, words=?", (said, said, WORDS[0], json.dumps(words))
     )
     connection.close()
     return path

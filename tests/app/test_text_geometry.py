@@ -14,7 +14,6 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
-from app.charts.legend import LINE, Legend
 from app.model.desk_snapshot import REASONS, DeskSnapshot, StageLine
 from app.model.playhead import Playhead
 from app.model.scope import Scope
@@ -97,18 +96,6 @@ def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, w
         }
         assert bars.isColumnHidden(VERDICT) == (width < 300)
         assert faults(bars) == []
-
-
-def test_the_legend_takes_one_line_where_one_has_room(qtbot: QtBot) -> None:
-    legend = Legend()
-    qtbot.addWidget(legend)
-    heights = []
-    for width in (400, 612, 900):  # 612: on the desk at 1280 × 800
-        legend.resize(width, 40)
-        heights.append(legend.sizeHint().height() // LINE)
-        legend.resize(width, legend.sizeHint().height())
-        assert faults(legend) == []
-    assert heights == [2, 1, 1]
 
 
 @pytest.fixture(scope="module")

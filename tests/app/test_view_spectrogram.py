@@ -18,7 +18,7 @@ from views_desk import pixels, settle, view_on
 
 from app.model import spectrum
 from app.model.spectrum import ABSENT_DB, BANDS, SILENT_DB, TOP_HZ, Spectra, chunks_of, spectra
-from app.pictures.request import PictureError, PictureRequest
+from app.pictures.request import PictureRequest
 from app.views.words import LONGEST_S, WordsView
 from app.window.actions.exporting import open_picture
 from app.window.main_window import MainWindow
@@ -170,17 +170,6 @@ def test_a_picture_has_all_of_it(path: Path, monkeypatch: pytest.MonkeyPatch, vi
         assert np.abs(half[10:-10] - band_of(hertz)).max() <= 1
     assert in_picture(path, monkeypatch, replace(wanted, spectrogram=False)).spectrogram.area.isEmpty()
     assert wanted.command("a.asrs", "png").endswith(" --theme dark --spectrogram")
-
-
-def test_a_picture_says_why_there_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (path.parent / "tones.wav").unlink()
-    view = in_picture(path, monkeypatch, PictureRequest(("words",), (900, 500), spectrogram=True))
-    assert view.remark.text == f"{path.parent / 'tones.wav'} is not there any more."
-
-
-def test_a_picture_without_the_view_is_refused() -> None:
-    with pytest.raises(PictureError, match="--spectrogram is of the view words, which is not in the picture"):
-        PictureRequest(("cost",), spectrogram=True).checked()
 
 
 def test_a_picture_of_the_window_has_what_the_window_shows(

@@ -100,28 +100,3 @@ def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qt
         playhead.seek(100)
         settle()
         assert view.model() is not None
-
-
-def test_what_is_recorded_later_is_drawn_as_if_read_at_once(tmp_path: Path) -> None:
-    sample = Sample(tmp_path / "live.asrs", frames=FRAMES)
-    sample.write(FRAMES // 2)
-    sample.writer.sample(sample.clock(), {CPU: 50.0, RSS: 1e9})
-    sample.write(FRAMES // 2 + 16)
-    seconds = (0.0, FRAMES * 0.01)
-    with Session.open(sample.path) as live:
-        track = CostTrack()
-        track.update(live)
-        assert np.isnan(curve(system_model(live, track, FRAMES, seconds, FRAMES), CPU).mean[FRAMES // 2 + 8])
-        sample.write()
-        sample.writer.sample(sample.clock(), {CPU: 150.0, RSS: 2e9})
-        sample.close()
-        live.refresh()
-        track.update(live)
-        grown = system_model(live, track, FRAMES, seconds, FRAMES)
-    with Session.open(sample.path) as replay:
-        whole = CostTrack()
-        whole.update(replay)
-        at_once = system_model(replay, whole, FRAMES, seconds, FRAMES)
-    for name in (CPU, RSS):
-        assert np.array_equal(curve(grown, name).mean, curve(at_once, name).mean, equal_nan=True)
-    assert curve(grown, CPU).mean[[8, FRAMES - 8]].tolist() == [50.0, 150.0]

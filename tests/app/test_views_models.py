@@ -130,14 +130,6 @@ def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTr
     assert model.column_at(99.0) is None
 
 
-def test_a_table_has_the_means_of_its_own_rows(replay: tuple[Session, CostTrack]) -> None:
-    session, track = replay
-    model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8, None)
-    layers = [CATEGORIES.index(name) for name in LAYERS]
-    wanted = track.categories_ns[:, layers].reshape(-1, 8, len(CATEGORIES)).mean(axis=1) * 1e-6
-    assert np.allclose(model.mean_ms, wanted, rtol=1e-9)
-
-
 def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = cost_model(session, track, 1000, (0.0, 20.0), 200)

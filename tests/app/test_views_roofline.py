@@ -13,16 +13,14 @@ from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.charts import still
 from app.charts.still import distance
 from app.model.desk_snapshot import StageLine, stage_line
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.style.theme import theme
 from app.views.breakdown import BreakdownView
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
-from app.views.roofline_plot import HEIGHT, INK, Roofline, crosses, radius_of
+from app.views.roofline_plot import HEIGHT, Roofline, radius_of
 from app.views.stage_texts import explanation
 from app.views.work_figures import average
 from app.views.work_model import work_model
@@ -277,35 +275,6 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot: QtBo
     assert faults(roofline) == []
 
 
-def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> None:
-    """In a picture of 900 points the name of the first stage was struck out: the second lies right of its dot."""
-    roofline = of_the_demo(qtbot, 820, "score.gaussians")
-    assert roofline.marked is not None
-    start, ridge, end = roofline._roof(roofline.marked)
-    roofline.settle()
-    for _, name, box in roofline.named:
-        letters = box.adjusted(0, INK, 0, -INK)
-        assert not crosses(QLineF(start, ridge), letters), name
-        assert not crosses(QLineF(ridge, end), letters), name
-
-
-def test_a_roof_stops_before_a_name_that_has_no_other_place(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a picture of cost and roofline of 900×800 the line went on, paler, through the name of a stage."""
-    roofline = of_the_demo(qtbot, 300, "score.gaussians")
-    assert roofline.marked is not None
-    start, ridge, _ = roofline._roof(roofline.marked)
-    slope = QLineF(start, ridge)
-    roofline.settle()
-    letters = [box.adjusted(0, INK, 0, -INK) for _, _, box in roofline.named]
-    struck = [box for box in letters if crosses(slope, box)]
-    assert struck
-    monkeypatch.setattr(still, "write", lambda *_: None)
-    image = roofline.grab().toImage()
-    along = [slope.pointAt(step / 1000).toPoint() for step in range(1001)]
-    seen = [image.pixelColor(at).name() for box in struck for at in along if box.adjusted(1, 1, -1, -1).contains(at)]
-    assert set(seen) == {theme().card}
-
-
 @pytest.mark.parametrize("share", [0.1, 0.9])
 @pytest.mark.parametrize("size", [(276, 500), (372, HEIGHT), (900, 600)], ids=str)
 def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], share: float) -> None:
@@ -328,26 +297,6 @@ def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], sh
                 written.addPolygon(text.shape)
                 written.closeSubpath()
                 assert not dot.intersects(written), (power, text)
-
-
-def test_both_roofs_are_named_next_to_a_dot_below_the_slope(qtbot: QtBot) -> None:
-    """In the window of a small laptop the roof of memory had no name: wherever it stood, it was near the dot."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.show()
-    roofline.resize(290, 512)
-    for tenth in range(-3, 4):
-        dot = 10 ** (tenth / 30)
-        points = [
-            Point("score.gaussians", "scoring", 0.86, 0.5, 0.5, 6.02e9 * dot, 21e9, 97.5e9, False),
-            Point("score.lse", "scoring", 0.06, 1.01, 1.0, 6.81e9 * dot, 139e9, 12.8e9, False),
-            Point("search.emit", "search", 0.02, 0.227, 0.03, 260e6, 59e9, 6.36e9, False),
-            Point("search.prune", "search", 0.02, 0.156, 0.013, 102e6, 59e9, 5.62e9, False),
-            Point("search.backtrace", "search", 0.01, 0.214, 0.047, 241e3, 24e9, 5.62e9, False),
-        ]
-        roofline.show_points(points, None)
-        named = {text.text.partition(" ")[0] for text in texts(roofline)}
-        assert {"bandwidth", "arithmetic"} <= named, tenth
 
 
 def rung(kib: int, gb: float) -> Roof:

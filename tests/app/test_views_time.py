@@ -19,7 +19,6 @@ from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.word_places import ASIDE, GAP
 from pipelines.audio.word_errors import SAME
-from profiler.session.model import Marker
 
 
 @pytest.fixture
@@ -152,22 +151,6 @@ def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk: Desk) ->
     assert current() == 1, "that of which most is selected"
 
 
-def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
-    area = desk.cost.plot.box.geometry().toRect()
-
-    def colours() -> int:
-        inside = pixels(desk.cost.plot)[area.top() + 60 : area.bottom() - 2, area.left() : 400]
-        return amount(inside, THEMES["dark"].category["memory"])
-
-    flat = colours()
-    desk.cost.set_picture(True)
-    settle()
-    assert colours() < 0.9 * flat
-    desk.cost.set_picture(False)
-    settle()
-    assert colours() == flat
-
-
 def test_noise_about_a_round_value_moves_no_scale() -> None:
     """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
     scale, tops = None, set()
@@ -193,16 +176,3 @@ def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
     assert held(linear, Holding(Scale(0.0, 9.0), locked=True)).top == 9.0
     assert before.ticks() == [0.1, 1.0, 10.0]
     assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
-
-
-def marker(kind: str, text: str, frame: int) -> Marker:
-    return Marker(0, kind, text, 0, frame, frame, None, None, None)
-
-
-def test_a_note_without_room_says_what_stands_before_its_first_comma(desk: Desk) -> None:
-    """The flag of an A/B was cut off in the middle of the setting that it is about."""
-    overlay = desk.cost.overlay
-    texts = ("A/B begins, against Gaussian selection: off", "A/B begins, against skip ×2")
-    for text, shown in zip(texts, ("A/B begins", texts[1]), strict=True):
-        overlay.set_events((marker("note", text, 10),), ())
-        assert [flag.text for flag in overlay._placed] == [shown]

@@ -124,10 +124,7 @@ def test_the_toggles_act_on_the_run_at_once(qtbot, window, audio):
     click(qtbot, w.top.toggles[0].switch)
     click(qtbot, w.top.toggles[1].switch)
     qtbot.waitUntil(lambda: len(w.playhead.session.markers) == 2)
-    assert [m.text for m in w.playhead.session.markers] == [
-        "gmm.selection.enabled=True",
-        "frames.skip=2",
-    ]
+    assert [m.text for m in w.playhead.session.markers] == ["gmm.selection.enabled=True", "frames.skip=2"]
     assert "every 2nd" in w.top.toggles[1].subtitle.full
 
 
@@ -201,9 +198,7 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
     def progress() -> list[str]:
         return [b.text for b in w.notices.banners if b.kind == "progress"]
 
-    qtbot.waitUntil(
-        lambda: w.when.is_running() and any("Measuring" in text for text in progress()),
-    )
+    qtbot.waitUntil(lambda: w.when.is_running() and any("Measuring" in text for text in progress()))
     assert w.playhead.n_frames == 0
     qtbot.waitUntil(lambda: w.playhead.n_frames > 0)
     # Frames are read and notices are seen to in events of their own.

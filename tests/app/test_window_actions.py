@@ -89,13 +89,7 @@ def test_what_cannot_be_used_is_not_done(qtbot):
     done, allowed = [], []
     registry = Registry(widget)
     registry.add(
-        Action(
-            "a",
-            "A",
-            lambda: done.append(1),
-            "G",
-            enabled=Condition(lambda: None if allowed else "Not yet."),
-        )
+        Action("a", "A", lambda: done.append(1), "G", enabled=Condition(lambda: None if allowed else "Not yet."))
     )
     registry.refresh()
     assert not registry["a"].isEnabled()

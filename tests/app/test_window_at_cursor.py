@@ -107,16 +107,6 @@ def test_the_next_run_is_changed_on_request_and_kept(qtbot: QtBot, opened: MainW
     assert opened.pipeline.next.frames.skip == 2
 
 
-@pytest.mark.slow
-def test_looking_back_shows_the_recording_again(qtbot: QtBot, opened: MainWindow) -> None:
-    which = opened.desk.form.which
-    qtbot.mouseClick(which.next, LEFT)
-    assert opened.pipeline.recorded is None
-    qtbot.keyClick(opened, Qt.Key.Key_Comma)
-    assert which.recorded.isChecked()
-    assert opened.pipeline.recorded is not None
-
-
 def test_a_preset_is_for_the_next_run(opened: MainWindow) -> None:
     opened.runs.choose_preset("dnn")
     assert opened.pipeline.recorded is None
@@ -172,10 +162,3 @@ def test_settings_of_another_version_leave_the_form_to_the_next_run(
     w.playhead.seek(300)
     assert w.pipeline.recorded is None
     assert w.desk.form.which.next.isChecked()
-
-
-@pytest.mark.slow
-def test_a_change_without_a_marker_is_named_by_its_time(opened: MainWindow) -> None:
-    for frame, text in ((300, "whole run"), (1200, "since 0:06.0")):
-        opened.playhead.seek(frame)
-        assert opened.top.scope.text == text

@@ -197,15 +197,6 @@ def test_what_is_killed_leaves_no_temporary_files(qtbot, parent, monkeypatch):
     assert not folder.parent.exists()
 
 
-def test_what_has_ended_leaves_no_temporary_files(qtbot, parent):
-    made = explanation(parent, concluding("tempfile.mkdtemp()"))
-    qtbot.waitUntil(lambda: not made.working)
-    folder = Path(made.sentences[-1].text())
-    assert folder.is_absolute()
-    assert not folder.parent.exists()
-    made.close()
-
-
 @pytest.mark.parametrize("waits", [True, False])
 def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, waits):
     first = explanation(parent, SLOW.format(str(tmp_path)))

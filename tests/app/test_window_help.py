@@ -54,10 +54,7 @@ def test_what_works_here_is_found_out(qtbot: QtBot, page: Callable[[str], Page])
     made = page("help.doctor")
     qtbot.waitUntil(lambda: bool(rows(made)))
     assert "sessions folder" in rows(made)
-    assert made.lead.text() in (
-        "Everything required is available.",
-        "Something required is missing.",
-    )
+    assert made.lead.text() in ("Everything required is available.", "Something required is missing.")
 
 
 def test_the_folder_of_sessions_is_opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from shown_windows import start_run
 
 from app.charts.readout import Readout
 from app.style.theme import set_theme
+from app.views import VIEWS
 from app.window.main_window import MainWindow
 
 ACROSS, DOWN = 5, 4
@@ -41,7 +42,7 @@ def surfaces(view: QWidget) -> Iterator[QWidget]:
 
 def over_and_over(window: MainWindow) -> None:
     """Hover, ask for the tip, and click, on a grid over every view and its table."""
-    for view in window.desk.views.values():
+    for view in map(window.desk.views.__getitem__, VIEWS):
         for as_table in (False, True):
             view.show_table(as_table)
             QApplication.processEvents()
@@ -131,7 +132,7 @@ def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recordi
     made.close()
     w = window()
     w.open_session(made.path)
-    look_around(w)
+    over_and_over(w)
 
 
 def test_no_box_at_the_mouse_lies_over_a_notice(window: Callable[..., MainWindow], finished: Path) -> None:

@@ -16,10 +16,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.model import lab_runs
 from app.pictures.layout import settle
-from app.style.plain_text import Label
 from app.views.labs.rows import rows_of
 from app.window.lab.page import LabPage
-from app.window.lab.tile import ago
 from pipelines import labs
 from tests.app.text_geometry import texts
 from tests.app.worker_process import process_id
@@ -101,31 +99,8 @@ def test_the_picture_of_a_lab_has_the_menu_of_charts(page, tmp_path):
     assert detail.table.isVisible()
 
 
-def test_texts_of_a_lab_name_its_paper_keep_units_on_one_line_and_show_no_markdown(page):
-    one = page()
-    lines = []
-    for name in ("gaussian-selection", "exp-cost", "minibatch", NAME):
-        one.show_lab(name)
-        lines += [text.text for text in texts(one)]
-        assert not any("`" in label.text() for label in one.detail.findChildren(Label))
-    assert [line for line in lines if line.startswith("Source:")][:1] == ["Source: Bocchieri 1993"]
-    assert not any("note 0" in line for line in lines)
-    assert any("20\xa0ns" in line for line in lines)
-
-
-def test_a_session_that_is_none_is_passed_over(page, tmp_path):
-    path = kept(tmp_path)
-    path.with_name("2026-02-01-120000-lab-call-costs.asrs").write_bytes(b"no session")
-    assert page().gallery.tiles[NAME].past.path == path
-
-
 def test_sessions_are_named_after_their_labs_and_listed_the_newest_first(tmp_path):
-    stems = (
-        "30-120000-lab-exp",
-        "31-120000-lab-exp",
-        "29-120000-lab-exp",
-        "31-120000-lab-call-costs-2",
-    )
+    stems = ("30-120000-lab-exp", "31-120000-lab-exp", "29-120000-lab-exp", "31-120000-lab-call-costs-2")
     files = [tmp_path / "sessions" / f"2026-01-{stem}.asrs" for stem in stems]
     files[0].parent.mkdir()
     for file in files:
@@ -234,15 +209,6 @@ def test_the_keyboard_goes_through_the_gallery_and_back(qtbot, page):
     QTest.keyClick(one.detail.run, Qt.Key.Key_Escape)
     assert one.currentWidget() is one.gallery
     assert second.hasFocus()
-
-
-@pytest.mark.parametrize(
-    ("passed", "text"),
-    [(5, "just now"), (300, "5 min ago"), (7300, "2 h ago"), (900_000_000, "1970-01-11")],
-)
-def test_ages_in_words(passed, text):
-    when = 10.5 * 86_400  # noon in Greenwich: the same day in most places
-    assert ago(when, when + passed) == text
 
 
 def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeypatch):

@@ -50,10 +50,9 @@ def test_a_notice_pushes_nothing_down(window: Callable[..., MainWindow], finishe
 LONG = "recording_of_the_whole_evening_without_any_break_" * 4
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (640, 480)], ids=str)
-def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow], size: tuple[int, int]) -> None:
+def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow]) -> None:
     made = window()
-    made.resize(*size)
+    made.resize(640, 480)
     path = Path("/tmp") / f"{LONG}.asrs"
     said = f"The format of {LONG}.wav is not supported; WAV, FLAC, OGG and MP3 can be read."
     made.notices.written(path)
@@ -67,12 +66,11 @@ def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow],
         assert LONG in banner.accessibleName()
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (640, 480)], ids=str)
 def test_notices_leave_the_first_clicks_of_the_welcome_page_free(
-    window: Callable[..., MainWindow], finished: Path, size: tuple[int, int]
+    window: Callable[..., MainWindow], finished: Path
 ) -> None:
     made = window()
-    made.resize(*size)
+    made.resize(640, 480)
     for text in ("One.", "Two."):
         made.notices.info(text)
     settle()

@@ -95,9 +95,7 @@ def test_on_a_small_screen_everything_of_the_window_is_on_the_screen(tmp_path: P
 
 
 @pytest.mark.slow
-def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
-    tmp_path: Path,
-) -> None:
+def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp_path: Path) -> None:
     reported = run(
         f"""
         import sys
@@ -196,14 +194,7 @@ def test_a_session_of_almost_no_time_is_not_one_of_none(window: Callable[..., Ma
 
 @pytest.mark.parametrize(
     ("rtf", "text"),
-    [
-        (0.00047, "<0.001"),
-        (0.0005, "0.001"),
-        (0.0, "–"),
-        (float("nan"), "–"),
-        (None, "–"),
-        (1.151, "1.15"),
-    ],
+    [(0.00047, "<0.001"), (0.0005, "0.001"), (0.0, "–"), (float("nan"), "–"), (None, "–"), (1.151, "1.15")],
 )
 def test_real_time_factors_as_people_read_them(rtf: float | None, text: str) -> None:
     assert rtf_text(rtf) == text

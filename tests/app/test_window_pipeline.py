@@ -41,16 +41,22 @@ def form(qtbot: QtBot, pipeline: Pipeline) -> PipelineForm:
 
 def test_every_setting_has_the_field_of_its_type_in_the_order_of_the_data(form):
     known = settings.options()
-    assert list(form.fields) == [option.key for option in known]
-    for option in known:
+    for option in known[::-1]:
         field = form.fields[option.key]
         assert isinstance(field.editor, KINDS[option.type])
         assert option.help in field.toolTip()
         if option.type in ("int", "float"):
-            assert (field.editor.minimum(), field.editor.maximum()) == (
-                option.minimum,
-                option.maximum,
-            )
+            assert (field.editor.minimum(), field.editor.maximum()) == (option.minimum, option.maximum)
+    for layer in form.layers.values():
+        rows = [layer._rows.itemAt(at).widget() for at in range(layer._rows.count())]
+        assert rows == [form.fields[key] for key in layer.options]
+    chain, widget = [], form.nextInFocusChain()
+    while widget is not form:
+        chain.append(widget)
+        widget = widget.nextInFocusChain()
+    layers = [part.itemAt(at).widget() for part in (form._main, form._rest) for at in range(part.count())]
+    editors = [form.fields[key].editor for layer in layers for key in layer.options]
+    assert [widget for widget in chain if widget in editors] == editors, "Tab goes down the form"
 
 
 def test_layers_are_headed_once_each_in_order(form):
@@ -79,8 +85,7 @@ def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch)
         """The tree with three settings more."""
 
         depth: Annotated[
-            int,
-            settings.setting("Depth", "How deep.", layer="Cellar", unit="m", ge=1, le=9, live=True),
+            int, settings.setting("Depth", "How deep.", layer="Cellar", unit="m", ge=1, le=9, live=True)
         ] = 3
         hue: Annotated[Literal["red", "blue"], settings.setting("Hue", "Which.", layer="Cellar")] = "red"
         label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
@@ -113,11 +118,7 @@ def test_typing_a_number_sets_it_when_entered(qtbot, form, pipeline):
 
 @pytest.mark.parametrize("key", ["search.beam", "threads"])
 def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline, key):
-    box, before, shown = (
-        form.fields[key].editor,
-        pipeline.value(key),
-        form.fields[key].editor.text(),
-    )
+    box, before, shown = (form.fields[key].editor, pipeline.value(key), form.fields[key].editor.text())
     box.setFocus()
     box.selectAll()
     reported = []
@@ -248,18 +249,11 @@ class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
 
     colour: Annotated[Literal["red", "white"], settings.setting("Colour", "Which.", layer="A")] = "red"
     age: Annotated[
-        int,
-        settings.setting("Age", "How old.", layer="B", main=True, ge=1, le=99, when={"colour": ("red",)}),
+        int, settings.setting("Age", "How old.", layer="B", main=True, ge=1, le=99, when={"colour": ("red",)})
     ] = 3
     glass: Annotated[
         Literal["tulip", "flute"],
-        settings.setting(
-            "Glass",
-            "What from.",
-            layer="B",
-            main=True,
-            choices_when={"flute": {"colour": ("white",)}},
-        ),
+        settings.setting("Glass", "What from.", layer="B", main=True, choices_when={"flute": {"colour": ("white",)}}),
     ] = "tulip"
 
 

@@ -13,7 +13,6 @@ from shown_windows import NOT_READ
 
 from app.model import audio_choice
 from app.model.pipeline import Pipeline
-from app.model.runs import COURSE_OF_DEMO
 from app.window.main_window import MainWindow
 from app.window.notices import Banner
 from pipelines import config as settings
@@ -94,28 +93,6 @@ def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWind
 
 
 @pytest.mark.slow
-def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
-    w = window()
-    w.runs.demo("gmm")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
-    pace = w.pipeline.running.pace
-    assert pace > 0
-    answer(qtbot, choose(w, "dnn"), "Finish this run and start")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.runs.control.request.preset == "dnn")
-    assert w.runs.control.request.config["pace"] == pace
-    assert w.runs.control.request.config["loop"]
-
-
-@pytest.mark.slow
-def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
-    choose(live, "dnn")
-    live.runs.stop()
-    qtbot.waitUntil(live.when.is_idle)
-    assert questions(live) == []
-    assert live.pipeline.preset.name != "dnn"
-
-
-@pytest.mark.slow
 def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> None:
     choose(live, "dnn")
     qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
@@ -189,23 +166,6 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     w.runs.start()
     qtbot.waitUntil(w.when.is_running)
     assert not w.runs.control.request.config["loop"]
-
-
-@pytest.mark.slow
-def test_nor_do_they_where_a_recording_of_the_demo_is_shown(
-    window: Callable[..., MainWindow], finished: Path, tmp_path: Path
-) -> None:
-    w = window()
-    w.open_session(finished)
-    w.pipeline.edit()
-    for key, value in COURSE_OF_DEMO.items():
-        assert w.pipeline.set(key, value)
-    w.playhead.seek(100)
-    assert w.pipeline.locked
-    (said,) = chosen_own(w, tmp_path)
-    assert said.startswith("The next run decodes 1 file, once and at full speed")
-    assert [banner.text for banner in w.notices.banners] == [said], "nothing is refused"
-    assert (w.pipeline.next.loop, w.pipeline.next.pace) == (False, 0.0)
 
 
 def test_a_loop_that_a_person_chose_stays(window: Callable[..., MainWindow], tmp_path: Path) -> None:

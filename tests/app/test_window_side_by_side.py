@@ -63,9 +63,8 @@ def test_a_change_during_an_ab_says_what_it_waits_for(qtbot, window, comparisons
     assert w.status.message.full.startswith("Frame skipping waits for the end of this turn")
 
 
-def test_switch_and_form_show_the_arm_that_runs(qtbot, window, tmp_path) -> None:
+def test_switch_and_form_show_the_arm_that_runs(window) -> None:
     w = window()
-    start_run(qtbot, w, tmp_path)
     toggle = w.top.toggles[0]
     field = w.desk.form.fields[SELECTION].editor
     assert not toggle.switch.isChecked()

@@ -191,24 +191,24 @@ def test_importance_of_each_setting(window: Window, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("tree", "says"),
-    [
-        (study([], []), "No trial has ended yet."),
-        (study([trial(0, 0.5, 0.4)], [point(0)]), "1 trial: 1 done · 1 on the front"),
-        (study([trial(0, None, None), trial(1, None, None)], []), "2 trials: 2 failed · none on the front"),
-        (study([trial(0, 0.5, None, latency_s=None)], [point(0)], objectives=["rtf"]), "1 trial: 1 done"),
-    ],
-)
-def test_studies_of_few_trials(qtbot: QtBot, window: Window, tmp_path: Path, tree: dict, says: str) -> None:
+def test_studies_of_few_trials(window: Window, tmp_path: Path) -> None:
     w = window()
-    w.open_session(write_study(tmp_path / "s", tree))
-    made = dialog_of(w)
-    assert made.state.text().startswith(says)
-    for page in range(4):
-        made.pages.setCurrentIndex(page)
-        made.grab()
-    assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
+    for number, (tree, says) in enumerate(
+        (
+            (study([], []), "No trial has ended yet."),
+            (study([trial(0, 0.5, 0.4)], [point(0)]), "1 trial: 1 done · 1 on the front"),
+            (study([trial(0, None, None), trial(1, None, None)], []), "2 trials: 2 failed · none on the front"),
+            (study([trial(0, 0.5, None, latency_s=None)], [point(0)], objectives=["rtf"]), "1 trial: 1 done"),
+        )
+    ):
+        w.open_session(write_study(tmp_path / str(number), tree))
+        made = dialog_of(w)
+        assert made.state.text().startswith(says)
+        for page in range(4):
+            made.pages.setCurrentIndex(page)
+            made.grab()
+        assert made.use.isEnabled() == any(one["state"] == "done" for one in tree["trials"])
+        made.close()
 
 
 def nodes(tree: object) -> Iterator[tuple[dict | list, str | int]]:

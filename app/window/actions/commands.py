@@ -60,13 +60,7 @@ def _file(w: MainWindow) -> list[Action]:
     has, done, may_run = w.when.has_session, w.when.has_finished_session, w.when.may_run
     bundled, run_on = w.when.has_bundled, partial(partial, _run_on, w)
     return [
-        add(
-            "file.new",
-            tr("New run on audio files…"),
-            run_on(w.files.ask_audio),
-            keys=("Ctrl+N",),
-            enabled=may_run,
-        ),
+        add("file.new", tr("New run on audio files…"), run_on(w.files.ask_audio), keys=("Ctrl+N",), enabled=may_run),
         add("file.folder", tr("New run on a folder…"), run_on(w.files.ask_folder), enabled=may_run),
         add(
             "file.record",
@@ -244,12 +238,7 @@ def _run(w: MainWindow) -> list[Action]:
             checked=lambda: w.side_by_side.active,
             help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
         ),
-        add(
-            "run.show",
-            tr("Show the running session"),
-            w.runs.show_running,
-            enabled=when.is_elsewhere,
-        ),
+        add("run.show", tr("Show the running session"), w.runs.show_running, enabled=when.is_elsewhere),
         *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
     ]
 
@@ -295,18 +284,8 @@ def _view(w: MainWindow) -> list[Action]:
                 ("word_error_back", tr("Previous word error"), w.jumps.to_word_error, -1, "Shift+X", wrong),
             )
         ),
-        again(
-            "view.slower",
-            tr("Replay slower"),
-            lambda: w.desk.transport.change_speed(-1),
-            keys=("[",),
-        ),
-        again(
-            "view.faster",
-            tr("Replay faster"),
-            lambda: w.desk.transport.change_speed(1),
-            keys=("]",),
-        ),
+        again("view.slower", tr("Replay slower"), lambda: w.desk.transport.change_speed(-1), keys=("[",)),
+        again("view.faster", tr("Replay faster"), lambda: w.desk.transport.change_speed(1), keys=("]",)),
         again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), keys=("W", "Ctrl++")),
         again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), keys=("S", "Ctrl+-")),
         again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), keys=("A",)),

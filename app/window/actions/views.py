@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QCoreApplication
 
@@ -13,6 +13,7 @@ from app.window.layouts import EXPLORE, PRESENT
 
 if TYPE_CHECKING:
     from app.views.cost import CostView
+    from app.views.words import WordsView
     from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "views")
@@ -79,22 +80,12 @@ def _panels(w: MainWindow) -> list[Action]:
             help=tr("The view with the keyboard takes all the room, until Esc"),
         ),
         add("panel.float", tr("Float this view, or dock it again"), docks.float_or_dock),
-        add(
-            "panel.close",
-            tr("Close this view"),
-            lambda: docks.open(docks.current, False),
-            keys=("Ctrl+Shift+W",),
-        ),
+        add("panel.close", tr("Close this view"), lambda: docks.open(docks.current, False), keys=("Ctrl+Shift+W",)),
     ]
 
 
 def cost_of(w: MainWindow) -> CostView:
-    """The view of the cost per frame."""
-    from app.views.cost import CostView  # not before the window has been painted
-
-    cost = w.desk.views["cost"]
-    assert isinstance(cost, CostView)
-    return cost
+    return cast("CostView", w.desk.views["cost"])
 
 
 def _scale(w: MainWindow) -> list[Action]:
@@ -127,10 +118,7 @@ def _scale(w: MainWindow) -> list[Action]:
 
 def _speech(w: MainWindow) -> list[Action]:
     """What is shown of the sound: `SPEECH`, in the menu of that view too."""
-    from app.views.words import WordsView  # not before the window has been painted
-
-    words = w.desk.views["words"]
-    assert isinstance(words, WordsView)
+    words = cast("WordsView", w.desk.views["words"])
     words.set_spectrogram(w.memory.text(SPECTROGRAM) == "on")
 
     def toggle() -> None:

@@ -150,10 +150,7 @@ class StatusLine(QFrame):
         moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
             parts.append(self.tr("changed by up to {0} % since").format(f"{100 * max(moved):.0f}"))
-        for name, text, scale in (
-            (RSS, self.tr("memory {0} MB"), MEGABYTE),
-            (CPU, self.tr("CPU {0} %"), 1.0),
-        ):
+        for name, text, scale in ((RSS, self.tr("memory {0} MB"), MEGABYTE), (CPU, self.tr("CPU {0} %"), 1.0)):
             if name in session.sample_names:
                 values = session.samples(name)[1]
                 if len(values):

@@ -40,8 +40,8 @@ from profiler.plain import counted
 class Layer(QWidget):
     """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
-    def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool], parent: QWidget) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, fields: MadeOnUse[Field], waits: Callable[[str], bool]) -> None:
+        super().__init__()
         self.options: dict[str, Option] = {}
         self.reasons: dict[str, str] = {}
         """Of those that cannot act, why."""
@@ -61,7 +61,7 @@ class Layer(QWidget):
     def place(self, field: Field) -> None:
         """Put a new field where it belongs, for the eye and for Tab."""
         keys = list(self.options)
-        earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields.made]
+        earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields]
         self._rows.insertWidget(len(earlier), field)
         self.setTabOrder(earlier[-1].editor if earlier else self.before, field.editor)
         field.setVisible(self._shows(field.option))
@@ -80,7 +80,7 @@ class Layer(QWidget):
     def fold(self) -> None:
         """Show the main settings, and the rest on request."""
         for key, option in self.options.items():
-            if (shown := self._shows(option)) or key in self._fields.made:
+            if (shown := self._shows(option)) or key in self._fields:
                 self._fields[key].setVisible(shown)
         rest = [option for option in self.options.values() if self._is_folded(option)]
         self.more.setVisible(bool(rest))
@@ -142,7 +142,7 @@ class PipelineForm(QFrame):
         self.setMinimumWidth(258)
         self.pipeline = pipeline
         self._arm: Mapping[str, Value] = {}
-        self.fields = MadeOnUse([option.key for option in pipeline.options], self._make)
+        self.fields = MadeOnUse(self._make)
 
         header, self._preset = card_header(self.tr("Pipeline"))
         header.setContentsMargins(0, 0, 8, 0)
@@ -157,23 +157,18 @@ class PipelineForm(QFrame):
         self._scroll = Scrolled(rows)
         changes = muted(self.tr("can change during a run"))
         legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
-        lay_out(
-            QVBoxLayout(self),
-            *(header, self.which, (self._scroll, 1), legend),
-            spacing=6,
-            margins=(14, 9, 6, 10),
-        )
+        lay_out(QVBoxLayout(self), *(header, self.which, (self._scroll, 1), legend), spacing=6, margins=(14, 9, 6, 10))
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
         self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
             if layer is None:
-                layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits, rows)
+                layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits)
+                if len(self.layers) == 1:
+                    layer.column.insertLayout(1, self._speech_row())
+                    layer.before = self.speech
             layer.options[option.key] = option
-        first = next(iter(self.layers.values()))
-        first.column.insertLayout(1, self._speech_row())
-        first.before = self.speech
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
@@ -220,7 +215,7 @@ class PipelineForm(QFrame):
             for kind in (QComboBox, QAbstractSpinBox, QLineEdit):
                 for widget in self.findChildren(kind):
                     restyle(widget)
-        for field in self.fields.made.values():
+        for field in self.fields.values():
             self._show_value(field)
         self._refresh_marks()
 
@@ -233,7 +228,7 @@ class PipelineForm(QFrame):
         """Show the settings of the arm of an A/B that runs in place of those chosen; empty: no A/B runs."""
         if arm != self._arm:
             self._arm = arm
-            for field in self.fields.made.values():
+            for field in self.fields.values():
                 self._show_value(field)
 
     def _make(self, key: str) -> Field:
@@ -248,7 +243,7 @@ class PipelineForm(QFrame):
         return field
 
     def _one_changed(self, key: str, value: Value) -> None:
-        if field := self.fields.made.get(key):
+        if field := self.fields.get(key):
             self._show_value(field)
         self._refresh_marks()
 
@@ -265,7 +260,7 @@ class PipelineForm(QFrame):
 
     def _refresh_marks(self) -> None:
         pipeline = self.pipeline
-        for field in self.fields.made.values():
+        for field in self.fields.values():
             self._mark(field)
         for layer in self.layers.values():
             layer.reasons = {key: why for key in layer.options if (why := pipeline.unavailable_reason(key))}

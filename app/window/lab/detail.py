@@ -6,15 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QContextMenuEvent
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QFrame,
-    QHBoxLayout,
-    QProgressBar,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
 from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past

@@ -96,12 +96,7 @@ class Gallery(Scrolled):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows go from card to card: left and right by one, up and down to the next row, whatever group it is of."""
-        steps = {
-            Qt.Key.Key_Left: (0, -1),
-            Qt.Key.Key_Right: (0, 1),
-            Qt.Key.Key_Up: (-1, 0),
-            Qt.Key.Key_Down: (1, 0),
-        }
+        steps = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0)}
         step = steps.get(Qt.Key(event.key()))
         if step is None or not self.tiles:
             super().keyPressEvent(event)

@@ -52,11 +52,7 @@ class PictureDialog(QDialog):
     written = Signal(Path)
 
     def __init__(
-        self,
-        session: Path,
-        start: PictureRequest,
-        ask: Callable[[PictureRequest, str], Path | None],
-        parent: QWidget,
+        self, session: Path, start: PictureRequest, ask: Callable[[PictureRequest, str], Path | None], parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -87,10 +83,7 @@ class PictureDialog(QDialog):
         sizes = [*((f"{size[0]} × {size[1]}", size) for size in SIZES), (self.tr("other"), None)]
         self.size_box = ChoiceBox(self.tr("Size in points"), sizes)
         self.width_box, self.height_box = NumberBox(whole=True), NumberBox(whole=True)
-        for side, name in (
-            (self.width_box, self.tr("Width")),
-            (self.height_box, self.tr("Height")),
-        ):
+        for side, name in ((self.width_box, self.tr("Width")), (self.height_box, self.tr("Height"))):
             side.setRange(LEAST_SIDE, MOST_SIDE)
             describe(side, name)
             side.refused.connect(self._size_refused)

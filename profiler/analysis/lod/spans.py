@@ -235,8 +235,8 @@ class Timeline:
                 if kind == "blocks":
                     turn = (len(target) + np.arange(len(some))) % 2
                     shown = np.where(shown == DECODE, shown + turn, shown).astype(np.uint8)
-                    if lane in decode:
-                        self._decoded(fresh[some[kinds[fresh["stage"][some]] == DECODE]])
+                    if lane in decode and len(blocks := some[kinds[fresh["stage"][some]] == DECODE]):
+                        self._decoded(fresh[blocks])
                 target.add(numbers[some], shown)
 
     def _decoded(self, blocks: Array) -> None:

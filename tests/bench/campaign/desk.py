@@ -174,7 +174,7 @@ def _transport(qt: QApplication, window: MainWindow) -> None:
 
 
 def _mouse(qt: QApplication, window: MainWindow) -> None:
-    for view in window.desk.views.values():
+    for view in map(window.desk.views.__getitem__, VIEWS):
         for widget in _drawings(view):
             _visit(widget)
             _settle(qt)
