@@ -95,12 +95,12 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 SEARCH = {
     "calls": (
         *("named", "numbers_of", "begin", "advance", "_record"),
-        *("prune", "active_senones", "entry_of", "reprice"),
+        *("prune", "active_senones", "entry_of"),
     ),
     "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
-    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune", "reprice"),
+    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune"),
     "history": ("append", "collect", "trace"),
     "graph_check": ("fault",),
 }

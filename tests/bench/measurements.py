@@ -263,7 +263,6 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
 
 
 def _processor_s() -> float:
-    """Processor time of all children that have ended, s."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
