@@ -258,7 +258,9 @@ class PerFrame:
         """Sum over the frames first … last − 1 of a row."""
         if last <= first:
             return 0.0
-        low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
+        low = high = 0
+        if last - first > LONG * GROUP:
+            low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
         if high - low > LONG:
             begin, end = int(self._begins[low * GROUP]), int(self._begins[high * GROUP])
             within = float(np.diff(self._sums(number)[[low, high]])[0])
