@@ -36,13 +36,7 @@ class ChartView(View, Generic[Model]):
         margin: least pixels kept free above the plot.
     """
 
-    def __init__(
-        self,
-        axis: TimeAxis,
-        *,
-        flags: int = 0,
-        margin: float = 0.0,
-    ) -> None:
+    def __init__(self, axis: TimeAxis, *, flags: int = 0, margin: float = 0.0) -> None:
         super().__init__(axis)
         body = QWidget()
         self.column = QVBoxLayout(body)

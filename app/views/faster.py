@@ -114,8 +114,7 @@ class FasterView(View):
         self._fill()
         self._show_choice()
         self.set_note(
-            self.tr("could give = share of the time × what is above the roof that binds"),
-            self.tr("share × headroom"),
+            self.tr("could give = share of the time × what is above the roof that binds"), self.tr("share × headroom")
         )
 
     def _rebuild(self) -> None:

@@ -101,8 +101,7 @@ def timeline_model(
     first_s, last_s = visible
     edges = ruler.ns_at(column_edges(first_s, last_s, columns))
     rows = sorted(
-        timeline.rows.values(),
-        key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind)),
+        timeline.rows.values(), key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind))
     )
     begin, end = ruler.ns_at(np.array(counted)).tolist()
     counts = [row.count(begin, end) for row in rows]

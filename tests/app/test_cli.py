@@ -169,17 +169,7 @@ def test_presets_and_options_are_listed() -> None:
     live = {o["key"] for o in options if o["live"]}
     assert {"gmm.selection.enabled", "frames.skip", "pace", "search.beam"} <= live
     for option in options:
-        assert {
-            "key",
-            "title",
-            "help",
-            "type",
-            "unit",
-            "live",
-            "minimum",
-            "maximum",
-            "choices",
-        } <= set(option)
+        assert {"key", "title", "help", "type", "unit", "live", "minimum", "maximum", "choices"} <= set(option)
         assert option["key"] in page
     presets = json.loads(here("presets", "--json").stdout)["presets"]
     assert "gmm" in [p["name"] for p in presets]
@@ -312,10 +302,7 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
     assert lines[at].endswith("– · –")
     assert lines[at + 1] == "  A reason."
     (at,) = (i for i, line in enumerate(lines) if line.startswith("c "))
-    assert lines[at + 1 : at + 3] == [
-        "  call overhead 60%, memory latency 40%",
-        "  These are too close.",
-    ]
+    assert lines[at + 1 : at + 3] == ["  call overhead 60%, memory latency 40%", "  These are too close."]
     evidence = (
         "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · – without a model"
     )

@@ -76,10 +76,7 @@ def full_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16", "koi8-r"])
 def test_reports_are_printed_in_any_encoding(
-    encoding: str,
-    session: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    encoding: str, session: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In this process; below are reports of processes that the environment tells the encoding."""
     for words in (["show", session], ["compare", session, session], ["options"], ["presets"]):
@@ -89,11 +86,7 @@ def test_reports_are_printed_in_any_encoding(
 
 @pytest.mark.slow
 def test_predictions_and_runs_are_printed_in_any_encoding(
-    full_session: Path,
-    bundled_speech: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    short_runs: None,
+    full_session: Path, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
 ) -> None:
     """In this process: what they import takes longer than what they do."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"
@@ -223,10 +216,7 @@ def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Pat
 
 
 def test_a_name_with_line_ends_begins_no_line() -> None:
-    assert _output.page(["a\nasrscope: all is well", "b"]).split("\n") == [
-        "a\\nasrscope: all is well",
-        "b",
-    ]
+    assert _output.page(["a\nasrscope: all is well", "b"]).split("\n") == ["a\\nasrscope: all is well", "b"]
 
 
 def test_progress_holds_nothing_that_steers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,12 +36,7 @@ def test_settings_have_been_in_force_since_they_changed_the_work() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "before"),
-    [
-        ({SELECTION}, {SELECTION: False}),
-        ({SELECTION, BLOCK}, {SELECTION: False}),
-        ({BLOCK}, None),
-        ({PACE}, None),
-    ],
+    [({SELECTION}, {SELECTION: False}), ({SELECTION, BLOCK}, {SELECTION: False}), ({BLOCK}, None), ({PACE}, None)],
 )
 def test_the_last_settings_that_differ_in_nothing_else_are_those_before(
     keys: set[str], before: dict[str, Value] | None

@@ -20,12 +20,7 @@ from app.pictures import texts as texts_module
 from app.pictures.caption import CaptionLine
 from app.pictures.extent import Extent
 from app.pictures.layout import lay_out
-from app.pictures.request import (
-    PictureError,
-    PictureRequest,
-    read_range,
-    read_seconds,
-)
+from app.pictures.request import PictureError, PictureRequest, read_range, read_seconds
 from app.pictures.session import SessionPictures
 from app.pictures.texts import Headline, PictureTexts
 from app.pictures.view_picture import ViewPicture
@@ -73,8 +68,7 @@ def draw(pictures: SessionPictures, **wanted: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)],
+    ("text", "seconds"), [("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)]
 )
 def test_times_are_read(text: str, seconds: float) -> None:
     assert read_seconds(text, "--at") == seconds
@@ -212,9 +206,7 @@ def test_a_selection_drives_the_figures(pictures: SessionPictures, telling: list
 
 
 def test_a_stage_is_explained(
-    pictures: SessionPictures,
-    telling: list[tuple[Extent, PictureTexts]],
-    monkeypatch: pytest.MonkeyPatch,
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     explained = []
     real = BreakdownView.settle
@@ -242,14 +234,7 @@ def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pyt
             seen.append((view.axis.visible, view.axis.cursor, view.axis.selected))  # type: ignore[attr-defined]
 
         monkeypatch.setattr(cls, "settle", settle)
-    draw(
-        pictures,
-        views=tuple(VIEWS),
-        size=(1600, 3000),
-        range_s=(2.0, 6.0),
-        at_s=5.0,
-        select=("3..4",),
-    )
+    draw(pictures, views=tuple(VIEWS), size=(1600, 3000), range_s=(2.0, 6.0), at_s=5.0, select=("3..4",))
     assert len(seen) >= len(VIEWS)
     assert set(seen) == {((2.0, 6.0), 5.0, (3.0, 4.0))}
 
@@ -336,10 +321,7 @@ SAME = "no difference (1.00 to 1.00) · 1 → 1 errors of 6 (the same)"
     ],
 )
 def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
-    flipped: Path,
-    telling: list[tuple[Extent, PictureTexts]],
-    options: dict[str, object],
-    effect: str | None,
+    flipped: Path, telling: list[tuple[Extent, PictureTexts]], options: dict[str, object], effect: str | None
 ) -> None:
     pictures = SessionPictures(flipped)
     draw(pictures, **options)
@@ -390,9 +372,7 @@ def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
     assert reported.caption[0] == "settings of another version"
 
 
-def test_a_picture_says_how_many_utterances_have_a_transcript(
-    telling: list[tuple[Extent, PictureTexts]],
-) -> None:
+def test_a_picture_says_how_many_utterances_have_a_transcript(telling: list[tuple[Extent, PictureTexts]]) -> None:
     pictures = SessionPictures(KEPT / "v2-0.1.0.asrs")
     draw(pictures)
     pictures.close()

@@ -17,22 +17,7 @@ from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
-WORDS = (
-    "yes",
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "stop",
-    "go",
-    "left",
-    "right",
-    "up",
-)
+WORDS = ("yes", "no", "one", "two", "three", "four", "five", "six", "seven", "stop", "go", "left", "right", "up")
 
 
 @pytest.fixture

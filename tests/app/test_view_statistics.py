@@ -39,9 +39,7 @@ def spread(session: Session, name: str, frames: int) -> list[float]:
     return found
 
 
-def test_every_stage_has_its_time_per_frame_and_its_percentiles(
-    view: tuple[StatisticsView, Playhead],
-) -> None:
+def test_every_stage_has_its_time_per_frame_and_its_percentiles(view: tuple[StatisticsView, Playhead]) -> None:
     _, playhead = view
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None

@@ -24,9 +24,7 @@ def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[WordC
         yield made
 
 
-def test_words_have_the_cost_of_their_frames_and_their_errors(
-    view: tuple[WordCostsView, Playhead],
-) -> None:
+def test_words_have_the_cost_of_their_frames_and_their_errors(view: tuple[WordCostsView, Playhead]) -> None:
     _, playhead = view
     session, track = playhead.session, playhead.track
     assert session is not None

@@ -42,13 +42,7 @@ def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: in
     assert np.array_equal(whole.means(edges), parts.means(edges), equal_nan=True)
 
 
-@given(
-    st.integers(1, 700),
-    st.integers(0, 99),
-    st.floats(-50, 700),
-    st.floats(0.5, 900),
-    st.integers(1, 60),
-)
+@given(st.integers(1, 700), st.integers(0, 99), st.floats(-50, 700), st.floats(0.5, 900), st.integers(1, 60))
 @settings(max_examples=60, deadline=None)
 def test_mean_of_a_column_is_the_mean_of_its_frames(
     count: int, seed: int, first: float, span: float, columns: int

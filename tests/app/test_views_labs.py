@@ -183,15 +183,9 @@ def test_the_table_has_every_value(kind):
     found = rows_of(EVERY[kind])
     assert all(len(row) == len(HEADERS) for row in found)
     if kind == "bars":
-        assert [row[1:] for row in found] == [
-            ("a", "one", "1 s", "500 ms … 2 s"),
-            ("a", "two", "2 s", "1 s … 3 s"),
-        ]
+        assert [row[1:] for row in found] == [("a", "one", "1 s", "500 ms … 2 s"), ("a", "two", "2 s", "1 s … 3 s")]
     elif kind == "line":
-        assert [row[1:] for row in found] == [
-            ("a", "9.77 KiB", "1 GB/s", ""),
-            ("L1", "data", "32 KiB", ""),
-        ]
+        assert [row[1:] for row in found] == [("a", "9.77 KiB", "1 GB/s", ""), ("L1", "data", "32 KiB", "")]
     elif kind == "gantt":
         assert found[0][1:4] == ("forward 3", "0", "0 s … 1 s")
 

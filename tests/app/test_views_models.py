@@ -254,9 +254,7 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     assert not model.panels[1].scale.log
 
 
-def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
-    replay: tuple[Session, CostTrack],
-) -> None:
+def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
@@ -320,9 +318,7 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
 
 
-def test_at_the_beginning_the_first_utterance_is_the_current_one(
-    replay: tuple[Session, CostTrack],
-) -> None:
+def test_at_the_beginning_the_first_utterance_is_the_current_one(replay: tuple[Session, CostTrack]) -> None:
     """Where the playhead is outside of the view it is the one in the middle, and at 0 it is not outside."""
     session, track = replay
     for at in (0, 1):
@@ -330,9 +326,7 @@ def test_at_the_beginning_the_first_utterance_is_the_current_one(
         assert model.current == 0
 
 
-def test_a_partial_utterance_shows_its_hypothesis_so_far(
-    replay: tuple[Session, CostTrack],
-) -> None:
+def test_a_partial_utterance_shows_its_hypothesis_so_far(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = words_model(session, track, 256 + 128, (0.0, 20.48), 512)
     assert model.current == 1
@@ -405,9 +399,7 @@ def test_what_is_too_long_to_align_is_shown_as_its_hypothesis() -> None:
     assert len(spoken.heard) == 2000
 
 
-def test_series_start_again_when_the_meaning_of_the_file_changed(
-    replay: tuple[Session, CostTrack],
-) -> None:
+def test_series_start_again_when_the_meaning_of_the_file_changed(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     first = series_of(session, track)
     assert series_of(session, track) is first

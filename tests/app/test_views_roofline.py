@@ -371,7 +371,7 @@ def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() ->
     assert named(levels(LADDER, one)) == [("L1, L2", 200), ("L3", 41), ("16 MiB", 12)]
     assert named(levels(LADDER[:8], one)) == [("L1, L2", 200), ("L3", 41)]
     assert named(levels(LADDER, ())) == [
-        *(("up to 32 KiB", 200), ("up to 256 KiB", 91), ("up to 2 MiB", 40), ("up to 16 MiB", 12)),
+        *(("up to 32 KiB", 200), ("up to 256 KiB", 91), ("up to 2 MiB", 40), ("up to 16 MiB", 12))
     ]
     assert named(levels(LADDER, (), LADDER[-1:]))[-1] == ("memory", 12)
     assert levels([], caches) == ()

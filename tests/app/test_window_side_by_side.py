@@ -126,8 +126,7 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "block", "falls"),
-    [("ptm", 1, "Gaussians"), ("continuous", 1, "memory"), ("continuous", 16, "Gaussians")],
+    ("model", "block", "falls"), [("ptm", 1, "Gaussians"), ("continuous", 1, "memory"), ("continuous", 16, "Gaussians")]
 )
 def test_a_hint_is_true_of_the_model_that_runs(qtbot, window, tmp_path, model: str, block: int, falls: str) -> None:
     """Memory takes half of the time where each frame reads a large model, and a twentieth at ptm."""

@@ -81,13 +81,7 @@ def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> N
     samples, rate, places = together(reported, 200, 400)
     assert places == [Piece(0.0, 200, 300), Piece(pytest.approx(1.02), 300, 400)]
     assert len(samples) == round(2.02 * rate)
-    assert [frame_at(places, at) for at in (0.0, 0.5, 1.01, 1.025, 9.0)] == [
-        200,
-        250,
-        300,
-        300,
-        400,
-    ]
+    assert [frame_at(places, at) for at in (0.0, 0.5, 1.01, 1.025, 9.0)] == [200, 250, 300, 300, 400]
 
 
 @pytest.mark.parametrize(
@@ -195,10 +189,7 @@ def test_what_is_absent_is_said_in_one_sentence(opened: MainWindow, here: str, m
 
     known = {
         "package": (None, "sounddevice is not installed"),
-        "device": (
-            SimpleNamespace(PortAudioError=RuntimeError, query_devices=none),
-            "no audio device",
-        ),
+        "device": (SimpleNamespace(PortAudioError=RuntimeError, query_devices=none), "no audio device"),
     }
     if here in known:
         module, why = known[here]

@@ -44,11 +44,7 @@ def figures_of(
 
 
 FRAMES = 2048
-LEFT, MIDDLE, RIGHT = (
-    Qt.MouseButton.LeftButton,
-    Qt.MouseButton.MiddleButton,
-    Qt.MouseButton.RightButton,
-)
+LEFT, MIDDLE, RIGHT = (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton, Qt.MouseButton.RightButton)
 NONE, SHIFT, CTRL = (
     Qt.KeyboardModifier.NoModifier,
     Qt.KeyboardModifier.ShiftModifier,
@@ -129,11 +125,7 @@ def mouse(
 
 
 def drag(
-    plot: TimePlot,
-    start: float,
-    end: float,
-    button: Qt.MouseButton = LEFT,
-    keys: Qt.KeyboardModifier = NONE,
+    plot: TimePlot, start: float, end: float, button: Qt.MouseButton = LEFT, keys: Qt.KeyboardModifier = NONE
 ) -> None:
     points = [place(plot, start + (end - start) * share) for share in (0, 0.2, 0.6, 1)]
     mouse(plot, QEvent.Type.MouseButtonPress, points[0], button, button, keys)
