@@ -121,10 +121,7 @@ def beside(config: Config) -> Callable[[Callable[[], bool]], None] | None:
 
 
 def compile_for(config: Config, live: bool = False) -> None:
-    """Compile (or load) the kernels that a configuration needs, and leave the marks.
-
-    Those of the search only for a `live` change: a run that begins compiles them meanwhile.
-    """
+    """Compile (or load) needed kernels, of the search for a `live` change alone (a run does that); leave the marks."""
     model = open_model(config)
     front_end(model).warm_up()
     scorer = build_scorer(config, model)

@@ -123,10 +123,7 @@ class Viterbi:
             self._use_beam(self._adaptive.after(frames, ns, config.target_rtf, config.beam))
 
     def warm_up(self, lazy: bool = True) -> None:
-        """Compile (or load) every kernel, so that the first utterance does not pay for it.
-
-        `lazy`: also those that say which senones are active.
-        """
+        """Compile (or load) what the first utterance would pay for; `lazy`: also what says which senones are active."""
         silence = np.zeros((2, self.graph.n_senones), dtype=np.float32)
         self.start(0)
         self.advance(silence, 0, _NO_LANE)

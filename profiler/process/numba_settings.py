@@ -68,11 +68,7 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
 
 
 def _make_less(module: ModuleType, usual: importlib.abc.Loader) -> None:
-    """Have numba make what is used: no code of what only kernels call, wrappers for C where they are asked for.
-
-    It would also optimise what only kernels call before its callers are, make a pass manager for each declaration, and
-    read all flags one by one for each comparison of two.
-    """
+    """Have numba make no code of what only kernels call, no wrappers for C unless asked to; compare flags faster."""
     usual.exec_module(module)
     from numba.core import codegen, lowering, targetconfig
 
@@ -89,37 +85,21 @@ def _make_less(module: ModuleType, usual: importlib.abc.Loader) -> None:
         # What comes from the cache is compiled, whatever function is being compiled now.
         return from_cache is None and not is_for_c() and targetconfig.ConfigStack().top().no_cpython_wrapper is True
 
-    def simplify(self, made):  # type: ignore[no-untyped-def]
-        made.data_layout = self._codegen._data_layout
-        for function in made.functions:
-            if not function.is_declaration:
-                manager, builder = self._codegen._function_pass_manager()
-                manager.run(function, builder)
-
     def put_together(self):  # type: ignore[no-untyped-def]
-        if is_part(self._shared_module):
-            manager, builder = self._codegen._module_pass_manager(opt=0, loop_vectorize=False, cost="cheap")
-            manager.run(self._final_module, builder)
-        else:
-            optimise(self)
+        manager, builder = self._codegen._module_pass_manager(opt=0, loop_vectorize=False, cost="cheap")
+        return manager.run(self._final_module, builder) if is_part(self._shared_module) else optimise(self)
 
     def compile(self):  # type: ignore[no-untyped-def]
         if is_part(self._shared_module):
-            self._finalize_dynamic_globals()
             self._finalized = True
         else:
             finish(self)
 
-    @cache
-    def defaults(kind):  # type: ignore[no-untyped-def]
-        return {name: option.default for name, option in kind.options.items()}
-
-    library._optimize_functions, library._optimize_final_module = simplify, put_together
-    library._finalize_final_module = compile
+    defaults = cache(lambda kind: {name: option.default for name, option in kind.options.items()})
+    library._optimize_final_module, library._finalize_final_module = put_together, compile
     lower.create_cfunc_wrapper = lambda self: wrap(self) if is_for_c() else None
     jit.set_env = lambda self, name, env: self._engine.get_global_value_address(name) and set_env(self, name, env)
     flags.values = lambda self: defaults(type(self)) | self._values  # type: ignore[arg-type]
-    flags.__hash__ = lambda self: hash(type(self))  # numba's are of the names alone
 
 
 CHANGED: Final[dict[str, Callable[[ModuleType, importlib.abc.Loader], None]]] = {
