@@ -74,16 +74,6 @@ def _zeros(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-def fenced(like: Array, side: Side = "behind", *, align: int = 1) -> Array:
-    """A read-only copy of `like` next to a wall; it lives as long as the process."""
-    made = Fenced(like, side, align=align)
-    _alive.append(made)
-    return made.array
-
-
-_alive: list[Fenced] = []
-
-
 def _protect(address: int) -> None:
     if sys.platform == "win32":
         return

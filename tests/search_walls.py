@@ -95,12 +95,12 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 SEARCH = {
     "calls": (
         *("named", "numbers_of", "begin", "advance", "_record"),
-        *("prune", "active_senones", "entry_of", "reprice"),
+        *("prune", "active_senones", "entry_of"),
     ),
     "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
     "epsilon": ("entry_of", "_relax", "close"),
     "sparse_set": ("find", "insert"),
-    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune", "reprice"),
+    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune"),
     "history": ("append", "collect", "trace"),
     "graph_check": ("fault",),
 }
@@ -214,16 +214,14 @@ def symbol_tables(walls: Walls) -> None:
             assert _arcs.symbols(walls(data[:length]), 0, numbers, places) == -1
 
 
-@runs(_arcs, "sort_by_source", "count", "reach")
+@runs(_arcs, "count", "reach")
 def arcs(walls: Walls) -> None:
     """Arcs of no state, of one, and of some; files of them, whole and cut short."""
     for n in SIZES:
         rng = np.random.default_rng(n)
         m = 3 * n
-        first, order = walls(np.zeros(n + 1), np.int64), walls.empty(m, np.int64)
-        _arcs.sort_by_source(walls(rng.integers(0, max(n, 1), m)), first, order)
-        assert first[-1] == m
-        degrees = np.diff(first).tolist()
+        degrees = np.bincount(rng.integers(0, max(n, 1), m), minlength=n).tolist()
+        first = walls([0, *np.cumsum(degrees)], np.int64)
         words = [word for degree in degrees for word in (0, degree, 0, *[7] * (4 * degree))]
         body = walls(np.array(words), np.int32)
         again = walls(np.zeros(n + 1), np.int64)

@@ -21,7 +21,6 @@ from pipelines.scoring import continuous, scorer
 from pipelines.scoring.tied.packing import pack
 from profiler.machine import describe, memory
 from profiler.machine.roofs import calibration, cpu, timing
-from profiler.recording import lanes
 
 Packed = TypeVar("Packed")
 
@@ -31,7 +30,6 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(timing, "REPEAT_SECONDS", timing.REPEAT_SECONDS / 4)
     patch.setattr(timing, "QUICK_SECONDS", timing.QUICK_SECONDS / 8)
     patch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
-    patch.setattr(lanes, "MEASURE_PUTS", lanes.MEASURE_PUTS // 10)
     for module in (calibration, describe):
         patch.setattr(module, "describe", _described)
     patch.setattr(describe, "versions", _versions)

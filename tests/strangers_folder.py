@@ -25,5 +25,4 @@ def plant(folder: Path) -> Path:
 
 
 def ran(marks: Path) -> list[str]:
-    """What ran."""
     return sorted(mark.name for mark in marks.iterdir())

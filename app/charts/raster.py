@@ -108,13 +108,7 @@ def stacked(
     rows = edge.astype(np.int64)
     pixels = np.zeros((height, columns), dtype=np.uint32)
     first = min(int(rows[layers].min(initial=height)), height - 1)
-    _fill(
-        pixels[first:],
-        rows - first,
-        first,
-        _inks(tuple(colors), ink),
-        np.roll(planes, -number * scale, 1),
-    )
+    _fill(pixels[first:], rows - first, first, _inks(tuple(colors), ink), np.roll(planes, -number * scale, 1))
     _smooth(pixels, edge, rows, colors)
     return pixels if other.all() else pixels.take(np.cumsum(other) - 1, axis=1)
 

@@ -132,11 +132,7 @@ class StillPlot(pg.GraphicsView):
     # -- for `build` ----------------------------------------------------------------------------
 
     def frame(
-        self,
-        area: QRectF,
-        left: Sequence[Tick],
-        bottom: Sequence[Tick],
-        names: tuple[bool, bool] = (False, False),
+        self, area: QRectF, left: Sequence[Tick], bottom: Sequence[Tick], names: tuple[bool, bool] = (False, False)
     ) -> None:
         """Put axes with these labels around `area`, and a grid into it; `names`: they name what stands there."""
         tokens = theme()

@@ -53,12 +53,7 @@ NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring"
 NOT_RECORDED = "not recorded"
 
 REASONS: Final = {
-    NO_DEVICE: (
-        "none: everything runs on the CPU",
-        "none: all on the CPU",
-        "none on the CPU",
-        "none",
-    ),
+    NO_DEVICE: ("none: everything runs on the CPU", "none: all on the CPU", "none on the CPU", "none"),
     NO_ROOFS: ("not separated: machine not calibrated", "machine not calibrated", "not calibrated"),
     NO_SCORING: ("none: nothing was scored here", "nothing was scored", "none scored"),
     NOT_RECORDED: ("not recorded in this session", "not recorded"),

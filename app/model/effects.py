@@ -313,11 +313,7 @@ def _effect_of(comparison: SameSpeech) -> Effect:
     ratio = comparison.ratio
     if ratio is None or comparison.a_ns is None or comparison.b_ns is None:
         return Effect("other speech", before=before, after=after, words_kind=of_words)
-    kinds: dict[str, Kind] = {
-        A_FASTER: "slower",
-        B_FASTER: "faster",
-        NO_DIFFERENCE: "no difference",
-    }
+    kinds: dict[str, Kind] = {A_FASTER: "slower", B_FASTER: "faster", NO_DIFFERENCE: "no difference"}
     kind = kinds.get(comparison.verdict, "undecided")
     factor, low, high = (None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low))
     return Effect(

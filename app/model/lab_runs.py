@@ -41,10 +41,7 @@ class LabRuns(QObject):
     failed = Signal(str)  # One sentence
 
     def __init__(
-        self,
-        busy_elsewhere: Callable[[], bool],
-        command: Sequence[str] = LABS,
-        parent: QObject | None = None,
+        self, busy_elsewhere: Callable[[], bool], command: Sequence[str] = LABS, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._busy_elsewhere = busy_elsewhere

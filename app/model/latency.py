@@ -129,10 +129,7 @@ def _after(about: Mapping[str, Any] | None) -> int | None:
 
 
 def of_settings(
-    config: Config,
-    measured: Latency | None = None,
-    tree: Mapping[str, Any] | None = None,
-    chosen: bool = True,
+    config: Config, measured: Latency | None = None, tree: Mapping[str, Any] | None = None, chosen: bool = True
 ) -> Latency:
     """The latency of settings; `measured`, of a session with settings `tree`, counts where they agree.
 

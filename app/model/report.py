@@ -184,11 +184,7 @@ def _by_settings(
 
     turns, utterances = turns_within(session), list(utterances)
     return [
-        (
-            epochs,
-            settings,
-            word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs)),
-        )
+        (epochs, settings, word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs)))
         for epochs, settings in Configurations().all(session)
     ]
 

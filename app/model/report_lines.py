@@ -151,9 +151,7 @@ def verdict(row: Tree) -> str:
 
 
 def parts(
-    likely: Mapping[str, float] | None,
-    low: Mapping[str, float] | None = None,
-    high: Mapping[str, float] | None = None,
+    likely: Mapping[str, float] | None, low: Mapping[str, float] | None = None, high: Mapping[str, float] | None = None
 ) -> str:
     """What a stage's time consists of, the largest part first, with intervals where they are wide; else empty."""
     from profiler.analysis.categories import PART_NAMES

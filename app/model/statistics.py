@@ -103,15 +103,7 @@ def spread(name: str, frames: I64, ms: F64, between: tuple[float, float]) -> Sta
     counts, edges = np.histogram(np.clip(ms, *between), BINS, between)
     low, middle, high = (float(q) for q in np.quantile(ms, list(QUANTILES.values())))
     return Statistics(
-        name,
-        len(ms),
-        float(ms.mean()),
-        (low, middle, high),
-        float(ms.max()),
-        edges,
-        counts,
-        frames[order],
-        ms[order],
+        name, len(ms), float(ms.mean()), (low, middle, high), float(ms.max()), edges, counts, frames[order], ms[order]
     )
 
 

@@ -57,13 +57,7 @@ class CostView(ChartView[CostModel]):
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> CostModel:
         """Return the mean cost of the block under each pixel column."""
         return cost_model(
-            snapshot.session,
-            snapshot.track,
-            snapshot.end_frame,
-            visible,
-            columns,
-            self.holding,
-            snapshot.desk,
+            snapshot.session, snapshot.track, snapshot.end_frame, visible, columns, self.holding, snapshot.desk
         )
 
     def set_other_programs(self, on: bool) -> None:
@@ -170,12 +164,7 @@ class CostView(ChartView[CostModel]):
         visible = self.axis.visible
         rows_wanted = min(TABLE_ROWS, max(1, round((visible[1] - visible[0]) / FRAME_S)))
         model = cost_model(
-            self.snapshot.session,
-            self.snapshot.track,
-            self.snapshot.end_frame,
-            visible,
-            rows_wanted,
-            None,
+            self.snapshot.session, self.snapshot.track, self.snapshot.end_frame, visible, rows_wanted, None
         )
         step = (model.last_s - model.first_s) / rows_wanted
         rows = []

@@ -54,10 +54,7 @@ class Histogram(StillPlot):
         bottom = [(x_of(v), f"{v:.6g}") for v in steps(least, end, wanted)]
         self.frame(area, left, bottom)
         bars = [
-            QRectF(
-                QPointF(x_of(low), y_of(number)),
-                QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()),
-            )
+            QRectF(QPointF(x_of(low), y_of(number)), QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()))
             for (low, high), number in zip(pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True)
             if number
         ]

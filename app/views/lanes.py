@@ -208,12 +208,7 @@ class HeadingsItem(PixelItem):
         figures = {curve.name: self._average(curve) for curve in panel.curves}
         short = {name: one.short or one.title for name, one in quantities.items()}
         wide, nothing = self._wide, dict.fromkeys(titles, "")
-        for names, means in (
-            (titles, figures),
-            (short, figures),
-            (titles, nothing),
-            (short, nothing),
-        ):
+        for names, means in ((titles, figures), (short, figures), (titles, nothing), (short, nothing)):
             needed = sum(31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names)
             if needed - 16 <= room:
                 break
@@ -247,8 +242,7 @@ class HeadingsItem(PixelItem):
 
 
 MakeModel = Callable[
-    ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale], tuple[int, int], bool],
-    LanesModel,
+    ["Session", "CostTrack", int, tuple[float, float], int, Mapping[str, Scale], tuple[int, int], bool], LanesModel
 ]
 """Makes the model of a session: arguments as those of `work_model`."""
 
@@ -264,11 +258,7 @@ class LanesView(ChartView[LanesModel]):
         self._scales: dict[str, Scale] = {}
 
     def reduce(
-        self,
-        snapshot: Snapshot,
-        columns: int,
-        visible: tuple[float, float],
-        in_blocks: bool = True,
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float], in_blocks: bool = True
     ) -> LanesModel:
         """Return minimum, maximum and mean per pixel column, of blocks of columns or of each."""
         return self._make_model(

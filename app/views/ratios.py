@@ -87,10 +87,7 @@ class Ratios(StillPlot):
         self.frame(area, names, bottom, names=(True, False))
         band = theme().color("muted")
         band.setAlpha(70)
-        self.bars(
-            [QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))],
-            band,
-        )
+        self.bars([QRectF(QPointF(x_of(EQUAL[0]), area.top()), QPointF(x_of(EQUAL[1]), area.bottom()))], band)
         for y, row in zip(middles, self.rows, strict=True):
             self._row(row, y, x_of)
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)

@@ -205,11 +205,7 @@ class Roofline(StillPlot):
         self._draw_axes(marked)
         levels = self._draw_roofs(marked)
         dots = [
-            _Dot(
-                point,
-                self.place(point.intensity, point.rate),
-                self.place(point.min_intensity, point.rate).x(),
-            )
+            _Dot(point, self.place(point.intensity, point.rate), self.place(point.min_intensity, point.rate).x())
             for point in self._points
         ]
         self._draw_arrows(dots, marked)

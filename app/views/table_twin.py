@@ -123,12 +123,7 @@ class TableModel(QAbstractTableModel):
         number = isinstance(value, (int, float)) or _numeric(value)
         return RIGHT if number and not self.texts else LEFT
 
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> object:
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the column's name."""
         across = orientation == Qt.Orientation.Horizontal
         if across and role == DISPLAY and section < len(self._headers):

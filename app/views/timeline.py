@@ -278,14 +278,7 @@ class _Busy(RasterItem):
                 for kind in np.flatnonzero(busy[begin]):
                     high = busy[begin, kind] * rect.height()
                     painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
-                    painter.drawRect(
-                        QRectF(
-                            place.left() + begin * across,
-                            bottom - high,
-                            (end - begin) * across,
-                            high,
-                        )
-                    )
+                    painter.drawRect(QRectF(place.left() + begin * across, bottom - high, (end - begin) * across, high))
                     bottom -= high
         painter.setPen(QPen(tokens.color("card"), 1))
         for rect, parted in zip(self._rects, self._parted.T, strict=True):

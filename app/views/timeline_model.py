@@ -101,8 +101,7 @@ def timeline_model(
     first_s, last_s = visible
     edges = ruler.ns_at(column_edges(first_s, last_s, columns))
     rows = sorted(
-        timeline.rows.values(),
-        key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind)),
+        timeline.rows.values(), key=lambda row: (row.key.kind == "setup", row.key.lane, ORDER.index(row.key.kind))
     )
     begin, end = ruler.ns_at(np.array(counted)).tolist()
     counts = [row.count(begin, end) for row in rows]
@@ -133,16 +132,14 @@ def _lane(session: Session, ruler: Ruler, row: SpanRow, edges: F64, column_s: fl
     busy = np.divide(row.busy(edges), width, out=np.zeros((len(width), len(KINDS))), where=width > 0)
     parted, named = np.empty(0), []
     if whole:
-        starts = ruler.seconds_at(row.starts(edges[0], edges[-1]))
-        parted = starts[np.diff(starts, prepend=-1.0) >= PARTED_FROM * column_s]
-        # A column of the audio may be of any length of time.
-        long = row.within(edges[0], edges[-1], NAMED_FROM * width.min())
-        ends = ruler.seconds_at(np.array([(span.start_ns, span.end_ns) for span in long]).reshape(-1, 2))
-        for span, (begin_s, end_s) in zip(long, ends.tolist(), strict=True):
-            if end_s - begin_s >= NAMED_FROM * column_s:
-                stage = session.stages.get(span.stage)
-                name = _shown_name(session, row, span.number, span.stage)
-                named.append(Named(begin_s, end_s, name, "setup" if stage is None else stage.group))
+        first, ends = row.ends(edges[0], edges[-1])
+        starts_s, ends_s = ruler.seconds_at(ends).T
+        parted = starts_s[np.diff(starts_s, prepend=-1.0) >= PARTED_FROM * column_s]
+        for at in np.flatnonzero(ends_s - starts_s >= NAMED_FROM * column_s).tolist():
+            span = row.span(first + at)
+            stage, name = session.stages.get(span.stage), _shown_name(session, row, span.number, span.stage)
+            group = "setup" if stage is None else stage.group
+            named.append(Named(float(starts_s[at]), float(ends_s[at]), name, group))
     return Lane(title_of(session, row.key), row, np.minimum(busy, 1.0), parted, tuple(named))
 
 

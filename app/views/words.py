@@ -209,10 +209,7 @@ class WordsView(ChartView[WordsModel]):
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
             if (hertz := self.spectrogram.frequency_at(self.plot.mouse.y())) is not None:
                 lines.append(Line(self.tr("frequency"), f"{hertz / 1000:.1f} kHz"))
-            for title, row in (
-                (self.tr("reference"), spoken.said),
-                (self.tr("hypothesis"), spoken.heard),
-            ):
+            for title, row in ((self.tr("reference"), spoken.said), (self.tr("hypothesis"), spoken.heard)):
                 words = [t for t in row or () if t.first_s <= at_s < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"

@@ -161,11 +161,7 @@ def words_model(
 
 
 def spoken_in(
-    session: Session,
-    cursor_frame: int,
-    frames: tuple[float, float],
-    at_once: int | None,
-    at_frame: int,
+    session: Session, cursor_frame: int, frames: tuple[float, float], at_once: int | None, at_frame: int
 ) -> tuple[tuple[Spoken, ...], Left]:
     """Return what was spoken in frames [first, last), and the utterances there that are not aligned yet.
 
@@ -205,10 +201,7 @@ def wrong_words(spoken: Spoken) -> dict[tuple[int, int], list[tuple[str, str]]]:
 
 
 def current_of(
-    spoken: tuple[Spoken, ...],
-    cursor_s: float,
-    visible: tuple[float, float],
-    selected: tuple[int, int] | None,
+    spoken: tuple[Spoken, ...], cursor_s: float, visible: tuple[float, float], selected: tuple[int, int] | None
 ) -> int | None:
     """Index of the utterance at the cursor, of what is selected, or in the middle of the range in view."""
     if not spoken:

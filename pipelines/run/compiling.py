@@ -1,8 +1,9 @@
 """Compiles the kernels that settings need in a child process: while a run is prepared, and beside it for a live change.
 
-Those of front end, scoring and measuring, and none that other settings need. Only once for each choice: the child
-leaves a mark, next to the kernels that numba keeps, which holds the settings. It ends when its standard input closes,
-so that it never outlives its parent. What it could not compile, the parent compiles.
+Those of front end, scoring and measuring, for a live change also those of the search, and none that other settings
+need. Only once for each choice: the child leaves a mark, next to the kernels that numba keeps, which holds the
+settings. It ends when its standard input closes, so that it never outlives its parent. What it could not compile, the
+parent compiles.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ import numba
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models.opening import front_end, open_model
-from pipelines.scoring import build_scorer, kernels_of, peaks
+from pipelines.scoring import build_scorer, is_lazy, kernels_of, peaks
 from pipelines.scoring.strategy import never, quietly
+from pipelines.search.graph.wfst import smallest_graph
+from pipelines.search.viterbi import Viterbi
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
 from profiler.process import children, kernel_cache
@@ -72,16 +75,18 @@ def is_compiled(config: Config) -> bool:
 
 
 @contextmanager
-def in_child(config: Config, command: Sequence[str] = ()) -> Iterator[Callable[[Callable[[], bool]], None]]:
+def in_child(
+    config: Config, command: Sequence[str] = (), *, live: bool = False
+) -> Iterator[Callable[[Callable[[], bool]], None]]:
     """Begin to compile, where it was never done; what is given waits for the end, or raises Cancelled.
 
-    `command`: what to run instead of this module, for a test.
+    `live`: for a live change. `command`: what to run instead of this module, for a test.
     """
     if is_compiled(config):
         yield lambda _cancelled: None
         return
     child = subprocess.Popen(
-        [*(command or children.python("-m", MODULE)), json.dumps(settings.to_dict(config))],
+        [*(command or children.python("-m", MODULE)), json.dumps(settings.to_dict(config)), *["live"] * live],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -109,20 +114,22 @@ def beside(config: Config) -> Callable[[Callable[[], bool]], None] | None:
     """Return what compiles for a live change, and can be cancelled; None where that was done."""
 
     def compile_and_wait(cancelled: Callable[[], bool]) -> None:
-        with in_child(config) as wait:
+        with in_child(config, live=True) as wait:
             wait(cancelled)
 
     return None if is_compiled(config) else compile_and_wait
 
 
-def compile_for(config: Config) -> None:
-    """Compile (or load) the kernels that a configuration needs, but for those of the search, and leave the marks."""
+def compile_for(config: Config, live: bool = False) -> None:
+    """Compile (or load) needed kernels, of the search for a `live` change alone (a run does that); leave the marks."""
     model = open_model(config)
     front_end(model).warm_up()
     scorer = build_scorer(config, model)
     scorer.warm_up()
     if (other := with_selection(config)) is not None:
         scorer.make_ready(other, quietly, never)
+    if live and is_lazy(config):
+        Viterbi(smallest_graph(), config.search).warm_up()
     calibration.warm_up(config.threads, peaks.of(config))
     for made, chosen in marks(config).items():
         made.write_text(json.dumps(settings.to_dict(chosen)))
@@ -130,9 +137,9 @@ def compile_for(config: Config) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: its argument is a configuration as JSON; not meant to be called by people."""
-    (text,) = read_arguments(MODULE, __doc__, "CONFIGURATION", arguments=arguments)
+    text, *live = read_arguments(MODULE, __doc__, "CONFIGURATION", "LIVE?", arguments=arguments)
     children.end_with_parent()
-    compile_for(settings.from_dict(json.loads(text)))
+    compile_for(settings.from_dict(json.loads(text)), bool(live))
     # Not through the interpreter's shutdown: a thread still waits on stdin.
     os._exit(0)
 

@@ -18,7 +18,7 @@ from pipelines.config import Config
 from pipelines.device import DeviceWork, open_device
 from pipelines.models.opening import FrontEnd, front_end, open_model
 from pipelines.run import compiling
-from pipelines.scoring import Scorer, build_scorer
+from pipelines.scoring import Scorer, build_scorer, is_lazy
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
@@ -130,14 +130,14 @@ def build(
         finding = beside.submit(graphs.load_or_build, config.graph, model, progress, cancelled)
         if config.search.device not in devices:
             with step("setup.search", "finding the search graph"):
-                Viterbi(smallest_graph(), config.search).warm_up()
+                Viterbi(smallest_graph(), config.search).warm_up(is_lazy(config))
         with step("setup.graph", "finding the search graph"):
             graph = finding.result()
         with step("setup.compile", "compiling the kernels"):
             search: Viterbi | DeviceViterbi = Viterbi(graph, config.search, model.subsampling)
             if config.search.device in devices:
                 search = DeviceViterbi(graph, config.search, devices[config.search.device])
-            search.warm_up()
+            search.warm_up(is_lazy(config))
             compiled(cancelled)
             frontend = front_end(model)
             scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))

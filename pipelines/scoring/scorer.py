@@ -204,6 +204,11 @@ def kernels_of(config: Config) -> str:
     return "-".join((_method(config), config.gmm.component, config.gmm.senones, rule))
 
 
+def is_lazy(config: Config) -> bool:
+    """Whether scoring asks the search before each frame which senones it needs."""
+    return (config.dnn if config.model == "dnn" else config.gmm).senones.startswith("active")
+
+
 def _method(config: Config) -> str:
     chosen = config.gmm.selection
     return chosen.method if chosen.enabled else EXACT

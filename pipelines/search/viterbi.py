@@ -122,13 +122,14 @@ class Viterbi:
             config = self._config
             self._use_beam(self._adaptive.after(frames, ns, config.target_rtf, config.beam))
 
-    def warm_up(self) -> None:
-        """Compile (or load) every kernel, so that the first utterance does not pay for it."""
+    def warm_up(self, lazy: bool = True) -> None:
+        """Compile (or load) what the first utterance would pay for; `lazy`: also what says which senones are active."""
         silence = np.zeros((2, self.graph.n_senones), dtype=np.float32)
         self.start(0)
         self.advance(silence, 0, _NO_LANE)
         self.partial(_NO_LANE)
-        self.active_senones()
+        if lazy:
+            self.active_senones()
         self._space.make_room()
         self.finish(_NO_LANE)
         self.start(0)

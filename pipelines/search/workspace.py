@@ -151,7 +151,11 @@ class Workspace:
         if not abs(penalty) <= layout.LARGEST:
             raise ArrayError(f"{penalty} is no insertion penalty")
         self.numbers = self.numbers._replace(penalty=float(penalty))
-        calls.reprice(self._table, self.numbers.penalty)
+        arcs, state, (emitting, epsilons) = self.graph.arcs, self.books.decoder_state, self.arrays[2:4]
+        for listed, n in ((emitting, state[layout.EMITTING]), (epsilons, state[layout.EPSILONS])):
+            of_words = np.flatnonzero(listed.record[:n] >= 0)
+            of_words = of_words[arcs["olabel"][listed.record[of_words]] != 0]
+            listed.weight[of_words] = arcs["weight"][listed.record[of_words]] + np.float32(penalty)
 
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""

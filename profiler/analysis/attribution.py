@@ -185,13 +185,7 @@ def _over(amount: Array, whole: Array) -> Array:
 
 
 def _measured(
-    own: float,
-    pairs: Pairs,
-    counts: Counts,
-    machine: MachineCosts,
-    near: float,
-    far: float,
-    draws: int,
+    own: float, pairs: Pairs, counts: Counts, machine: MachineCosts, near: float, far: float, draws: int
 ) -> Shares:
     """The shares of `own` ns of a stage that was replayed.
 

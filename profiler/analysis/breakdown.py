@@ -127,10 +127,7 @@ class Breakdown:
 
 
 def breakdown(
-    session: Recorded,
-    first_frame: int | None = None,
-    last_frame: int | None = None,
-    track: CostTrack | None = None,
+    session: Recorded, first_frame: int | None = None, last_frame: int | None = None, track: CostTrack | None = None
 ) -> Breakdown:
     """Return the breakdown of the frames first_frame … last_frame − 1 (None: from the beginning, to the end).
 
@@ -349,9 +346,7 @@ class _Model:
         self.unknown |= shares.unknown
         self.missing += shares.missing
         for sums, ends in zip(
-            (self.likely, self.low, self.high),
-            (shares.likely, shares.low, shares.high),
-            strict=True,
+            (self.likely, self.low, self.high), (shares.likely, shares.low, shares.high), strict=True
         ):
             for name, share in zip(SHARES, ends.tolist(), strict=True):
                 sums[name] += share * own

@@ -158,14 +158,7 @@ class PerFrame:
                 self._rested.add(number)
                 self._rest[number][begin : self._count] += np.bincount(at, rest, len(cuts))
 
-    def mix(
-        self,
-        targets: Sequence[int],
-        rest: int,
-        factors: Mapping[int, Sequence[float]],
-        *,
-        anew: bool,
-    ) -> None:
+    def mix(self, targets: Sequence[int], rest: int, factors: Mapping[int, Sequence[float]], *, anew: bool) -> None:
         """Make `targets` of other rows: of each row of `factors` so much goes to each, and what is left to `rest`.
 
         Nothing else is ever added to these rows. `anew`: other factors than the last time, so that all of it is made.
@@ -219,10 +212,7 @@ class PerFrame:
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
             whole = old & (known[parent] == cuts)
-            for numbers, stores, kept in (
-                (self._shared, self._share, old),
-                (self._rested, self._rest, whole),
-            ):
+            for numbers, stores, kept in ((self._shared, self._share, old), (self._rested, self._rest, whole)):
                 for number in numbers:
                     store = stores[number]
                     store[begin:count] = np.where(kept, store[begin : self._count][parent], 0.0)
@@ -268,7 +258,9 @@ class PerFrame:
         """Sum over the frames first … last − 1 of a row."""
         if last <= first:
             return 0.0
-        low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
+        low = high = 0
+        if last - first > LONG * GROUP:
+            low, high = -(-(self._stretch(first) + 1) // GROUP), self._stretch(last - 1) // GROUP
         if high - low > LONG:
             begin, end = int(self._begins[low * GROUP]), int(self._begins[high * GROUP])
             within = float(np.diff(self._sums(number)[[low, high]])[0])

@@ -235,13 +235,7 @@ class CostTrack:
         self._sums.add(spread)
 
     def _share_out(
-        self,
-        session: Recorded,
-        lane: int,
-        leaves: Array,
-        positions: Array,
-        lost: Array,
-        spread: Spread,
+        self, session: Recorded, lane: int, leaves: Array, positions: Array, lost: Array, spread: Spread
     ) -> None:
         """Give every leaf's time to its categories, its counts and bytes to the work they are, all to its stage's sums.
 

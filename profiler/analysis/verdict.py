@@ -111,10 +111,7 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
         return (UNDECIDED if rival > parts.low[first] else VERDICT_OF[first]), None
     second = next(name for name in order[1:] if name in LAW_PARTS)
     if parts.likely[second] and parts.high[second] > parts.low[first]:
-        return (
-            MIXED,
-            f"{PART_NAMES[first]} and {PART_NAMES[second]} are too close to tell which is more",
-        )
+        return (MIXED, f"{PART_NAMES[first]} and {PART_NAMES[second]} are too close to tell which is more")
     return VERDICT_OF[first], None
 
 

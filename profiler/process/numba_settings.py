@@ -13,6 +13,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +41,8 @@ def _read_settings(module: ModuleType, usual: importlib.abc.Loader) -> None:
         if before is not None:
             sys.modules["yaml"] = before
     module.CACHE_DIR = str(kernel_cache.place(module.CACHE_DIR))  # type: ignore[attr-defined]
+    # Each candidate that does not fit makes an error that nobody sees, in colours.
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     module.CACHE_LOCATOR_CLASSES = ""  # type: ignore[attr-defined]  # others than the one below
 
 
@@ -64,9 +67,45 @@ def _keep_kernels(module: ModuleType, usual: importlib.abc.Loader) -> None:
     caching.CacheImpl._locator_classes.insert(0, Locator)
 
 
+def _make_less(module: ModuleType, usual: importlib.abc.Loader) -> None:
+    """Have numba make no code of what only kernels call, no wrappers for C unless asked to; compare flags faster."""
+    usual.exec_module(module)
+    from numba.core import codegen, lowering, targetconfig
+
+    library, jit = vars(codegen)["CPUCodeLibrary"], vars(codegen)["JITCPUCodegen"]
+    lower, flags = vars(lowering)["Lower"], vars(targetconfig)["TargetConfig"]
+    optimise, finish = library._optimize_final_module, library._finalize_final_module
+    wrap, set_env = lower.create_cfunc_wrapper, jit.set_env
+
+    def is_for_c() -> bool:
+        chosen = targetconfig.ConfigStack.top_or_none()
+        return chosen is None or bool(chosen.is_set("no_cfunc_wrapper"))
+
+    def is_part(from_cache: object) -> bool:
+        # What comes from the cache is compiled, whatever function is being compiled now.
+        return from_cache is None and not is_for_c() and targetconfig.ConfigStack().top().no_cpython_wrapper is True
+
+    def put_together(self):  # type: ignore[no-untyped-def]
+        manager, builder = self._codegen._module_pass_manager(opt=0, loop_vectorize=False, cost="cheap")
+        return manager.run(self._final_module, builder) if is_part(self._shared_module) else optimise(self)
+
+    def compile(self):  # type: ignore[no-untyped-def]
+        if is_part(self._shared_module):
+            self._finalized = True
+        else:
+            finish(self)
+
+    defaults = cache(lambda kind: {name: option.default for name, option in kind.options.items()})
+    library._optimize_final_module, library._finalize_final_module = put_together, compile
+    lower.create_cfunc_wrapper = lambda self: wrap(self) if is_for_c() else None
+    jit.set_env = lambda self, name, env: self._engine.get_global_value_address(name) and set_env(self, name, env)
+    flags.values = lambda self: defaults(type(self)) | self._values  # type: ignore[arg-type]
+
+
 CHANGED: Final[dict[str, Callable[[ModuleType, importlib.abc.Loader], None]]] = {
     "numba.core.config": _read_settings,
     "numba.core.caching": _keep_kernels,
+    "numba.core.compiler": _make_less,
 }
 """Modules of numba, and how they are loaded."""
 

@@ -16,12 +16,7 @@ START_TOLERANCE_S = 2.0
 
 def identity() -> dict[str, Any]:
     """Describe this process so that another one can ask later whether it lives."""
-    return {
-        "pid": os.getpid(),
-        "started": psutil.Process().create_time(),
-        "host": platform.node(),
-        "boot": _boot(),
-    }
+    return {"pid": os.getpid(), "started": psutil.Process().create_time(), "host": platform.node(), "boot": _boot()}
 
 
 def alive(owner: object) -> bool | None:

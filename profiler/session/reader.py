@@ -22,15 +22,7 @@ from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
 from profiler.session.format import rows
 from profiler.session.format.grow import Growing
-from profiler.session.model import (
-    ConfigEpoch,
-    CounterTotal,
-    LaneInfo,
-    Marker,
-    StageInfo,
-    Utterance,
-    Utterances,
-)
+from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance, Utterances
 from profiler.session.owner import alive
 from profiler.session.queries import Queries
 from profiler.session.recover import Located, locate, settle

@@ -61,12 +61,7 @@ class SessionWriter:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        recorder: Recorder,
-        meta: Mapping[str, Any],
-        *,
-        replace: bool = False,
+        self, path: str | os.PathLike[str], recorder: Recorder, meta: Mapping[str, Any], *, replace: bool = False
     ) -> None:
         self.path = Path(os.path.abspath(path))
         self.recorder = recorder

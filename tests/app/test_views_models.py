@@ -310,6 +310,14 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
 
 
+def test_at_the_beginning_the_first_utterance_is_the_current_one(replay: tuple[Session, CostTrack]) -> None:
+    """Where the playhead is outside of the view it is the one in the middle, and at 0 it is not outside."""
+    session, track = replay
+    for at in (0, 1):
+        model = words_model(session, track, FRAMES, (0.0, 20.48), 512, at_frame=at)
+        assert model.current == 0
+
+
 def test_a_partial_utterance_shows_its_hypothesis_so_far(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = words_model(session, track, 256 + 128, (0.0, 20.48), 512)

@@ -65,7 +65,6 @@ class Paintings(QObject):
             widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Note a painting."""
         if event.type() == QEvent.Type.Paint:
             self.painted.add(int(watched.property("bench")))
         return False
@@ -90,7 +89,6 @@ class Loop(QObject):
         self._last = now
 
     def stop(self) -> None:
-        """Look no more."""
         self._timer.stop()
 
 
@@ -165,7 +163,6 @@ class Updates(QObject):
         charts(window)[0].installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Note a painting."""
         frame = self._playhead.cursor_frame
         if event.type() == QEvent.Type.Paint and (not self.cursors or self.cursors[-1][1] != frame):
             self.cursors.append((time.monotonic(), frame))

@@ -75,7 +75,6 @@ class Arm:
     audio_s: float = 0.0
 
     def begin(self) -> None:
-        """Another round."""
         self.rounds.append(Counter())
         self.work, self.audio_s = Counter(), 0.0
 
@@ -95,11 +94,9 @@ class Arm:
         self.rounds[-1][""] += utterance.wall_ns
 
     def errors(self, items: Sequence[Item]) -> wer.Count:
-        """Word errors over the files with a reference."""
         return wer.total((i.reference, self.words[i.name]) for i in items)
 
     def ns(self, stage: str) -> list[int]:
-        """Of each round."""
         return [times[stage] for times in self.rounds]
 
 
@@ -185,5 +182,4 @@ def run_rows(arms: dict[str, Arm], items: Sequence[Item]) -> list[dict[str, Any]
 
 
 def tokens(arm: Arm) -> int:
-    """Tokens that the search passed on."""
     return arm.work["search.emit", "tokens"]

@@ -83,7 +83,6 @@ class Entry:
 
     @property
     def quick(self) -> bool:
-        """Whether it is measured without being named."""
         return self.upto_s <= QUICK_S
 
 
@@ -205,7 +204,6 @@ def replaced(page: str, name: str, table: str, known: Iterable[str]) -> str:
 
 
 def written(entry: Entry, tables: Sequence[Table], conditions: str) -> str:
-    """The text between the markers of an entry."""
     commands = "".join(f"- `{command}`\n" for command in entry.commands)
     return f"{commands}\n{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
 

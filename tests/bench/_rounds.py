@@ -78,7 +78,6 @@ def spread(ratios: Sequence[float]) -> dict[str, float]:
 def result(
     peer: str, ratios: Sequence[float], meaning: str, agreement: dict[str, Any], rows: list[Any]
 ) -> dict[str, Any]:
-    """The JSON object of a bench."""
     return {"peer": peer, **spread(ratios), "ratio_meaning": meaning, "agreement": agreement, "rows": rows}
 
 
@@ -158,7 +157,6 @@ def print_measured(measure: Callable[[], Any], markdown: Callable[[Any], str] | 
 
 
 def progress_lines(title: str, fraction: float | None) -> None:
-    """Progress as lines on standard error."""
     sys.stderr.write(f"{title}{'' if fraction is None else f' {fraction:.0%}'}\n")
 
 
@@ -184,19 +182,16 @@ class Kept:
 
 
 def speech_key(items: Iterable[Item]) -> list[str]:
-    """Which speech it is: names and transcripts of the files."""
     return [f"{item.name}:{item.reference}" for item in items]
 
 
 def key_of(config: Config) -> str:
-    """A configuration as text."""
     from pipelines import config as settings
 
     return json.dumps(settings.to_dict(config), sort_keys=True)
 
 
 def digest_of(content: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 

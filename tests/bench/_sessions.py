@@ -94,7 +94,6 @@ class Stepped(SessionWriter):
             checkpoint(self._beside)
 
     def close(self, state: str = "closed") -> None:
-        """Finish the session."""
         self._beside.close()
         self._steps.put(False)
         super().close(state)

@@ -71,7 +71,6 @@ class SlowMeter(Meter):
         self._lasted: deque[int] = deque(maxlen=15)
 
     def begin(self, first_frame: int, frames: int, lane: Lane | NullLane) -> None:
-        """A block begins now."""
         super().begin(first_frame, frames, lane)
         self._pass("begin")
 
@@ -106,7 +105,6 @@ class SlowScorer:
         return getattr(self._scorer, name)
 
     def score(self, *arguments: Any) -> Any:
-        """Score, slowly or not."""
         self._meter_of_both.slow = self._slow
         return self._scorer.score(*arguments)
 
@@ -228,7 +226,6 @@ def digest(stage: str, kind: str) -> str:
 
 
 def faster(row: dict[str, Any]) -> bool:
-    """Whether a verdict says that one arm is faster."""
     return row["verdict"] in (compare.A_FASTER, compare.B_FASTER)
 
 

@@ -124,7 +124,7 @@ def calls() -> Iterator[dict[str, Any]]:
         ),
         ("scoring/dnn/products/__init__.py bind", "the same, bound in every call", unbound),
         (
-            "search/kernels/numba_flags.py",
+            "profiler/process/numba_flags.py",
             "references of ten arrays counted, each call",
             counted - plain,
         ),

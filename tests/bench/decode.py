@@ -56,7 +56,6 @@ class Decoding(Side):
         super().__init__(name, take)
 
     def errors(self, items: Iterable[Item]) -> wer.Count:
-        """Word errors over the utterances with a reference."""
         return wer.total((i.reference, self.words[i.name]) for i in items)
 
 

@@ -136,7 +136,6 @@ def variant(title: str, arithmetic: Any, speech: Sequence[Array]) -> Variant:
 
 
 def peer_of(net: Net) -> OnnxNet:
-    """The same net in onnxruntime, on one thread."""
     with tempfile.TemporaryDirectory() as folder:
         return OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
 

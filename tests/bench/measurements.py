@@ -157,12 +157,7 @@ ENTRIES: tuple[Entry, ...] = (
         shown(("kinds", "kind", "attacks", "commands", "findings", "slowest_s", "largest_mb")),
         600,
     ),
-    Entry(
-        "memory",
-        (f"{BENCH}.memory_use --hours 2",),
-        shown(("growth_mb",)),
-        900,
-    ),
+    Entry("memory", (f"{BENCH}.memory_use --hours 2",), shown(("growth_mb",)), 900),
     Entry(
         "capacity",
         tuple(f"asrscope capacity --preset {name} --out build/capacity/{name} --json" for name in CAPACITY_OF),
@@ -268,7 +263,6 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
 
 
 def _processor_s() -> float:
-    """Processor time of all children that have ended, s."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

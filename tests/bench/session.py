@@ -38,7 +38,6 @@ HOUR_S: Final = 3600
 
 
 def resident() -> float:
-    """This process's resident memory, MB."""
     return float(psutil.Process().memory_info().rss) / MB
 
 

@@ -20,7 +20,6 @@ from tests.short_runs import shorten
 
 @pytest.fixture(scope="session")
 def model() -> AcousticModel:
-    """The shipped one."""
     return shipped.model()
 
 

@@ -39,7 +39,7 @@ from numba.core.extending import _Intrinsic
 import pipelines.scoring
 from pipelines.scoring.dnn import products
 from pipelines.scoring.simd.maxima import largest
-from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address
+from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array
 from tests.fences import Fenced, Side
 
@@ -47,8 +47,6 @@ ROOM = pipelines.scoring.__name__
 
 BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply")
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
-NARROW = () if WIDE_REGISTERS else ("tied.kernels._eight",)
-"""What the compiler leaves out on this processor, since nothing calls it there."""
 MAX_CALLS = 150
 SOME = 12
 """Calls of a kernel that are kept to be interpreted."""
@@ -261,10 +259,7 @@ def stored_poison(code: str) -> list[str]:
 
 
 def made_up(kernel: Dispatcher) -> str:
-    """What `kernel` stores that nothing computes, by the code that other processes load; "" where nothing is wrong.
-
-    One that was loaded as a part of its caller is in the cache by itself too.
-    """
+    """What `kernel` stores that nothing computes, by the code that other processes load; "" where nothing is wrong."""
     for signature, *_ in kernel._cache._cache_file._load_index():
         kernel.compile(signature)
     found = [] if kernel.overloads else ["not compiled"]
@@ -286,7 +281,8 @@ def main(*words: str) -> None:
     # Forks share what they do not write; looking for garbage writes to all there is.
     gc.disable()
     gc.freeze()
-    report = {"made up": {name: made_up(kernel) for name, kernel in kernels().items()}}
+    within = inner()
+    report = {"made up": {name: made_up(kernel) for name, kernel in kernels().items() if name not in within}}
     for way in words[:-1]:
         jobs = {
             name: partial(_repeat, way, name, kernel, list(calls[name].values()))

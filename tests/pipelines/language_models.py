@@ -141,7 +141,6 @@ def write_arpa(model: NGram, path: Path) -> None:
 
 
 def restricted(dictionary: Dictionary, words: Iterable[str]) -> Dictionary:
-    """Only these words."""
     return Dictionary({word: dictionary[word] for word in words})
 
 

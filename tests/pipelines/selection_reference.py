@@ -13,7 +13,6 @@ NAT = 1e-3
 SOME = {"gmm.selection.codewords": 16, "gmm.selection.threshold": 0.8, "gmm.selection.expand": 5}
 METHODS = ("top-n", "last-top-n", "vq", "vq-tree", "vq-table", "clusters")
 KINDS = ("tied", "three streams", "one stream", "untied")
-UNTIED = ("three streams", "one stream", "untied")
 
 
 def family_of(model, threads=1):

@@ -60,7 +60,7 @@ def test_a_kernel_refuses_arrays_that_do_not_fit(outcomes: dict[str, Any], kerne
     assert not outcomes["cut"][kernel], outcomes["said"][-3000:]
 
 
-@pytest.mark.parametrize("kernel", [*ENTERED, *sorted(INNER - {*kernel_calls.NARROW})])
+@pytest.mark.parametrize("kernel", [*ENTERED, *kernel_calls.BY_ADDRESS])
 def test_a_kernel_stores_what_it_computes_also_when_it_comes_from_the_cache(
     outcomes: dict[str, Any], kernel: str
 ) -> None:

@@ -19,13 +19,11 @@ from tests.pipelines import whole_runs
 
 
 def spoken(path: Path | str, **more: Any) -> SimpleNamespace:
-    """An utterance of a session."""
     plain = {"name": Path(path).stem, "part": {}, "reference": "yes of course", "done": True, "end_frame": 100}
     return SimpleNamespace(path=str(path), **plain | more)
 
 
 def session(path: Path, config: Config, *utterances: SimpleNamespace, **meta: Any) -> Any:
-    """A session of one configuration."""
     epochs = [SimpleNamespace(epoch=0, first_frame=0, tree=settings.to_dict(config))]
     return SimpleNamespace(path=path, configs=epochs, utterances=list(utterances), meta=meta)
 

@@ -37,13 +37,7 @@ TINTS: Final[Mapping[Verdict, str]] = {
     UNDECIDED: "warning",
     IMPOSSIBLE: "muted",
 }
-SIGNS: Final[Mapping[Verdict, str]] = {
-    HOLDS: "✓",
-    PART: "◐",
-    FAILS: "✗",
-    UNDECIDED: "≈",
-    IMPOSSIBLE: "–",
-}
+SIGNS: Final[Mapping[Verdict, str]] = {HOLDS: "✓", PART: "◐", FAILS: "✗", UNDECIDED: "≈", IMPOSSIBLE: "–"}
 """Signs of the verdicts, so that no reader depends on the colour."""
 
 
@@ -119,10 +113,7 @@ class LabCard(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
 
     def show_lab(
-        self,
-        lab: Lab[Parameters, Measured],
-        finding: Finding | None = None,
-        chart: Chart | None = None,
+        self, lab: Lab[Parameters, Measured], finding: Finding | None = None, chart: Chart | None = None
     ) -> None:
         """Show this run."""
         self._nothing.setParent(None)
@@ -201,11 +192,6 @@ def panel_places(count: int, area: QRectF) -> list[QRectF]:
     across = max(range(1, count + 1), key=fit)
     wide, high = room(across)
     return [
-        QRectF(
-            area.left() + (i % across) * (wide + GAP),
-            area.top() + (i // across) * (high + GAP),
-            wide,
-            high,
-        )
+        QRectF(area.left() + (i % across) * (wide + GAP), area.top() + (i // across) * (high + GAP), wide, high)
         for i in range(count)
     ]

@@ -55,10 +55,7 @@ class Place:
         across, up = self.x.place(x), self.y.place(y)
         if self.lying:
             across, up = up, 1.0 - across
-        return QPointF(
-            self.area.left() + across * self.area.width(),
-            self.area.bottom() - up * self.area.height(),
-        )
+        return QPointF(self.area.left() + across * self.area.width(), self.area.bottom() - up * self.area.height())
 
     @property
     def room(self) -> float:

@@ -243,10 +243,7 @@ def described(panel: Chart) -> str:
 
 
 def _elided(
-    metrics: QFontMetricsF,
-    text: str,
-    room: float,
-    mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    metrics: QFontMetricsF, text: str, room: float, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
 ) -> str:
     return metrics.elidedText(text, mode, max(room, 1.0))
 

@@ -21,6 +21,7 @@ from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
+from profiler.process.numba_flags import njit_part
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
@@ -35,7 +36,7 @@ The first two as in `Clusters`; `expanded` uint64 [streams, K]: the frames (bit 
 """
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def backing_fits(backing: Backing, gaussians: Array, n: int) -> bool:
     """Whether it is that of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16] in n frames."""
     groups, streams, slots, _, _ = gaussians.shape

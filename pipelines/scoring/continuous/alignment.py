@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 ROUNDS = 2
 """Passes over the senones of a group; more change the number of panels selected by less than 1 %."""
@@ -29,19 +30,11 @@ def align(gaussians: Array) -> None:
     """
     dim = gaussians.shape[3] // 2
     precision = -2.0 * gaussians[:, :, :, :dim].mean(axis=(0, 2, 4), dtype=np.float64)
-    _align(gaussians, np.sqrt(precision).astype(np.float32))
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def _align(gaussians: Array, scale: Array) -> None:
-    groups, streams, components, expanded, _ = gaussians.shape
-    dim = expanded // 2
-    if scale.shape != (streams, dim) or expanded != 2 * dim + 1:
-        raise ArrayError("_align: Gaussians and their scale do not fit each other")
-    for g in range(groups):
-        for s in range(streams):
-            for first in range(0, components, WINDOW):
-                _align_window(gaussians[g, s, first : first + WINDOW], scale[s])
+    scale = np.sqrt(precision).astype(np.float32)
+    for group in gaussians:
+        for stream, of_stream in zip(group, scale, strict=True):
+            for first in range(0, len(stream), WINDOW):
+                _align_window(stream[first : first + WINDOW], of_stream)
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -91,7 +84,7 @@ def _align_window(window: Array, scale: Array) -> None:
                 window[i, k, lane] = panel[order[lane, i], k, lane]
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _match(cost: Array, order: Array, taken: Array) -> None:
     """order[slot] = component: nearest first, then exchanges of two while they lower the total cost."""
     components = len(order)

@@ -16,10 +16,11 @@ from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 from profiler.recording.kernel_spans import now_ns
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def add_stream(at: int, components: int, products: int, shifts: int, t: int, best: bool) -> None:
     """Add a stream's log densities f32 [M, 16] at `at` to the sums of frame `t`, or with `best` the best of them."""
     shift = shifts + t * VECTOR_BYTES
@@ -29,7 +30,7 @@ def add_stream(at: int, components: int, products: int, shifts: int, t: int, bes
         sum_exp_down(at, components, products + t * VECTOR_BYTES, shift)
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def finish(products: int, shifts: int, t: int, target: int, width: int) -> None:
     """Write the first `width` sums of frame `t` to `target`, as logarithms f32."""
     product = products + t * VECTOR_BYTES
@@ -105,7 +106,7 @@ def dense(
     return lse_ns
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def log_of_one(at: int, streams: int, apart: int, panels: int) -> float:
     """Log-sum-exp of the log densities of one senone and frame, f32 [P·16] at `at`, added up over streams.
 

@@ -12,12 +12,13 @@ from pipelines.scoring.simd.maxima import lowest_bit, max_down
 from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 from profiler.recording.kernel_spans import now_ns
 
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def finish(
     tile: Array,
     sums: Array,
@@ -54,7 +55,7 @@ def finish(
                     scores[t, group * LANES + lane] = sums[0, lane]
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _computed(
     parameters: int,
     places: tuple[int, int],
@@ -113,7 +114,7 @@ def _computed(
             )
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _approximate(tile: Array, counts: Array, group: int, s: int, backing: Backing) -> None:
     """Append what stands for the panels of one group and stream that were not computed: weight and cluster."""
     n, row = counts.shape[1], tile.shape[1] * 4

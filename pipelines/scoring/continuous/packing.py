@@ -84,7 +84,12 @@ class PackedContinuous:
         panels = -(-self.n_components // LANES)
         shape = (self.n_senones, self.n_streams, panels, self.expanded, LANES)
         result = aligned(shape)
-        _regroup(self.gaussians, result)
+        result[:, :, -1, -1, self.n_components - (panels - 1) * LANES :] = NEVER
+        for group, senones in zip(self.gaussians, range(0, self.n_senones, LANES), strict=True):
+            for first in range(0, self.n_components, LANES):
+                part = group[:, first : first + LANES].transpose(3, 0, 2, 1)
+                made = result[senones : senones + LANES, :, first // LANES, :, : part.shape[3]]
+                made[:] = part[: len(made)]
         return result
 
 
@@ -139,25 +144,3 @@ def _pack(means: Array, variances: Array, weights: Array, centre: Array, gaussia
                     gaussians[group, s, m, dim + d, lane] = mean * precision
                     constant -= 0.5 * (mean * mean * precision - math.log(precision))
                 gaussians[group, s, m, 2 * dim, lane] = constant
-
-
-@njit(nogil=True, cache=True)
-def _regroup(gaussians: Array, by_senone: Array) -> None:
-    """Fill `by_senone` (zeros before) from `gaussians`; padding components get a density of nought."""
-    senones, streams, panels, expanded, lanes = by_senone.shape
-    groups, _, components, _, _ = gaussians.shape
-    if (
-        gaussians.shape != (groups, streams, components, expanded, lanes)
-        or groups * lanes < senones
-        or panels * lanes < components
-    ):
-        raise ArrayError("_regroup: Gaussians by group and by senone do not fit each other")
-    for senone in range(senones):
-        group, lane = senone // lanes, senone % lanes
-        for s in range(streams):
-            for m in range(components):
-                for k in range(expanded):
-                    value = gaussians[group, s, m, k, lane]
-                    by_senone[senone, s, m // lanes, k, m % lanes] = value
-            for m in range(components, panels * lanes):
-                by_senone[senone, s, m // lanes, expanded - 1, m % lanes] = NEVER

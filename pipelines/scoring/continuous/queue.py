@@ -13,6 +13,7 @@ from numba import njit
 from pipelines.scoring.simd.panels import AHEAD
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 EVERY = np.uint16((1 << LANES) - 1)
 """All lanes."""
@@ -36,7 +37,7 @@ def mark(senones: Array, lanes: Array) -> None:
         lanes[senone // LANES] |= np.uint16(1 << senone % LANES)
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
     """Whether it has room for `most` panels of each of its groups and streams."""
     groups, _, ends, offsets, frame_bits = queue
@@ -49,7 +50,7 @@ def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def queue_fits(queue: Queue, n: int, streams: int, most: int, panel: int, size: int) -> bool:
     """Whether it holds frames below n and panels of `panel` bytes within `size`, at most `most` together."""
     groups, lanes, ends, offsets, frame_bits = queue

@@ -18,6 +18,7 @@ from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
 from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 from profiler.spans import Cost
 
 AHEAD = 4
@@ -32,7 +33,7 @@ _float_1, _float_2, _float_4 = (make_float_rows(frames) for frames in (1, 2, 4))
 _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def rows_fit(row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array) -> bool:
     """Whether activations are at least as wide as rows of whole vectors, and scores are of `count` rows."""
     return (
@@ -43,7 +44,7 @@ def rows_fit(row_bytes: int, count: int, hidden: Array, first: int, last: int, s
     )
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _places(senones: Array, count: int) -> Array:
     """`senones`, and the last one as often as the tiles look ahead or compute it once more."""
     for senone in senones:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import Array
+from profiler.process.numba_flags import njit_part
 
 PARTS = 3
 """Steps of a panel, with a look at the bound before each."""
@@ -20,7 +20,7 @@ best is eliminated; with `follow` the panels that held the best of a frame come 
 """
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def bring_forward(order: Array, entered: Array, count: int | np.int64) -> None:
     """Move the last panel that entered the best to the front of `order` [slots], one after the other.
 

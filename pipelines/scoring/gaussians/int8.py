@@ -16,6 +16,7 @@ from numba import njit
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError, check
+from profiler.process.numba_flags import njit_part
 
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
@@ -130,7 +131,7 @@ def _quantise(gaussians: Array, step: Array, panels: Array, tails: Array) -> Non
                     tails[g, s, m, 1, lane] = 0.5 * unit * unit
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def bytes_fit(x: Array, panels: Array) -> bool:
     """Whether frames int16 [n, streams, 2 · pairs] are those of `panels` uint8 [groups, streams, slots, size]."""
     streams, depth = x.shape[1], x.shape[2]
@@ -138,7 +139,7 @@ def bytes_fit(x: Array, panels: Array) -> bool:
     return depth % 2 == 0 and panels.shape[1] == streams and panels.shape[3] == size  # type: ignore[no-any-return]
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def row_of_bytes(frame: int, panels: int, slots: int, pairs: int, to: int) -> None:
     """Log densities f32 [slots, 16] of one frame; addresses of int16 [2 · pairs], the panels and the densities."""
     size = VECTOR_BYTES * (pairs + 2)

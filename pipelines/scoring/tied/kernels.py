@@ -26,6 +26,7 @@ from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_rows, make_tile
 from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_floats
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
@@ -43,7 +44,7 @@ Order = tuple[Array, Array, Array]
 """
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """C[8, 16·panels] = A[8, k] · B."""
     p = 0
@@ -58,7 +59,7 @@ def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, la
             p += 1
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """C[4, 16·panels] = A[4, k] · B."""
     p = 0
@@ -73,7 +74,7 @@ def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, lat
             p += 1
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
     """C[1, 16·panels] = A[1, k] · B without prefetching: with that choice left open its loop is slower."""
     p = 0
@@ -87,7 +88,7 @@ def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> N
             p += 1
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _one_prefetching(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """The same, prefetching from the address `later` on."""
     p = 0
@@ -207,7 +208,7 @@ def runs_fit(order: Order, senones: int, first: int, last: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def put_in_order(products: Array, order: Order, scores: Array, t: int, book: int) -> None:
     """Copy what stands in the columns of a codebook to its senones, in frame t."""
     _, runs, run_start = order
@@ -218,7 +219,7 @@ def put_in_order(products: Array, order: Order, scores: Array, t: int, book: int
         copy_floats(there + senone * 4, here + column * 4, length)
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def mix_rows(factors: int, places: int, count: int, rows: int, width: int, out: int, times: bool) -> None:
     """out f32 [width] = Σ factors f32 · the rows that `places` int32 says, `count` of them; or `times` what is there.
 
@@ -239,7 +240,7 @@ def mix_rows(factors: int, places: int, count: int, rows: int, width: int, out: 
             column += LANES
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def panels_together(rows: int) -> int:
     """Panels of weights that a tile of the mixtures of this number of frames takes."""
     return 4 if rows < 4 else 2

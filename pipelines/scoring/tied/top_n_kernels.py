@@ -16,12 +16,13 @@ from pipelines.scoring.simd.tiles import prefetch_lines
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 LANE_BOUND = 6
 """Up to this many are found by lane maxima: beyond, their bound lets too many through."""
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _threshold(at: int, groups: int, keep: int, best: float) -> Any:
     """A number that `keep` or a few more of the floats at `at` reach, by bisection."""
     step = np.float32(16.0)
@@ -122,14 +123,14 @@ def exponentiate_kept(kept: Array, first: int, last: int) -> None:
         exp_shifted(at, at, (last - first) * size // LANES, np.float32(0))
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _row(rows: Array, start: Array, streams: int, densities: int, book: int, s: int) -> int:
     """The address of the first row of a codebook and stream."""
     width = start[book + 1] - start[book]
     return address(rows, np.float32) + (start[book] * streams + s * width) * densities * 4
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _prefetch_rows(index: Array, t: int | np.int64, book: int, s: int, row: int, lines: int) -> None:
     """Prefetch the rows, each of `lines` cache lines, that a frame adds up; `row`: address of the first of all rows."""
     for i in range(index.shape[3]):

@@ -75,12 +75,13 @@ class DeviceViterbi:
     def cutoff(self) -> float:
         return self._one.cutoff
 
-    def warm_up(self) -> None:
-        """Load and compile what the first utterance would otherwise pay for."""
+    def warm_up(self, lazy: bool = True) -> None:
+        """Load and compile what the first utterance would otherwise pay for; see `Viterbi.warm_up`."""
         with self._work.warming(self._search.launches):
             self.start(0)
             self.advance(np.zeros((2, self.graph.n_senones), np.float32), 0)
-            self.active_senones()
+            if lazy:
+                self.active_senones()
             self.finish()
             self.start(0)
 

@@ -16,19 +16,6 @@ Offsets = I64
 
 
 @numba.njit(cache=True, nogil=True)
-def sort_by_source(source: I64, first: Offsets, order: I64) -> None:  # pragma: no cover - compiled
-    """Fill `first` and the stable order of the arcs by `source`: a counting sort."""
-    for arc in range(len(source)):
-        first[source[arc] + 1] += 1
-    for state in range(len(first) - 1):
-        first[state + 1] += first[state]
-    place = first[:-1].copy()
-    for arc in range(len(source)):
-        order[place[source[arc]]] = arc
-        place[source[arc]] += 1
-
-
-@numba.njit(cache=True, nogil=True)
 def count(body: Words, first: Offsets) -> int:  # pragma: no cover - compiled
     """Fill `first` by walking the states of `body`; returns the words walked, -1 on nonsense."""
     at = 0

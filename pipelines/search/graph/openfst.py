@@ -113,9 +113,8 @@ def from_arcs(
     """An Fst from arcs in any order, which is kept within each state."""
     sources = np.ascontiguousarray(source, dtype=np.int64)
     check_indices("source", sources, n_states)
-    first = np.zeros(n_states + 1, dtype=np.int64)
-    order = np.empty(len(sources), dtype=np.int64)
-    _arcs.sort_by_source(sources, first, order)
+    first = np.append(0, np.cumsum(np.bincount(sources, minlength=n_states)))
+    order = np.argsort(sources, kind="stable")
     return Fst(
         start,
         np.asarray(final, dtype=np.float32),

@@ -45,9 +45,9 @@ from pipelines.search.kernels.layout import (
     Steps,
     Tokens,
 )
-from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
 from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
+from profiler.process.numba_flags import njit_called, njit_inlined, njit_inner
 from profiler.recording.kernel_spans import HAS_CLOCK, now_ns, put, put_open
 from profiler.recording.layout import Lent
 
@@ -225,8 +225,3 @@ def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
         np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[HISTORY], frame
     )
     return entry
-
-
-@njit_called
-def reprice(table: I64, penalty: float) -> None:  # pragma: no cover - compiled
-    pruning.reprice(named(table), penalty)

@@ -29,8 +29,8 @@ from pipelines.search.kernels.layout import (
     Numbers,
     Tokens,
 )
-from pipelines.search.kernels.numba_flags import njit_inlined, njit_inner
 from profiler.arrays import I32
+from profiler.process.numba_flags import njit_inlined, njit_inner
 
 AHEAD = 4
 """Queued tokens between the prefetch of one's arcs and its turn."""

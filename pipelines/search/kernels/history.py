@@ -11,8 +11,8 @@ import numba
 import numpy as np
 
 from pipelines.search.kernels.layout import Index
-from pipelines.search.kernels.numba_flags import njit_inlined
 from profiler.arrays import F32, I32
+from profiler.process.numba_flags import njit_inlined
 
 
 @njit_inlined

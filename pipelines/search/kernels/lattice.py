@@ -40,8 +40,8 @@ from pipelines.search.kernels.layout import (
     Numbers,
     Tokens,
 )
-from pipelines.search.kernels.numba_flags import njit_inner
 from profiler.arrays import F32, F64, I32, I64, Array
+from profiler.process.numba_flags import njit_inner
 
 
 class Ways(NamedTuple):

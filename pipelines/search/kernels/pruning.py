@@ -40,8 +40,8 @@ from pipelines.search.kernels.layout import (
     Numbers,
     Scratch,
 )
-from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from profiler.arrays import F32, I64
+from profiler.process.numba_flags import njit_inner, njit_reducing
 from profiler.recording.kernel_spans import now_ns
 
 DEAD_SHARE = 4
@@ -300,18 +300,3 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     arrays.books.work[EXAMINED] += m
     arrays.books.work[ENTERED] += count
     return DONE
-
-
-@njit_inner
-def reprice(arrays: Arrays, penalty: float) -> None:  # pragma: no cover - compiled
-    """Give listed arcs with words the present insertion penalty."""
-    arcs, decoder_state = arrays.graph.arcs, arrays.books.decoder_state
-    extra = np.float32(penalty)
-    weight, record = arrays.emitting.weight, arrays.emitting.record
-    for e in range(decoder_state[EMITTING]):
-        if record[e] >= 0 and arcs[record[e]].olabel != 0:
-            weight[e] = arcs[record[e]].weight + extra
-    weight, record = arrays.epsilons.weight, arrays.epsilons.record
-    for e in range(decoder_state[EPSILONS]):
-        if record[e] >= 0:
-            weight[e] = arcs[record[e]].weight + extra

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.search.kernels.numba_flags import njit_inlined
 from profiler.arrays import U32
+from profiler.process.numba_flags import njit_inlined
 
 
 @njit_inlined

@@ -30,9 +30,9 @@ from pipelines.search.kernels.layout import (
     M,
     N,
 )
-from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from pipelines.search.kernels.pruning import below
 from profiler.arrays import F32, I32, U8, U32
+from profiler.process.numba_flags import njit_inner, njit_reducing
 
 AHEAD = 16
 """Arcs between the prefetch of a target's slot and its use."""

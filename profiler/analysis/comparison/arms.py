@@ -13,13 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.comparison.statistics import (
-    MIN_REPEATS,
-    Pair,
-    alternated,
-    undisturbed,
-    warm_up,
-)
+from profiler.analysis.comparison.statistics import MIN_REPEATS, Pair, alternated, undisturbed, warm_up
 from profiler.analysis.conditions import lost_shares
 from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch

@@ -20,15 +20,7 @@ from profiler.analysis.comparison.arms import (
     session_arm,
     total,
 )
-from profiler.analysis.comparison.statistics import (
-    MIN_REPEATS,
-    Pair,
-    Ratio,
-    alternated,
-    apart,
-    holm,
-    student_quantile,
-)
+from profiler.analysis.comparison.statistics import MIN_REPEATS, Pair, Ratio, alternated, apart, holm, student_quantile
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.plain import counted, one_line
@@ -140,13 +132,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
 
     def row(name: str, pair: Pair, ratio: Ratio, p_adjusted: float | None) -> StageRatio:
         return StageRatio(
-            name,
-            groups.get(name, OVERHEAD),
-            pair.a / 1e9,
-            pair.b / 1e9,
-            ratio,
-            p_adjusted,
-            verdict(ratio, p_adjusted),
+            name, groups.get(name, OVERHEAD), pair.a / 1e9, pair.b / 1e9, ratio, p_adjusted, verdict(ratio, p_adjusted)
         )
 
     stages = tuple(row(name, found[name], ratio, p) for (name, ratio), p in zip(tested.items(), adjusted, strict=True))

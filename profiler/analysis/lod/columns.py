@@ -106,10 +106,7 @@ class ManyExtremes:
     """Minima and maxima of some series over frames, as a pyramid that grows at the end."""
 
     def __init__(self, series: int) -> None:
-        self._rows: tuple[list[Values], list[Values]] = (
-            [np.empty(0)] * series,
-            [np.empty(0)] * series,
-        )
+        self._rows: tuple[list[Values], list[Values]] = ([np.empty(0)] * series, [np.empty(0)] * series)
         # From the second level on: [series, blocks there is room for].
         self._low: list[Array] = []
         self._high: list[Array] = []
@@ -215,11 +212,7 @@ class ManyExtremes:
 
 
 def _reduce(
-    below: tuple[Sequence[Values], Sequence[Values]],
-    out: Sequence[Array],
-    kept: int,
-    full: int,
-    number: int,
+    below: tuple[Sequence[Values], Sequence[Values]], out: Sequence[Array], kept: int, full: int, number: int
 ) -> None:
     """Write to row `number` of `out`, from `kept` to `full`, the extremes of each block of the same row of `below`.
 

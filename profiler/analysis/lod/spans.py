@@ -86,7 +86,7 @@ class SpanRow:
     @property
     def end_ns(self) -> int:
         """When its last span ends; 0 without any."""
-        return self._span(len(self) - 1).end_ns if len(self) else 0
+        return self.span(len(self) - 1).end_ns if len(self) else 0
 
     def add(self, numbers: I64, kinds: Array) -> None:
         """Append spans by number, and their kinds, in any order among themselves."""
@@ -145,37 +145,32 @@ class SpanRow:
     def span_at(self, t_ns: float) -> Shown | None:
         """Return the span at a time, the last to begin; None without one."""
         place = self._begun(math.floor(t_ns) + 1) - 1
-        found = None if place < 0 else self._span(place)
+        found = None if place < 0 else self.span(place)
         return None if found is None or found.end_ns < t_ns else found
 
-    def within(self, begin_ns: float, end_ns: float, least_ns: float = 0.0, most: int | None = None) -> list[Shown]:
-        """The spans that reach into [begin, end) and last `least_ns`, in order of time; `most`: the first ones."""
-        places = self._places(begin_ns, end_ns, least_ns)[:most]
-        return [self._span(place) for place in places.tolist()]
+    def within(self, begin_ns: float, end_ns: float, most: int | None = None) -> list[Shown]:
+        """The spans that reach into [begin, end), in order of time; `most`: the first ones."""
+        first, last = self._range(begin_ns, end_ns)
+        return [self.span(place) for place in range(first, last)[:most]]
 
     def count(self, begin_ns: float, end_ns: float) -> int:
         """How many spans reach into [begin, end)."""
         first, last = self._range(begin_ns, end_ns)
         return last - first
 
-    def starts(self, begin_ns: float, end_ns: float) -> I64:
-        """When the spans that reach into [begin, end) begin, int64 [n]."""
-        return self._starts(slice(*self._range(begin_ns, end_ns)))
+    def ends(self, begin_ns: float, end_ns: float) -> tuple[int, I64]:
+        """Place of the first span that reaches into [begin, end), and when each of them begins and ends, [n, 2]."""
+        places = slice(*self._range(begin_ns, end_ns))
+        starts = self._starts(places)
+        return places.start, np.stack([starts, starts + self._durations(places)], axis=1)
 
     def _range(self, begin_ns: float, end_ns: float) -> tuple[int, int]:
         first = max(self._begun(math.floor(begin_ns) + 1) - 1, 0)
-        if first < len(self) and self._span(first).end_ns <= begin_ns:
+        if first < len(self) and self.span(first).end_ns <= begin_ns:
             first += 1
         return first, max(first, self._begun(math.ceil(end_ns)))
 
-    def _places(self, begin_ns: float, end_ns: float, least_ns: float) -> I64:
-        first, last = self._range(begin_ns, end_ns)
-        places = np.arange(first, last)
-        if least_ns > 0:
-            places = places[self._durations(places) >= least_ns]
-        return places
-
-    def _span(self, place: int) -> Shown:
+    def span(self, place: int) -> Shown:
         number = int(self._number.view[place])
         span = self.spans[number]
         start = int(span["start_ns"])

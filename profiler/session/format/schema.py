@@ -107,18 +107,7 @@ TABLES: Final[dict[str, str]] = {
     ),
 }
 
-CALIBRATION: Final = (
-    "phase",
-    "kind",
-    "name",
-    "dtype",
-    "threads",
-    "bytes",
-    "median",
-    "low",
-    "high",
-    "unit",
-)
+CALIBRATION: Final = ("phase", "kind", "name", "dtype", "threads", "bytes", "median", "low", "high", "unit")
 """The columns of a calibration row, as `RoofTable.rows()` names them."""
 
 INDEXES: Final[dict[str, str]] = {

@@ -139,14 +139,12 @@ class Tables:
     def _write_registers(self) -> None:
         for stage in self._recorder.stages[self._stages_written :]:
             self.round.execute(
-                "INSERT INTO stage VALUES(?,?,?,?)",
-                (stage.id, text(stage.name), stage.group, to_json(stage.work)),
+                "INSERT INTO stage VALUES(?,?,?,?)", (stage.id, text(stage.name), stage.group, to_json(stage.work))
             )
             self._stages_written += 1
         for stage_id, epoch, cost in self._recorder.costs[self._costs_written :]:
             self.round.execute(
-                "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)",
-                (stage_id, epoch, to_json(cost.as_dict())),
+                "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)", (stage_id, epoch, to_json(cost.as_dict()))
             )
             self._costs_written += 1
 
@@ -186,16 +184,5 @@ class Tables:
         self._counter_revision += 1
         self.round.executemany(
             "INSERT OR REPLACE INTO counter VALUES(?,?,?,?,?,?,?)",
-            [
-                (
-                    t.lane,
-                    t.stage,
-                    t.epoch,
-                    text(t.name),
-                    t.value,
-                    text(t.source),
-                    self._counter_revision,
-                )
-                for t in totals
-            ],
+            [(t.lane, t.stage, t.epoch, text(t.name), t.value, text(t.source), self._counter_revision) for t in totals],
         )

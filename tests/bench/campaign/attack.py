@@ -95,7 +95,6 @@ class Kind:
 
 @functools.cache
 def session() -> bytes:
-    """The file of a sound session of 256 frames."""
     with tempfile.TemporaryDirectory() as folder:
         return write_sample(Path(folder) / SESSION, frames=256).read_bytes()
 

@@ -86,7 +86,6 @@ class Tally:
     findings: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        """Count the other's attacks with these."""
         self.attacks += other.attacks
         self.commands += other.commands
         self.refused += other.refused

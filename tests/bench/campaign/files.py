@@ -128,7 +128,6 @@ TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 
 
 def text(folder: Path, file: str) -> None:
-    """Write the sound text that `file` names."""
     pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(Path(file).suffix, bytes)
     (folder / file).write_bytes(pack(TEXTS[file][0].encode()))
     (folder / "b.txt").write_text("yes\nno\n", encoding="utf-8")

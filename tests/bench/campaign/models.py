@@ -99,7 +99,6 @@ def cached() -> list[str]:
 
 
 def copied(folder: Path, file: str) -> None:
-    """A sound cache in `folder`."""
     shutil.copytree(clean(), folder / CACHE, symlinks=True)
 
 

@@ -33,11 +33,9 @@ class Task:
 
     @property
     def accelerator(self) -> bool:
-        """Whether there is one, and not the processor in its place."""
         return self.device != HOST
 
     def speech(self, most: int) -> Sequence[Item]:
-        """The first items of the speech."""
         return playlist.build(self.paths, self.transcripts).items[:most]
 
 

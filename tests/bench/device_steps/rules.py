@@ -214,7 +214,6 @@ def combinations(rows: Sequence[Mapping[str, Any]], of: int, accelerator: bool) 
 
 
 def _own(shares: Mapping[str, float]) -> dict[str, float]:
-    """Our own overhead."""
     return {name: share for name, share in shares.items() if name != LATENCY}
 
 

@@ -40,7 +40,6 @@ Choice = dict[str, str]
 
 
 def every() -> Iterator[Choice]:
-    """All combinations."""
     for values in itertools.product(*FACTORS.values()):
         yield dict(zip(FACTORS, values, strict=True))
 

@@ -13,12 +13,13 @@ from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, copy_floats
 from profiler.arrays import Array, ArrayError, check_indices, check_offsets
 from profiler.errors import BadInput
+from profiler.process.numba_flags import njit_part
 from profiler.spans import Cost
 
 MAX_INPUTS = 1 << 16  # that 16 bits tell apart
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def sparse_fits(starts: Array, columns: Array, values: Array, first: int, last: int) -> bool:
     """Whether rows first … last − 1 begin at `starts` in `columns` and `values`, of which there are as many."""
     count = len(starts) - 1
@@ -85,7 +86,7 @@ def by_sixteen(x: Array, room: Array) -> Array:
     return room
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def frames_fit(frames: Array, inputs: int, n: int) -> bool:
     """Whether f32 [n/16, inputs, 16] has room for n frames."""
     return frames.shape[1:] == (inputs, LANES) and len(frames) * LANES >= n

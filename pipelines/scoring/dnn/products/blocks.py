@@ -35,6 +35,7 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
+from profiler.process.numba_flags import njit_part
 
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
@@ -44,7 +45,7 @@ _tile_1, _tile_2, _tile_4, _tile_8 = (make_block_tile(frames, True) for frames i
 _tile_16 = make_block_tile(LANES, False)
 
 
-@njit(nogil=True, cache=True)
+@njit_part
 def _panels_fit(starts: Array, columns: Array, blocks: Array, out: Array, first: int, last: int) -> bool:
     """Whether there are panels first … last − 1 of whole blocks, and these make rows of `out`."""
     return (
