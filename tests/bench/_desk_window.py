@@ -149,7 +149,8 @@ def chart_views(window: Any) -> list[Any]:
     """The views over time that are in sight: one behind another is not painted."""
     from app.views.chart import ChartView
 
-    return [view for view in window.desk.views.values() if isinstance(view, ChartView) and not view.asleep]
+    front = (window.desk.views[view_id] for view_id in window.desk.docks.in_front())
+    return [view for view in front if isinstance(view, ChartView)]
 
 
 class Updates(QObject):
