@@ -78,8 +78,7 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
         if error.errno == errno.ENOENT:
             raise InputError(f"{shown}: there is no such file; {what} is wanted here.") from None
         # A folder on Windows, no permission, a socket.
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"{shown}: {what} cannot be read here: {reason}.") from error
+        raise _unreadable(shown, what, error) from error
     try:
         about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
@@ -90,7 +89,10 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
             raise InputError(
                 f"{shown}: the file has {about.st_size:,} bytes; {what} of more than {limit:,} is not read."
             )
-        head = os.read(descriptor, _HEAD_BYTES).lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower()
+        try:
+            head = os.read(descriptor, _HEAD_BYTES).lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower()
+        except OSError as error:  # a faulty disk, a file of /proc that has nothing at its beginning
+            raise _unreadable(shown, what, error) from error
         os.lseek(descriptor, 0, os.SEEK_SET)
         for beginning, instead in _INSTEAD:
             if head.startswith(beginning):
@@ -99,6 +101,10 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
     except BaseException:  # whatever ends this, nobody else knows the descriptor
         os.close(descriptor)
         raise
+
+
+def _unreadable(shown: str, what: str, error: OSError) -> InputError:
+    return InputError(f"{shown}: {what} cannot be read here: {(error.strerror or str(error)).lower()}.")
 
 
 def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
@@ -111,8 +117,7 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
             while len(content) <= limit and (more := file.read(min(64 * KIB, limit + 1 - len(content)))):
                 content += more
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise InputError(f"{one_line(os.fspath(path))}: {what} cannot be read here: {reason}.") from error
+            raise _unreadable(one_line(os.fspath(path)), what, error) from error
     if len(content) > limit:
         raise InputError(f"{one_line(os.fspath(path))}: {what} of more than {limit:,} bytes is not read.")
     return content

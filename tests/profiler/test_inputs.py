@@ -112,6 +112,14 @@ def test_a_file_that_does_not_tell_its_size_is_read_to_its_limit() -> None:
     assert "of more than 10 bytes" in refused(lambda: inputs.read_bytes(path, "a thing", 10))
 
 
+def test_a_file_that_fails_when_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.symlink_to("/proc/self/mem")  # a regular file with nothing at its beginning
+    if not path.exists():
+        pytest.skip("this system has no /proc")
+    assert refused(lambda: inputs.read_bytes(path, "a thing", 99)).startswith(f"{path}: a thing cannot be read here: ")
+
+
 def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"\xef\xbb\xbfgr\xc3\xbcn")
