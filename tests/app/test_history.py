@@ -15,6 +15,7 @@ from window_recording import Recording
 from app.model.history import LONGEST
 from app.model.time_axis import LIVE, WHOLE, TimeAxis
 from app.window.main_window import MainWindow
+from tests.waiting import PATIENCE_MS
 
 ALT = Qt.KeyboardModifier.AltModifier
 
@@ -24,6 +25,7 @@ def opened(window: Callable[..., MainWindow], finished: Path, monkeypatch: pytes
     # Tests before may have pressed a button and never released it.
     monkeypatch.setattr(QGuiApplication, "mouseButtons", lambda: Qt.MouseButton.NoButton)
     made = window()
+    made.history._settled.setInterval(PATIENCE_MS)  # `remember` says when it has
     made.open_session(finished)
     return made
 
