@@ -25,8 +25,8 @@ PAGES_FROM: Final = 1 << 15
 
 FILE_FROM: Final = 1 << 18  # … and from which they are those of a file
 
-SPARE_BYTES: Final = 1 << 30
-"""What is left free on the disk."""
+DISK_SHARE: Final = 1 / 64
+"""Part of what is free on the disk that one array takes at most; a larger one stays in memory."""
 
 _in_files: WeakSet[mmap.mmap] = WeakSet()
 
@@ -52,7 +52,7 @@ def _in_file(size: int) -> mmap.mmap | None:
         file = os.open(cache_dir(), os.O_TMPFILE | os.O_RDWR, 0o600)
         try:
             disk = os.fstatvfs(file)
-            if disk.f_bavail * disk.f_frsize < SPARE_BYTES + size:
+            if size > DISK_SHARE * disk.f_bavail * disk.f_frsize:
                 return None
             # Without blocks of its own, a disk that is full would end the process at the first write.
             os.posix_fallocate(file, 0, size)
