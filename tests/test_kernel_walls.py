@@ -48,12 +48,16 @@ WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 ROOMS = ("app", "pipelines", "profiler")
 FROM_KERNELS = ("profiler.recording.kernel_spans",)
 """What only kernels call, with what a lane has lent."""
+LONG = ("composition", "speakers")
+"""Their kernels are also between guards in `tests/pipelines/test_kernel_fences.py`."""
 INNER = tuple(f"pipelines.search.kernels.{name}" for name in ("epsilon", "pruning", "sparse_set", "token_passing"))
 """What only kernels import."""
 
 
 @pytest.mark.parametrize("side", ["behind", "before"])
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize(
+    "exercise", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in EXERCISES]
+)
 def test_kernels_stay_between_walls(exercise, side):
     walls = Walls(side)
     EXERCISES[exercise](walls)

@@ -10,10 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import anyio
 import pytest
 from command_line import here
-from mcp import ClientSession, StdioServerParameters, stdio_client
 from sample_session import write_sample
 
 SERVER = (sys.executable, "-P", "-m", "app.cli.main", "mcp")
@@ -28,6 +26,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_reference_client_reads_sessions(folder: Path) -> None:
+    # Here: it takes two seconds to import, which every process of the tests would spend.
+    import anyio
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
     outside = write_sample(folder.parent / "outside.asrs", frames=512)
     answers: dict[str, object] = {}
 
