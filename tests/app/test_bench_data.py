@@ -1,4 +1,4 @@
-"""A bench that lacks its data says so in a sentence and fails, before it measures anything."""
+"""A bench that lacks its data says so in a sentence and fails, before it measures anything; names in a bench are there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from app.cli import bench
 from app.cli.main import main
 from assets.speech.build import FliteMissing
-from tests.bench import _data
+from tests.bench import _data, _desk_window
 
 NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
 NEEDS_HUMANS = ("dnn", "graphs", "ladder")
@@ -75,3 +75,9 @@ def test_a_peer_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkey
     line = refused(capsys, "decode")
     assert "needs pocketsphinx" in line
     assert "asrscope[bench]" in line
+
+
+@pytest.mark.parametrize("part", _desk_window.PARTS)
+def test_the_bench_of_the_desk_can_do_without_each_part(part: str) -> None:
+    with _desk_window.left_out(part):
+        pass

@@ -243,7 +243,7 @@ def left_out(part: str) -> Iterator[None]:
     from app.window.bars.topbar import TopBar
     from app.window.bars.transport import ScrubBar, Transport
 
-    nothing = ("_fit", "_show_live"), ("show_figures", "show_effects", "show_recording"), ("show_snapshot",)
+    nothing = ("_fit", "_show_live"), ("show_desk", "show_recording"), ("show_snapshot",)
     replaced: dict[str, list[tuple[type, str, Any]]] = {
         "painting": [(TimePlot, "paintEvent", lambda *_: None)],
         "charts": [(ChartView, "update_snapshot", lambda view, _: view.plot.show_drawing())],
