@@ -1,4 +1,4 @@
-"""A bench that lacks its data says so in a sentence and fails, before it measures anything; names in a bench are there."""
+"""A bench that lacks its data says so in a sentence and fails before it measures; what a bench names is there."""
 
 from __future__ import annotations
 
