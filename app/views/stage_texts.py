@@ -86,7 +86,7 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
     if parts:
         said.append(tr("Within {0}, {1} takes {2}").format(line.group, line.name, ", ".join(parts)))
     if line.intensity is not None:
-        # What it is limited by says its verdict, of all that was measured.
+        # The verdict alone says what limits it.
         said.append(tr("{0} operations per byte").format(f"{line.intensity:.3g}"))
     return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, _besides(line)]))
 

@@ -38,6 +38,8 @@ from profiler.plain import clock
 GAP = 3
 """Pixels between two lanes."""
 
+NAME_FONT = 0.88
+
 TEXT_ROOM = 8
 """Pixels of a span that its name cannot take."""
 
@@ -294,7 +296,7 @@ class _Names(PixelItem):
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot, z=2.0)
         self._model: TimelineModel | None = None
-        self._face = font(0.88)
+        self._face = font(NAME_FONT)
         self._metrics = QFontMetricsF(self._face)
         self._stills = Stills()
 
@@ -361,7 +363,7 @@ class _Names(PixelItem):
 
     def _fitting(self, name: str, room: int) -> tuple[str, int]:
         """A name, cut short where it has no room, and its width."""
-        whole = math.ceil(text_width(name, 0.88)) + 1
+        whole = math.ceil(text_width(name, NAME_FONT)) + 1
         if whole <= room + 1:
             return name, whole
         text = self._metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)

@@ -20,9 +20,9 @@ OTHERS_EVERY_NS: Final = 4_000_000
 """Least time between two readings of how long other programs ran: the system call takes ten microseconds and more when
 scoring has evicted its code. A block in which another program had the processor for longer is longer itself."""
 
-TOLD_SHARE, TOLD_NS = 0.02, 500_000_000
-"""What held a run up for a smaller share of its time, or for less, is not told: on a virtual machine something always
-does."""
+LEAST_SHARE, LEAST_NS = 0.02, 500_000_000
+"""There is no note on what held a run up for a smaller share of its time, or for less: on a virtual machine, something
+always does."""
 
 
 class RunMeasurements:
@@ -63,7 +63,7 @@ class RunMeasurements:
 
     def notes(self, wall_ns: int) -> list[str]:
         """What held a run of `wall_ns` up besides other programs."""
-        found, least = [], max(TOLD_NS, TOLD_SHARE * wall_ns)
+        found, least = [], max(LEAST_NS, LEAST_SHARE * wall_ns)
         stolen = self._queue.steal.total_ns
         held = self._throttled_ns - stolen
         if held >= least:

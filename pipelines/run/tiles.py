@@ -1,4 +1,4 @@
-"""The spans that tile the decoding time, one after another without a gap, with what of each was not the run's own."""
+"""The spans that tile the decoding time without a gap, with the time in each that was not the run's own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tiles:
         self.at, self.wall_ns, self.stopped_ns = self._clock(), 0, 0
 
     def own(self) -> None:
-        """What was not the run's own until now is that of no tile."""
+        """Leave time that was lost until now out of the next tile."""
         if self._measurements is not None:
             self._measurements.begin()
 

@@ -78,10 +78,10 @@ def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stolen_ns", "wall_ns", "told"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
+    ("stolen_ns", "wall_ns", "notes"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
 )
 def test_what_the_host_took_is_told_where_it_is_worth_telling(
-    rig: Rig, stolen_ns: float, wall_ns: float, told: int
+    rig: Rig, stolen_ns: float, wall_ns: float, notes: int
 ) -> None:
     rig.queue.steal.total_ns = int(stolen_ns)
-    assert len(rig.measurements.notes(int(wall_ns))) == told
+    assert len(rig.measurements.notes(int(wall_ns))) == notes

@@ -44,7 +44,7 @@ class Layer(QWidget):
         super().__init__()
         self.options: dict[str, Option] = {}
         self.reasons: dict[str, str] = {}
-        """Of those that cannot act, why."""
+        """Why settings cannot act, by key."""
         self._fields, self._waits = fields, waits
         self.more = ToolButton(self)
         self.more.setObjectName("form-more")
@@ -53,7 +53,7 @@ class Layer(QWidget):
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
         self.before: QWidget = self.more
-        """After it Tab goes to the first of the settings."""
+        """The widget before the first setting in the order of Tab."""
         first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
         self._rows = lay_out(QVBoxLayout(), spacing=2)
         self.column = lay_out(QVBoxLayout(self), first, self._rows, spacing=2, margins=(0, 6, 0, 0))
