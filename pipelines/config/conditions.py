@@ -51,5 +51,10 @@ NOT_DENSE = {
 }
 """Why a device scores nothing else, by the setting that asks for it."""
 
-IN_ONE_GO = {"search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
-"""What a device can search: whole blocks of scores, for the best path only."""
+IN_ONE_GO = {
+    "model": (*MIXTURES, "dnn"),
+    "search.lattice": (False,),
+    "gmm.senones": ("all",),
+    "dnn.senones": ("all",),
+}
+"""What a device can search: whole blocks of scores, one for each frame, for the best path only."""
