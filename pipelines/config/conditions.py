@@ -6,6 +6,10 @@ DEVICES = ("torch-cpu", "cuda", "mps", "xpu")
 MIXTURES = ("ptm", "continuous", "single-stream")
 """The acoustic models that score by Gaussian mixtures."""
 
+CTC = {"model": ("ctc",)}
+"""A net whose outputs are units and a blank."""
+NOT_CTC = {"model": (*MIXTURES, "dnn")}
+
 ALL_SENONES = {"gmm.senones": ("all",)}
 """For strategies that share work among a group of senones: computing only some of them saves nothing."""
 
