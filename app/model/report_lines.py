@@ -24,12 +24,24 @@ SHARES: Final = {
 """What was done of all that there was, by its key in the report."""
 
 
+OPERATORS: Final = ("block of the net", "operator", "calls", "ms", "GFLOP")
+"""Columns of `operators`."""
+
+
 class CategoryRow(NamedTuple):
     """A category's name, its seconds, and its share of the wall time (None without any)."""
 
     name: str
     seconds: float
     share: float | None
+
+
+def operators(tree: Tree) -> list[tuple[str, ...]]:
+    """Rows of the operators of a net in one call of it, by onnxruntime's own profile."""
+    return [
+        (row["block"], row["kind"], f"{row['calls']:,}", f"{row['ns'] / 1e6:.2f}", f"{row['gflop']:.3f}")
+        for row in tree.get("operators") or ()
+    ]
 
 
 def headline(tree: Tree) -> list[str]:

@@ -36,7 +36,7 @@ PROGRESS_MS = 500  # Between two looks at how far a set-up has got
 SET_UP = "set-up"  # Key of the seconds that the phases of the last set-up took
 HOSTS = "hosts"  # Key of the names of other machines, the last one first
 MOST_HOSTS = 8
-DEMO = "demo"  # Preset of the demo: a workload on which the purpose of the program can be seen
+DEMO = presets.DEMO  # Preset of the demo: a workload on which the purpose of the program can be seen
 
 COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""

@@ -17,8 +17,8 @@ class Ctc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Arithmetic",
             "stored: the numbers of the file; those of 16 bits are computed in 32 where the processor has no others. "
-            "int8: weights of matrix products and convolutions in 8-bit integers, made when the net is loaded, and "
-            "activations with a scale for each call (onnxruntime's quantize_dynamic).",
+            "int8: matrix products in 8-bit integers, made when the net is loaded, with a scale for the activations of "
+            "each call (onnxruntime's quantize_dynamic).",
             layer="Neural net",
             when={"model": ("ctc",)},
         ),
