@@ -24,7 +24,6 @@ from profiler.arrays import F32, Array
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
     from onnx import ModelProto
 
 WINDOW: Final = 3_000
@@ -165,7 +164,7 @@ class _End(Protocol):
     shape: list[int | str | None]
 
 
-_DTYPES: Final[Mapping[str, DTypeLike]] = {
+_DTYPES: Final[Mapping[str, type[np.generic]]] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
     "tensor(int64)": np.int64,
