@@ -164,20 +164,20 @@ class _End(Protocol):
     shape: list[int | str | None]
 
 
-_DTYPES: Final[Mapping[str, type[np.generic]]] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
+_DTYPES: Final[Mapping[str, str]] = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
 }
 LARGEST_STATE: Final = 1 << 24
 """Numbers."""
 
 
-def _dtype(path: Path, end: _End) -> np.dtype[np.generic]:
+def _dtype(path: Path, end: _End) -> str:
     if end.type not in _DTYPES:
         raise ModelError(f"{path}: its input {one_line(end.name)!r} is a {one_line(end.type)}, which no CTC net needs.")
-    return np.dtype(_DTYPES[end.type])
+    return _DTYPES[end.type]
 
 
 def _zeros(path: Path, end: _End) -> Array:
