@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -45,22 +46,28 @@ def load_or_build(
 
 def recipe_of(config: GraphConfig, units: Units, folder: Path | None = None) -> Recipe:
     """Return the recipe for the settings; settings that do not act with the others are left out."""
-    given = {"units": units.symbols, "blank": units.blank, "boundary": units.boundary, "parts": config.parts}
+    of_units = Recipe(
+        "",
+        "",
+        units=units.symbols,
+        blank=units.blank,
+        boundary=units.boundary,
+        parts=config.parts,
+        topology=config.topology,
+    )
     if config.parts == "H":
-        return Recipe("", "", topology=config.topology, **given)
+        return of_units
     phonetic = lexicon.phonetic(units)
     own = os.path.expanduser(config.dictionary)
     if not own and folder is not None and there(folder / LEXICON):
         own, phonetic = str(folder / LEXICON), False
-    return Recipe(
-        "",
-        own or (str(dictionaries.default_path()) if phonetic else ""),
-        **sentences(config),
-        topology=config.topology,
+    return replace(
+        of_units,
+        dictionary=own or (str(dictionaries.default_path()) if phonetic else ""),
         alternative_cost=config.alternative_cost,
         table=str(g2p.table()) if phonetic else "",
         g2p=g2p.version() if phonetic else "",
-        **given,
+        **sentences(config),
     )
 
 

@@ -43,7 +43,7 @@ def load(path: Path, units: Units) -> Graph:
         silent = np.isin(
             np.arange(last + 1), [0, units.blank + 1, -1 if units.boundary is None else units.boundary + 1]
         )
-        ways = [[(n,)] for n in range(last)]
+        ways: list[list[tuple[int, ...]]] = [[(n,)] for n in range(last)]
     else:
         words = symbols.read(words_file(path))
         silent = np.array([hclg.is_no_word(word) for word in words])
