@@ -24,7 +24,7 @@ SHARES: Final = {
 """What was done of all that there was, by its key in the report."""
 
 
-OPERATORS: Final = ("block of the net", "operator", "calls", "ms", "GFLOP")
+OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")
 """Columns of `operators`."""
 
 
@@ -37,11 +37,14 @@ class CategoryRow(NamedTuple):
 
 
 def operators(tree: Tree) -> list[tuple[str, ...]]:
-    """Rows of the operators of a net in one call of it, by onnxruntime's own profile."""
-    return [
-        (row["block"], row["kind"], f"{row['calls']:,}", f"{row['ns'] / 1e6:.2f}", f"{row['gflop']:.3f}")
-        for row in tree.get("operators") or ()
-    ]
+    """Rows of the kinds of operators of a net in one call of it, by onnxruntime's own profile, the longest first."""
+    sums: dict[str, list[float]] = {}
+    for row in tree.get("operators") or ():
+        of_kind = sums.setdefault(row["kind"], [0.0, 0.0, 0.0])
+        for place, key in enumerate(("calls", "ns", "gflop")):
+            of_kind[place] += row[key]
+    rows = sorted(sums.items(), key=lambda item: -item[1][1])
+    return [(kind, f"{calls:,.0f}", f"{ns / 1e6:.2f}", f"{gflop:.3f}") for kind, (calls, ns, gflop) in rows]
 
 
 def headline(tree: Tree) -> list[str]:

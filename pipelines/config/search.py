@@ -133,7 +133,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "Blank skipping",
                 "Search only the first of successive frames that the net takes for blank",
                 place=2,
-                key="K",
+                key="N",
                 off=1.0,
                 on=0.95,
                 without="every frame searched",

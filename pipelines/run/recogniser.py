@@ -26,6 +26,7 @@ from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
+from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, smallest_graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
@@ -166,7 +167,5 @@ def build(
 def _graph(config: Config, model: AcousticModel, progress: Progress, cancelled: Callable[[], bool]) -> Graph:
     if model.ctc is None:
         return graphs.load_or_build(config.graph, model, progress, cancelled)
-    from pipelines.search.graph.ctc import compile as ctc_graphs  # type: ignore
-
     folder = model.directory if config.model_directory else None
     return ctc_graphs.load_or_build(config.graph, model.ctc.units, folder, progress, cancelled)

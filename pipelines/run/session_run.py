@@ -226,7 +226,7 @@ def _prepare(
             journal.meta("operators", [asdict(row) for row in frontend.profile.operators])
         scored.add((scorer.n_senones, context := recogniser.context))
         if len(scored) == 1:
-            about = {"senones": scorer.n_senones, "frames_per_output": scorer.subsampling}
+            about: dict[str, object] = {"senones": scorer.n_senones, "frames_per_output": scorer.subsampling}
             if context is not None:
                 about["context"] = list(context)
         else:

