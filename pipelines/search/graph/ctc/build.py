@@ -20,6 +20,8 @@ from pipelines.search.graph.sources import Source, source_of
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
 
 Progress = Callable[[str, float], None]
+SOUND_ALIKE = 0.01
+"""Weight of the costs of words where their order is free: enough to choose among those that have the same units."""
 
 
 def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
@@ -67,7 +69,7 @@ def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[So
     ]
     spelled = to_kaldifst(lexicon.transducer(ways, units, backoff_label(len(language.words))))
     kaldifst.arcsort(spelled, "olabel")
-    acceptor = to_kaldifst(language.acceptor if recipe.parts == "HLG" else _any_order(len(language.words)))
+    acceptor = to_kaldifst(language.acceptor if recipe.parts == "HLG" else _any_order(language, recipe))
     kaldifst.arcsort(acceptor, "ilabel")
     fst = kaldifst.StdVectorFst(kaldifst.compose(spelled, acceptor))
     progress("determinising words", 0.3)
@@ -101,8 +103,11 @@ def senones(units: Units) -> Senones:
     return Senones(number, np.zeros(len(number)), filler, units.blank)
 
 
-def _any_order(words: int) -> Fst:
-    """One state that each word leads back to at no cost."""
-    none = np.zeros(words, np.int32)
-    label = np.arange(1, words + 1)
-    return from_arcs(1, 0, np.zeros(1, np.float32), none, label, label, none, none)
+def _any_order(language: Source, recipe: Recipe) -> Fst:
+    """One state that each word leads back to: nearly at no cost, more probable ones at the least."""
+    none, label = np.zeros(len(language.words), np.int32), np.arange(1, len(language.words) + 1)
+    weight = np.zeros(len(label) + 2, np.float32)
+    if not recipe.grammar:
+        g = language.acceptor  # its first state is the empty history
+        weight[g.ilabel[: g.first[1]]] = SOUND_ALIKE * g.weight[: g.first[1]]
+    return from_arcs(1, 0, np.zeros(1, np.float32), none, label, label, weight[label], none)
