@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.model import report_lines
+from app.model.report import report
 from pipelines.config import Config, presets, replace
 from pipelines.experiments import explain, perturb
 from pipelines.experiments.rerun import Stretch
@@ -15,6 +17,7 @@ from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.run.playlist import Item
 from pipelines.run.session_run import Outcome
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
@@ -74,6 +77,20 @@ def test_net_features_and_search_stand_apart(decoded: tuple[Outcome, Path]) -> N
         assert rows["score.backbone 3"].flops > 0
         covered = sum(row.time_ns for row in parts.stages)
         assert 0 < covered <= parts.wall_ns
+
+
+@needs_hama
+def test_a_report_has_the_operators_and_counts_units_by_output(decoded: tuple[Outcome, Path]) -> None:
+    with closing(Session.open(decoded[1])) as session:
+        tree, track = report(session), CostTrack()
+        track.update(session)
+        kinds = [kind for kind, *_ in report_lines.operators(tree)]
+        assert len(kinds) == len(set(kinds)) < len(tree["operators"])
+        assert {"Conv", "MatMul"} <= set(kinds)
+        looked_up = track.work_rows["search senones"].total(0, track.n_frames)
+        outputs = -(-track.n_frames // 2)
+        assert tree["shares"]["senones_asked"] == pytest.approx(looked_up / (191 * outputs), rel=0.01)
+        assert tree["latency"]["context_frames"] is None
 
 
 @needs_hama

@@ -66,8 +66,8 @@ class CtcFrontEnd:
         """Begin an utterance of a stream; FeatureParameterError for a net that needs whole utterances."""
         if self.net.whole:
             raise FeatureParameterError(
-                f"{self.net.path.name} needs the whole utterance before it gives a score, so that it cannot be decoded "
-                "as a stream; stream.chunk_ms=0 decodes it, and a net with states (zipformer2, t-one) is for streams."
+                f"{self.net.path.name} needs the whole utterance before it gives a score: set stream.chunk_ms=0, or "
+                "take a net with states (zipformer2, t-one)."
             )
         return CtcUtterance(self, samples)
 
