@@ -27,7 +27,7 @@ def differing(preset: Preset) -> list[settings.Option]:
 
 def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     alone = presets.names("")
-    assert alone == ["demo", presets.DEFAULT, "gmm-selected", "gmm-continuous", "dnn"]
+    assert alone == ["demo", presets.DEFAULT, "gmm-selected", "gmm-continuous", "dnn", "ctc"]
     assert presets.names() == [*alone, *(name for group in presets.groups() for name in presets.names(group))]
     for group in presets.groups():
         steps = [presets.load(name).step for name in presets.names(group)]
