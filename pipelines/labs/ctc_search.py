@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
-from pipelines.labs.sweep import SweepResult, Timings, Work, key, one_size
+from pipelines.labs.sweep import SweepResult, Timings, key, one_size
 from pipelines.labs.texts import ci, counted
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
@@ -87,7 +87,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         viterbi.advance(rows, 0)
         return [word for word, _, _ in viterbi.finish()]
 
-    def work(name: str) -> Work:
+    def work(name: str) -> Callable[[], list[list[str]]]:
         if name == GREEDY:
             return lambda: [greedy(rows, ctc.units, said) for rows in scores]
         return lambda: [search(searches[name], rows) for rows in scores]
