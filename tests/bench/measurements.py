@@ -97,7 +97,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "ctc",
-        ("asrscope bench ctc --repeat 3 --json",),
+        ("asrscope bench ctc --repeat 2 --json",),
         shown(
             ("rows", "graph", "states", "arcs", *SPREAD, "rtf", "peer_rtf"),
             ("rows", "graph", "utterances", "same_words", "same_cost", "same_units", "cost_difference"),
