@@ -223,6 +223,18 @@ def test_of_parts_that_are_not_in_the_folder_a_graph_is_compiled_with_its_lexico
     assert ctc_graphs.load_or_build(config, UNITS, tmp_path).n_arcs == graph.n_arcs
 
 
+def test_a_unit_that_is_a_space_may_stand_between_words(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "list.txt").write_text("ab\nba\n")
+    letters = Units(("<blank>", " ", "a", "b"), 0)
+    graph = ctc_graphs.load_or_build(GraphConfig(grammar=str(tmp_path / "list.txt")), letters, tmp_path / "none")
+    for heard in ((2, 3, 1, 3, 2), (2, 3, 0, 3, 2)):  # with the space, and with a blank alone
+        scores = np.full((len(heard), 4), -9.0, np.float32)
+        scores[np.arange(len(heard)), heard] = 0.0
+        assert spoken(_decoded(graph, scores)) == ["ab", "ba"]
+        assert ctc_paths.ours(decoder(graph), scores).cost < 0.8 * 9.0  # no frame is read as another unit
+
+
 @each(
     "name, damage, message",
     [

@@ -22,6 +22,8 @@ MODULE: Final = "pipelines.search.graph.ctc.compile"
 LEXICON: Final = "lexicon.txt"
 MOST_UNITS: Final = 1 << 16
 """Graphs have 16 bits for them."""
+SPACES: Final = (" ", "|")
+"""Units that nets for letters put out between words."""
 
 
 def load_or_build(
@@ -38,6 +40,8 @@ def load_or_build(
     """
     if not 0 <= units.blank < len(units.symbols) <= MOST_UNITS:
         raise GraphError(f"A search graph has 1 to {MOST_UNITS:,} units, the blank among them; the net has others.")
+    if units.boundary is None and (spaces := [n for n, symbol in enumerate(units.symbols) if symbol in SPACES]):
+        units = replace(units, boundary=spaces[0])
     if folder is not None and (path := files.file_of(config, folder)) is not None:
         progress("reading the graph", None)
         return files.load(path, units)
