@@ -210,6 +210,6 @@ def ask(window: MainWindow) -> CapacityDialog:
         "Streams of the audio of the next run share the cores, each a process with the settings of the form (preset "
         "{0}), until words are shown too late. Use the machine for nothing else meanwhile."
     ).format(preset)
-    dialog = CapacityDialog(words_of_run(window.pipeline.next, preset, window.runs.audio), about, window)
+    dialog = CapacityDialog(words_of_run(window.pipeline.next, preset, window.runs.next.audio), about, window)
     open_over(window, dialog)
     return dialog

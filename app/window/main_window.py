@@ -180,8 +180,8 @@ class MainWindow(FirstWindow):
         self.layouts.changed.connect(self._on_layouts)
         self.layouts.refused.connect(self.notices.error)
         self.side_by_side.changed.connect(self.actions_.refresh)
-        self.runs.shown.connect(self.show_desk)
-        self.runs.given_up.connect(self.show_welcome)
+        self.runs.current.shown.connect(self.show_desk)
+        self.runs.current.given_up.connect(self.show_welcome)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
@@ -215,10 +215,10 @@ class MainWindow(FirstWindow):
 
         bundled = audio_choice.bundled()
         if bundled is not None:
-            self.runs.choose(bundled)
+            self.runs.next.choose(bundled)
 
     def _take_audio(self, choice: AudioChoice) -> None:
-        as_demo = self.runs.choose(choice)
+        as_demo = self.runs.next.choose(choice)
         self.show_desk()
         said = counted(choice.files, self.tr("file"), self.tr("files"))
         if as_demo:
@@ -339,7 +339,7 @@ class MainWindow(FirstWindow):
 
         session, form = self.playhead.session, self.desk.form
         if session is None or self.recorded_settings.editing:
-            form.show_speech(self.runs.audio, self.runs.audio_waits)
+            form.show_speech(self.runs.next.audio, self.runs.audio_waits)
         else:
             form.show_speech(audio_choice.recorded(session), recorded=True)
 
@@ -362,7 +362,7 @@ class MainWindow(FirstWindow):
         if not self.when.is_running():
             self.top.show_recording(None)
         else:
-            there = self.runs.showing_run
+            there = self.runs.current.is_shown
             self.top.show_recording(self.playhead.n_frames * FRAME_S if there else float("nan"))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:

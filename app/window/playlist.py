@@ -30,7 +30,7 @@ class PlaylistDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, self.tr("Audio of the next run"))
         self.resize(SIZE)
-        self._files, self._before = window.files, window.runs.audio
+        self._files, self._before = window.files, window.runs.next.audio
         self.list = QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
         self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
 from app.layout import REST, lay_out
-from app.model.runs import Elsewhere
+from app.model.next_run import Elsewhere
 from app.style.plain_text import Button, Label, Wrapped, describe, set_title
 from profiler.errors import BadInput
 from profiler.remote.link import ssh
@@ -32,7 +32,7 @@ class RunOnDialog(QDialog):
         self._window = window
         self.host = QComboBox()
         self.host.setEditable(True)
-        self.host.addItems(window.runs.hosts())
+        self.host.addItems(window.runs.next.hosts())
         self.audio, self.transcripts = QLineEdit(), QLineEdit()
         self.audio.setPlaceholderText(tr("empty: the bundled voices"))
         form = QFormLayout()

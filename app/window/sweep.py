@@ -111,7 +111,7 @@ class SweepDialog(QDialog):
         describe(self.trials, tr("Trials"))
         self.trials.valueChanged.connect(lambda _: self._check())
         self.objectives = {name: CheckBox(tr(about.title)) for name, about in OBJECTIVES.items()}
-        audio = window.runs.audio
+        audio = window.runs.next.audio
         self.objectives["wer"].setEnabled(audio is not None and audio.transcripts is not None)
         if not self.objectives["wer"].isEnabled():
             set_tip(self.objectives["wer"], tr("Without transcripts the word errors are not known."))
@@ -193,7 +193,7 @@ class SweepDialog(QDialog):
     def words(self) -> list[str]:
         """The arguments of `asrscope sweep`, without the folder."""
         window = self._window
-        found = words_of_run(self._config, window.pipeline.preset.name, window.runs.audio)
+        found = words_of_run(self._config, window.pipeline.preset.name, window.runs.next.audio)
         for text in ENDS:
             found += ["--set", text]
         for row in self.rows:

@@ -228,7 +228,7 @@ def _run(w: MainWindow) -> list[Action]:
             keys=("Ctrl+Shift+Z",),
             enabled=Condition(w.undo.redo_unavailable_reason),
         ),
-        add("run.mark", tr("Set a marker"), w.runs.mark, keys=("M",), enabled=when.is_running),
+        add("run.mark", tr("Set a marker"), w.runs.current.mark, keys=("M",), enabled=when.is_running),
         add(
             "run.compare",
             tr("A/B: decode in turn with and without the last change"),
@@ -238,7 +238,7 @@ def _run(w: MainWindow) -> list[Action]:
             checked=lambda: w.side_by_side.active,
             help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
         ),
-        add("run.show", tr("Show the running session"), w.runs.show_running, enabled=when.is_elsewhere),
+        add("run.show", tr("Show the running session"), w.runs.current.show, enabled=when.is_elsewhere),
         *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
     ]
 
