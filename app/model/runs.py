@@ -41,7 +41,7 @@ class Runs(QObject):
         super().__init__(parent)
         self._pipeline, self._worker = pipeline, tuple(worker)
         self._last_audio: AudioChoice | None = None
-        self._after: Callable[[], object] | None = None
+        self._after: Callable[[], None] | None = None
         self.other_run: Callable[[], str | None] = lambda: None
         """Why no run may begin although none is under way: a lab is, which it would disturb."""
         self.next = NextRun(pipeline, memory, self)
@@ -126,7 +126,7 @@ class Runs(QObject):
         elif self.next.is_demo:
             self._ask(name, partial(self.demo, name))
         else:
-            self._ask(name, lambda: (self._pipeline.choose(name), self.start()))
+            self._ask(name, partial(self._start_with, name))
 
     def demo_preset(self, name: str) -> None:
         """Run the demo with a preset; during a run, ask first."""
@@ -135,7 +135,11 @@ class Runs(QObject):
         else:
             self.demo(name)
 
-    def _ask(self, name: str, start: Callable[[], object]) -> None:
+    def _start_with(self, name: str) -> None:
+        self._pipeline.choose(name)
+        self.start()
+
+    def _ask(self, name: str, start: Callable[[], None]) -> None:
         """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
         title = self.tr(presets.load(name).title)
         text = self.tr("Stop this run and start “{0}”, or use it for the next run?")
@@ -146,14 +150,14 @@ class Runs(QObject):
         }
         self.asked.emit(text.format(title), answers)
 
-    def _finish_then(self, start: Callable[[], object]) -> None:
+    def _finish_then(self, start: Callable[[], None]) -> None:
         if not self.control.busy:
             start()
             return
         self._then(start)
         self.stop()
 
-    def _then(self, start: Callable[[], object] | None) -> None:
+    def _then(self, start: Callable[[], None] | None) -> None:
         """What begins when the run under way is over."""
         self._after = start
 
