@@ -31,7 +31,7 @@ $(VENV)/.installed: | system
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test,bench]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[test,bench,ctc]'
 	@rm -rf asrscope.egg-info # what building left; the environment has what it needs of it
 	@$(BIN)/python -P -c 'import PySide6.QtWidgets, PySide6.QtSvg' # else it says what Qt lacks
 	@touch $@

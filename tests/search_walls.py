@@ -128,6 +128,16 @@ for _room, _kernels_of_room in SEARCH.items():
         _search(walls, max_active=0, beam=0.5, min_active=3)
 
     @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
+    def search_without_blanks(walls: Walls) -> None:
+        """Decoding with frames left out, at the beginning and end of blocks too."""
+        plain = dataclasses.replace(graph(3, 13, True), blank=4)
+        made = decoder(walled(plain, walls), walls, settings(blank_skipping=0.5))
+        for block in (1, 3, 9):
+            scores = loud(block, 27) - np.float32(9.0)
+            scores[[0, 1, 2, 7, 8, 9, 10, 11, 12, 25, 26], 4] = 0.0
+            decode(made, scores, walls, block)
+
+    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
     def search_of_what_are_no_numbers(walls: Walls) -> None:
         """Scores and beams from a damaged model."""
         rng = np.random.default_rng(5)

@@ -38,6 +38,8 @@ def as_text(tree: Tree) -> str:
         lines += _apart(report_lines.grades(tree))
         lines += _apart(report_lines.parts_of_groups(tree))
         lines += report_lines.defects(tree)
+    if rows := report_lines.operators(tree):
+        lines += ["", *(f"{kind:28} {n:>6} {ms:>9} {g:>9}" for kind, n, ms, g in (report_lines.OPERATORS, *rows))]
     lines += _counter_lines(tree)
     lines += report_lines.transfers(tree)
     for section in (report_lines.drift, report_lines.recorder):

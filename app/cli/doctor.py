@@ -166,6 +166,17 @@ def _kaldi() -> list[Check]:
     return [Check("kaldi", True, f"{PACKAGE} {version}: Kaldi models can be opened", needed=False)]
 
 
+def _ctc() -> list[Check]:
+    from pipelines.models.ctc.opening import default_folder
+    from pipelines.models.errors import ModelError
+
+    try:
+        default_folder()
+    except ModelError as missing:
+        return [Check("hama", False, str(missing), needed=False)]
+    return [Check("hama", True, f"{importlib.metadata.version('hama')}: a net for model=ctc", needed=False)]
+
+
 def _processors() -> list[Check]:
     from profiler.machine import cpu_limit
     from profiler.machine.describe import usable_cores
@@ -209,5 +220,5 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_processors, _window, _model, _onnx, _kaldi, _folders)
+PROBES = (_processors, _window, _model, _onnx, _kaldi, _ctc, _folders)
 """Checks of the program's parts other than its packages."""

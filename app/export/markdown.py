@@ -116,6 +116,8 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
         found += _section("Categories", _categories(tree))
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
+    if rows := report_lines.operators(tree):
+        found += _section("Operators of the net", table(report_lines.OPERATORS, rows, report_lines.OPERATORS[1:]))
     if decoded:
         unit = "frame" if tree["steps"] is None else "step"
         found += _distribution(details(session, track, selected.frames), unit)

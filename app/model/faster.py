@@ -120,7 +120,7 @@ LEAST_BEAM: Final = 6.0
 _RULES: Final = (
     _Rule(
         "scoring",
-        lambda c: c.block < LARGE_BLOCK,
+        lambda c: c.block < LARGE_BLOCK and c.model != "ctc",
         lambda c: Change(
             {"block": LARGE_BLOCK},
             f"block {LARGE_BLOCK}",
@@ -129,17 +129,17 @@ _RULES: Final = (
     ),
     _Rule(
         "scoring",
-        lambda c: c.model != "dnn" and not c.gmm.selection.enabled,
+        lambda c: c.model in settings.MIXTURES and not c.gmm.selection.enabled,
         lambda c: Change({"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame"),
     ),
     _Rule(
         "scoring",
-        lambda c: c.model != "dnn" and c.gmm.senones == "all",
+        lambda c: c.model in settings.MIXTURES and c.gmm.senones == "all",
         lambda c: Change({"gmm.senones": "active"}, "active senones", "only the senones that the search needs"),
     ),
     _Rule(
         "scoring",
-        lambda c: c.model != "dnn" and c.gmm.component == "full",
+        lambda c: c.model in settings.MIXTURES and c.gmm.component == "full",
         lambda c: Change({"gmm.component": "int8"}, "8-bit parameters", "a quarter of the bytes"),
     ),
     _Rule(
@@ -154,7 +154,12 @@ _RULES: Final = (
     ),
     _Rule(
         "scoring",
-        lambda c: c.frames.skip == 1,
+        lambda c: c.model == "ctc" and c.ctc.dtype == "stored",
+        lambda c: Change({"ctc.dtype": "int8"}, "8-bit weights", "fewer bytes, and products of integers"),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.frames.skip == 1 and c.model != "ctc",
         lambda c: Change({"frames.skip": 2}, "score every 2nd frame", "half of all scoring"),
     ),
     _Rule(

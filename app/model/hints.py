@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from app.model.pipeline import Pipeline
 from app.model.recent import Memory
 from app.model.runs import Runs
-from pipelines.config import Config, presets
+from pipelines.config import MIXTURES, Config, presets
 
 REMEMBERED = "hints"  # Under this key, the ids of hints that are over
 
@@ -43,13 +43,13 @@ class Hints(QObject):
             Hint(
                 "selection",
                 self._selection_text,
-                lambda c: c.model != "dnn" and not c.gmm.selection.enabled,
-                lambda c: c.model != "dnn" and c.gmm.selection.enabled,
+                lambda c: c.model in MIXTURES and not c.gmm.selection.enabled,
+                lambda c: c.model in MIXTURES and c.gmm.selection.enabled,
             ),
             Hint(
                 "block",
                 lambda c: self.tr("set Block to 16: parameters are read once for 16 frames"),
-                lambda c: c.block < LARGE_BLOCK,
+                lambda c: c.block < LARGE_BLOCK and c.model != "ctc",
                 lambda c: c.block >= LARGE_BLOCK,
             ),
             Hint(

@@ -2,7 +2,7 @@
 
 A block is scored when its last frame, and the frames of context after it, have been spoken: block × 10 ms +
 context × 10 ms + the time that scoring takes. Not counted: the front end, which here works on whole utterances,
-and the search.
+and the search. The context of a CTC net is known where it ran; of one for whole utterances there is none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_FRAMES: Final = 1 << 16
 """No block and no context is as long as eleven minutes; whatever says so is not believed."""
 
 NET_KEY: Final = "dnn.net"
-SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "placement")
+SCORED_BY: Final = ("model", "device", "threads", "block", "frames", "gmm", "dnn", "ctc", "placement")
 """Settings and branches of settings that scoring time depends on."""
 
 SCORING: Final = ("compute", "memory", "unexplained", "transfer")
@@ -140,7 +140,7 @@ def of_settings(
     if measured is not None and same:
         return measured
     if settings.unavailable_reason(config, NET_KEY):
-        return Latency(config.block, 0, None)  # mixtures look at one frame
+        return Latency(config.block, 0 if config.model in settings.MIXTURES else None, None)  # mixtures: one frame
     return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
 
 

@@ -13,13 +13,13 @@ from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.model.recent import Memory
 from pipelines import config as settings
-from pipelines.config import Value
+from pipelines.config import Value, presets
 
 HOSTS: Final = "hosts"
 """Key of the names of other machines, the last one first."""
 MOST_HOSTS: Final = 8
 
-DEMO: Final = "demo"
+DEMO: Final = presets.DEMO
 """Preset of the demo: a workload on which the purpose of the program can be seen."""
 COURSE_OF_DEMO: Final[Mapping[str, Value]] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""

@@ -215,6 +215,13 @@ class Pipeline(QObject):
         self._take_preset(preset)
         self.editing.emit()
 
+    def hear(self) -> None:
+        """For a person's own speech, take the preset that hears it, unless somebody chose another or changed it."""
+        usual = self.preset.name in (presets.DEFAULT, presets.DEMO)
+        course = {key: settings.get(self.preset.config, key) for key in settings.COURSE}
+        if usual and settings.assign(self.next, course) == self.preset.config:
+            self.choose(presets.of_own_speech())
+
     def _take_preset(self, preset: presets.Preset) -> None:
         self._waiting = None
         self.preset, self.next = preset, preset.config

@@ -95,6 +95,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
             for row in parts.stages
             if stage in (None, row.name, row.group)
         ],
+        "operators": session.meta.get("operators") or [],
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session, first, frames and last)],
         "recorder": parts.recorder.as_dict(),
@@ -116,12 +117,11 @@ def _selection(selected: Selected) -> dict[str, Any] | None:
 
 def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[str, float | None]:
     """How much was scored in frames [first, last): shares of all senones of all frames, and of the frames."""
-    about = session.meta.get("scoring")
-    senones = about.get("senones") if isinstance(about, dict) else None
+    about = session.meta.get("scoring") or {}
     frames, counts = last - first, track.work_rows
-    all_senones = frames * senones if isinstance(senones, int) else 0
+    all_senones = frames * about.get("senones", 0) / about.get("frames_per_output", 1)
 
-    def share(name: str, whole: int) -> float | None:
+    def share(name: str, whole: float) -> float | None:
         return counts[name].total(first, last) / whole if whole and name in counts else None
 
     return {

@@ -24,12 +24,28 @@ SHARES: Final = {
 """What was done of all that there was, by its key in the report."""
 
 
+OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")
+"""Columns of `operators`."""
+
+
 class CategoryRow(NamedTuple):
     """A category's name, its seconds, and its share of the wall time (None without any)."""
 
     name: str
     seconds: float
     share: float | None
+
+
+def operators(tree: Tree) -> list[tuple[str, ...]]:
+    """Rows of the kinds of operators that take half a percent of a call of the net or more, the longest first."""
+    sums: dict[str, list[float]] = {}
+    for row in tree.get("operators") or ():
+        of_kind = sums.setdefault(row["kind"], [0.0, 0.0, 0.0])
+        for place, key in enumerate(("calls", "ns", "gflop")):
+            of_kind[place] += row[key]
+    least = 0.005 * sum(ns for _, ns, _ in sums.values())
+    rows = sorted(((kind, sum_) for kind, sum_ in sums.items() if sum_[1] >= least), key=lambda row: -row[1][1])
+    return [(kind, f"{calls:,.0f}", f"{ns / 1e6:.2f}", f"{gflop:.3f}") for kind, (calls, ns, gflop) in rows]
 
 
 def headline(tree: Tree) -> list[str]:

@@ -120,6 +120,7 @@ def record(window: MainWindow) -> MicrophoneDialog | None:
 
     def decode(path: Path) -> None:
         if window.files.take_audio([path]):
+            window.pipeline.hear()
             window.runs.start()
 
     dialog = MicrophoneDialog(devices, decode, window)

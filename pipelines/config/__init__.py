@@ -4,7 +4,8 @@ The window imports this package, so it must load nothing heavier than msgspec.
 """
 
 from pipelines.config.audio import SOUND, Audio
-from pipelines.config.conditions import DEVICES
+from pipelines.config.conditions import DEVICES, MIXTURES
+from pipelines.config.ctc import Ctc
 from pipelines.config.dnn import Dnn
 from pipelines.config.files import found_again, kept, of_files
 from pipelines.config.frames import Frames
@@ -37,11 +38,13 @@ __all__ = [
     "COURSE",
     "DEVICES",
     "FOLDER",
+    "MIXTURES",
     "SOUND",
     "Audio",
     "Condition",
     "Config",
     "ConfigError",
+    "Ctc",
     "Dnn",
     "Frames",
     "Gmm",

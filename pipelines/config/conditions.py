@@ -6,6 +6,10 @@ DEVICES = ("torch-cpu", "cuda", "mps", "xpu")
 MIXTURES = ("ptm", "continuous", "single-stream")
 """The acoustic models that score by Gaussian mixtures."""
 
+CTC = {"model": ("ctc",)}
+"""A net whose outputs are units and a blank."""
+NOT_CTC = {"model": (*MIXTURES, "dnn")}
+
 ALL_SENONES = {"gmm.senones": ("all",)}
 """For strategies that share work among a group of senones: computing only some of them saves nothing."""
 
@@ -47,5 +51,10 @@ NOT_DENSE = {
 }
 """Why a device scores nothing else, by the setting that asks for it."""
 
-IN_ONE_GO = {"search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
-"""What a device can search: whole blocks of scores, for the best path only."""
+IN_ONE_GO = {
+    "model": (*MIXTURES, "dnn"),
+    "search.lattice": (False,),
+    "gmm.senones": ("all",),
+    "dnn.senones": ("all",),
+}
+"""What a device can search: whole blocks of scores, one for each frame, for the best path only."""

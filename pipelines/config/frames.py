@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pipelines.config.conditions import MIXTURES
+from pipelines.config.conditions import MIXTURES, NOT_CTC
 from pipelines.config.options import Toggle, setting
 
 
@@ -31,6 +31,7 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 on=2,
                 without="every frame scored",
             ),
+            when=NOT_CTC,
             ge=1,
             le=4,
         ),
@@ -44,6 +45,7 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "layers scores k frames at once (Vanhoucke 2013).",
             layer="Frame layer",
             live=True,
+            when=NOT_CTC,
             choices_when={
                 "conditional": {"model": MIXTURES},
                 "multi-frame": {"model": ("dnn",), "dnn.senones": ("all",)},

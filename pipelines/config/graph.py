@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from pipelines.config.conditions import CTC
 from pipelines.config.options import setting
 
 NO_GRAMMAR = {"graph.grammar": ("",)}
@@ -85,8 +86,8 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Dictionary",
-            "A pronunciation dictionary in CMU format, with or without stress digits. Empty: the one that ships with "
-            "pocketsphinx.",
+            "A pronunciation dictionary in CMU format, with or without stress digits; for a CTC net also a lexicon.txt "
+            "in its units. Empty: the one that ships with pocketsphinx, or lexicon.txt in the net's folder.",
             layer="Graph",
         ),
     ] = ""
@@ -102,3 +103,38 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             suffixes=(".gram", ".jsgf", ""),
         ),
     ] = ""
+    parts: Annotated[
+        Literal["HLG", "HL", "H"],
+        setting(
+            "Parts",
+            "What the graph of a CTC net is composed of. H: the net's units in any order, which are then shown as "
+            "words. HL: words of the lexicon in any order; of those that sound alike the more probable one. HLG: with "
+            "the language model or grammar. A file HLG.fst or TLG.fst, HL.fst or H.fst in the net's folder is opened "
+            "instead.",
+            layer="Graph",
+            when=CTC,
+        ),
+    ] = "HLG"
+    topology: Annotated[
+        Literal["standard", "compact", "minimal"],
+        setting(
+            "Topology",
+            "How frames spell a unit (H). standard: a unit may last for several frames, and a blank stands between "
+            "two equal ones. compact: with fewer arcs; two equal units may also follow each other without a blank. "
+            "minimal: each unit lasts for one frame, which gives the smallest graph and more errors.",
+            layer="Graph",
+            when=CTC,
+        ),
+    ] = "standard"
+    alternative_cost: Annotated[
+        float,
+        setting(
+            "Alternative pronunciations",
+            "Cost of each pronunciation of a word after the first.",
+            layer="Graph",
+            unit="nat",
+            when=CTC,
+            ge=0.0,
+            le=20.0,
+        ),
+    ] = 2.0  # 14 errors in 63 words of human speech where 0 gives 16 (preset ctc)

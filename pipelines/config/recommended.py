@@ -5,6 +5,8 @@ defaults. An older Vosk folder has none, and gets what Vosk takes for it. A fold
 `frame_subsampling_factor` has a chain model, which is decoded at acoustic scale 1. Kaldi's decoders know no word
 insertion penalty, so that it is 0 with such options. A net scores by itself: the acoustic model is then `dnn`, and
 settings of other nets do nothing, nor do those of other graphs where the folder has its own (`unavailable_reason`).
+
+A folder with a CTC net needs `model` to be ctc; its scores are probabilities, which are not scaled down.
 """
 
 from __future__ import annotations
@@ -72,6 +74,9 @@ OLD_VOSK: Final = {
     SILENCE: "1:2:3:4:5:6:7:8:9:10",
 }
 """What Vosk takes for a folder of its first layout (src/model.cc)."""
+CTC_FILES: Final = (("model.onnx", "tokens.txt"), ("model.int8.onnx", "tokens.txt"), ("asr_waveform_fp16.onnx",))
+"""What the folder of a CTC net has: one of these."""
+CTC: Final[Mapping[str, Value]] = {"model": "ctc", "search.acoustic_scale": 1.0, PENALTY: 0.0}
 OLD_VOSK_MARK: Final = "ivector/final.ie"
 LARGEST: Final = 64 << 10
 """Bytes of a file of options."""
@@ -99,6 +104,8 @@ NOTHING: Final = Recommended({})
 
 def read(folder: str) -> Recommended:
     """What the model in `folder` recommends; ConfigError where its file of options is none."""
+    if is_ctc(folder):
+        return Recommended(CTC)
     if not folder or not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
         return NOTHING
     options: dict[str, str] = {}
@@ -134,6 +141,10 @@ def _has_graph(folder: str) -> bool:
         return False
     places = (folder, os.path.join(folder, "graph"))
     return any(all(inputs.there(os.path.join(at, name)) for name in names) for at in places for names in GRAPHS)
+
+
+def is_ctc(folder: str) -> bool:
+    return bool(folder) and any(all(inputs.there(os.path.join(folder, name)) for name in each) for each in CTC_FILES)
 
 
 def is_net(folder: str) -> bool:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from pipelines.config.conditions import DEVICES, IN_ONE_GO
-from pipelines.config.options import setting
+from pipelines.config.conditions import CTC, DEVICES, IN_ONE_GO
+from pipelines.config.options import Toggle, setting
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +119,30 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=100,
         ),
     ] = 1
+    blank_skipping: Annotated[
+        float,
+        setting(
+            "Blank skipping",
+            "Of successive frames in which the blank of a CTC net is more probable than this, only the first is "
+            "searched. 1 searches every frame.",
+            layer="Search",
+            live=True,
+            main=True,
+            words={1.0: "off"},
+            toggle=Toggle(
+                "Blank skipping",
+                "Search only the first of successive frames that the net takes for blank",
+                place=2,
+                key="N",
+                off=1.0,
+                on=0.95,
+                without="every frame searched",
+            ),
+            when=CTC,
+            ge=0.5,
+            le=1.0,
+        ),
+    ] = 1.0
     acoustic_scale: Annotated[
         float,
         setting(
@@ -127,7 +151,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             layer="Search",
             live=True,
             ge=0.01,
-            le=1.0,
+            le=10.0,
         ),
     ] = 0.115  # tuned on development sentences, with the penalty below: tests/bench/decode.py compares
     insertion_penalty: Annotated[

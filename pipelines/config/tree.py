@@ -13,6 +13,7 @@ import msgspec
 
 from pipelines.config.audio import Audio
 from pipelines.config.conditions import DENSE, DEVICES, NOT_DENSE
+from pipelines.config.ctc import Ctc
 from pipelines.config.dnn import Dnn
 from pipelines.config.fitting import quoted
 from pipelines.config.frames import Frames
@@ -82,12 +83,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audio: Audio = Audio()
     stream: Stream = Stream()
     model: Annotated[
-        Literal["ptm", "continuous", "single-stream", "dnn"],
+        Literal["ptm", "continuous", "single-stream", "dnn", "ctc"],
         setting(
             "Acoustic model",
             "ptm: the phonetically tied mixture model that ships with the program. continuous: derived from it; each "
             "senone has its own Gaussians. single-stream: one mixture of 39-dimensional Gaussians per senone. dnn: a "
-            "neural net trained on the output of the mixtures.",
+            "neural net trained on the output of the mixtures. ctc: a net with a CTC output, of the package hama or in "
+            "a model folder.",
             layer="Scoring",
             main=True,
         ),
@@ -96,9 +98,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Model folder",
-            "The acoustic model to use instead of the shipped one: CMUSphinx (ptm, semi-continuous or continuous) or a "
-            "Kaldi GMM or net (nnet3, Vosk) with its graph. The files in the folder say which it is. Its decoder "
-            "options (conf/model.conf, decode.conf) become defaults of the search settings.",
+            "The acoustic model to use instead of the shipped one: CMUSphinx (ptm, semi-continuous or continuous), a "
+            "Kaldi GMM or net (nnet3, Vosk) with its graph, or with model=ctc a CTC net (model.onnx, tokens.txt). The "
+            "files in the folder say which it is. Decoder options of Kaldi (conf/model.conf, decode.conf) become "
+            "defaults of the search settings.",
             layer="Scoring",
         ),
     ] = ""
@@ -127,6 +130,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frames: Frames = Frames()
     gmm: Gmm = Gmm()
     dnn: Dnn = Dnn()
+    ctc: Ctc = Ctc()
     graph: Graph = Graph()
     search: Search = Search()
     replay: Annotated[

@@ -93,7 +93,7 @@ def changes(config: Config, stage: str, group: str, per_work: str = "") -> list[
 
 
 def _block(config: Config, group: str, name: str, block: int) -> Change:
-    if group == "frontend":
+    if group == "frontend" or (group == "scoring" and config.model == "ctc"):
         return Change(name, unavailable=ON_WHOLE_UTTERANCES)
     if block < 1:
         return Change(name, unavailable="a block of one frame is the smallest")
@@ -130,6 +130,8 @@ def _shorter(config: Config, group: str) -> Change:
         changed, text = _other(config, NET_TYPE, "fp32", "int8")
     elif _owns_gaussians(config):
         changed, text = _other(config, "gmm.component", "full", "int8")
+    elif config.model == "ctc":
+        changed, text = _other(config, "ctc.dtype", "stored", "int8")
     else:
         return Change(name, unavailable="the kernels of tied mixtures compute in float32 only")
     return Change(name, text, changed) if changed else Change(name, unavailable=text)
@@ -176,6 +178,8 @@ def _smaller(config: Config, group: str, per_work: str) -> Change:
     if group == "scoring":
         if _acts(config, NET_TYPE):
             return _low_rank(config)
+        if config.model == "ctc":
+            return Change(name, unavailable="the net comes as it is")
         if not per_work:
             return Change(name, unavailable="it counts no work that times could be divided by")
         if not _owns_gaussians(config):

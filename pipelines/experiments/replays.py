@@ -165,6 +165,8 @@ class OfScoring(_OfBlocks):
     @property
     def _scorer(self) -> LayeredScorer:
         scorer = self._recogniser.scorer
+        if self._recogniser.config.model == "ctc":
+            raise BadInput("A CTC net is computed before the blocks are searched, and none of them scores it again.")
         if not isinstance(scorer, LayeredScorer):
             raise BadInput("Scoring on a device cannot be replayed; its stages have times of their own.")
         return scorer

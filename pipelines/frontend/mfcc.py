@@ -43,12 +43,16 @@ PRIOR_FRAMES = 200
 
 
 class Piece(NamedTuple):
-    """A piece of work just done: `stage` ran over `frames` frames, the first being `first_frame`."""
+    """A piece of work just done: `stage` ran over `frames` frames, the first being `first_frame`.
+
+    `work`: its counts, as the stage names them; `took_ns`: where several pieces were one call, 0 until now.
+    """
 
     stage: str
     first_frame: int
     frames: int
-    work: tuple[int, ...] = ()  # its counts, as the stage names them
+    work: tuple[int, ...] = ()
+    took_ns: int = 0
 
 
 def rows_around(features: F32, begin: int, count: int, context: tuple[int, int]) -> F32:
@@ -62,7 +66,7 @@ def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int,
     """Do the work of `pieces` and put each on the lane, if any; `stages`: their numbers by name."""
     start = now_ns()
     for piece in pieces:
-        end = now_ns()
+        end = start + piece.took_ns if piece.took_ns else now_ns()
         if lane is not None:
             lane.put(stages[piece.stage], start, end, first_frame + piece.first_frame, piece.frames, *piece.work)
         start = end

@@ -1,13 +1,18 @@
-"""Write what stands in the folder of an acoustic model, a sentence per line: its kind first, then what is left out."""
+"""Write what stands in the folder of an acoustic model, a sentence per line: its kind first, then what is left out.
+
+Of a CTC net the operators of each block follow, with their time and operations in 9 s of silence, or in a chunk.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from pipelines.config.recommended import is_ctc
 from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.errors import ModelError
-from pipelines.models.opening import front_end, read_model
+from pipelines.models.opening import ctc_model, front_end, read_model
 from profiler.process.entry import read_arguments
 
 
@@ -15,14 +20,21 @@ def main() -> int:
     """Write the notes of the model; 2 with one sentence where it cannot be used."""
     (folder,) = read_arguments("pipelines.models", __doc__, "FOLDER")
     try:
-        model = read_model(Path(folder))
-        front_end(model)
+        model = ctc_model(folder) if is_ctc(folder) else read_model(Path(folder))
+        made = front_end(model)
+        table = _operators(made) if isinstance(made, CtcFrontEnd) else []
     except (ModelError, FeatureParameterError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     about = f"{model.origin}: {model.kind}, {len(model.mdef.phones)} phones, {model.n_senones:,} senones"
-    sys.stdout.write("\n".join(model.notes or [about]) + "\n")
+    sys.stdout.write("\n".join([*(model.notes or [about]), *table]) + "\n")
     return 0
+
+
+def _operators(made: CtcFrontEnd) -> list[str]:
+    rows = [(r.block, r.kind, f"{r.calls:,}", f"{r.ns / 1e6:.2f}", f"{r.gflop:.3f}") for r in made.profile.operators]
+    head = ("block", "operator", "calls", "ms", "GFLOP")
+    return [f"{b:24} {k:28} {c:>6} {ms:>9} {g:>9}" for b, k, c, ms, g in (head, *rows)]
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipelines.models.errors import ModelError
-from profiler.errors import Cancelled
+from profiler.errors import BadInput, Cancelled
 from profiler.process import children, limits
 from profiler.process.entry import read_arguments
 
@@ -56,11 +56,8 @@ def load(
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         target = Path(folder) / "net"
-        _run_child(
-            path,
-            [str(path.absolute()), str(senones), str(dimension), str(max_frames), str(target)],
-            cancelled,
-        )
+        arguments = [str(path.absolute()), str(senones), str(dimension), str(max_frames), str(target)]
+        run_child(__name__, path, arguments, cancelled)
         try:
             kept = cache.read(target)
         except cache.CacheError as error:
@@ -91,9 +88,13 @@ def _graph(path: Path, kept: Any) -> Any:
     return msgspec.convert(reported, OnnxModel)
 
 
-def _run_child(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
+def run_child(module: str, path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
+    """Have a process with bounds read `path`: `module` with `arguments`, which calls `answer`.
+
+    ModelError if it cannot be read or takes too much; Cancelled.
+    """
     child = subprocess.Popen(
-        children.python("-m", __name__, *arguments),
+        children.python("-m", module, *arguments),
         env=children.environment(SINGLE),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -148,11 +149,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),
         arguments=arguments,
     )
+    return answer(Path(path), lambda: _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target)))
+
+
+def answer(path: Path, read: Callable[[], None]) -> int:
+    """In the child: `read` within the bounds, and say what is wrong with `path`; returns the exit status."""
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CPU=CPU_SECONDS, RLIMIT_CORE=0)
     children.end_with_parent()
     try:
-        _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target))
-    except ModelError as error:
+        read()
+    except BadInput as error:
         problem = str(error)
     except MemoryError:
         problem = f"{path} cannot be opened: it takes over {MEMORY_BYTES >> 20:,} MB of memory."
@@ -180,7 +186,7 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
     model = onnx.load(path, senones, dimension)
     # Sizes grow with the frames, unless they are computed from their number.
     counts = range(1, max_frames + 1) if onnx.counts_frames(model) else (1, max_frames)
-    onnx_runtime.probe(onnx_runtime.session(model, 1), model, counts)
+    onnx_runtime.probe(onnx_runtime.session(path, model.content, 1), model, counts)
     facts = {
         "card": msgspec.to_builtins(model.card),
         "input": model.input,

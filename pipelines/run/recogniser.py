@@ -16,7 +16,9 @@ import numpy as np
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.device import DeviceWork, open_device
+from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.opening import FrontEnd, front_end, open_model
+from pipelines.models.sphinx import AcousticModel
 from pipelines.run import compiling
 from pipelines.scoring import Scorer, build_scorer, is_lazy
 from pipelines.scoring.device.scorer import DeviceScorer
@@ -24,7 +26,8 @@ from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph.wfst import smallest_graph
+from pipelines.search.graph.ctc import compile as ctc_graphs
+from pipelines.search.graph.wfst import Graph, smallest_graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
@@ -56,6 +59,13 @@ class Recogniser:
         self.config = config
         self.scorer.configure(config, prepared)
         self.search.configure(config.search)
+
+    @property
+    def context(self) -> tuple[int, int] | None:
+        """Frames around those of a block that its scores need; None: all of the utterance."""
+        if not isinstance(self.frontend, CtcFrontEnd):
+            return self.scorer.context
+        return None if self.frontend.net.whole else (0, self.frontend.lookahead)
 
     @property
     def block(self) -> int:
@@ -127,7 +137,7 @@ def build(
     with step("setup.model", "reading the acoustic model"):
         model = open_model(config, progress, cancelled)
     with compiling.in_child(config) as compiled, ThreadPoolExecutor(1) as beside:
-        finding = beside.submit(graphs.load_or_build, config.graph, model, progress, cancelled)
+        finding = beside.submit(_graph, config, model, progress, cancelled)
         if config.search.device not in devices:
             with step("setup.search", "finding the search graph"):
                 Viterbi(smallest_graph(), config.search).warm_up(is_lazy(config))
@@ -152,3 +162,10 @@ def build(
         raise Cancelled
     notes = (*model.notes, *graph.notes, *scorer.notes)
     return Recogniser(config, frontend, scorer, search, model.origin, devices, notes)
+
+
+def _graph(config: Config, model: AcousticModel, progress: Progress, cancelled: Callable[[], bool]) -> Graph:
+    if model.ctc is None:
+        return graphs.load_or_build(config.graph, model, progress, cancelled)
+    folder = model.directory if config.model_directory else None
+    return ctc_graphs.load_or_build(config.graph, model.ctc.units, folder, progress, cancelled)

@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.config import Config
 from pipelines.device import HOST
+from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.measurements import RunMeasurements
@@ -207,7 +208,7 @@ def _prepare(
     """
     origins: dict[str, None] = {}
     notes = dict.fromkeys(earlier)
-    scored: set[tuple[int, tuple[int, int]]] = set()
+    scored: set[tuple[int, tuple[int, int] | None]] = set()
     recognisers: list[Recogniser] = []
 
     def made(config: Config) -> Recogniser:
@@ -220,10 +221,14 @@ def _prepare(
         if recogniser.devices:
             about_devices = {n: w.device.identity for n, w in recogniser.devices.items()}
             journal.meta("devices", about_devices)
-        scorer = recogniser.scorer
-        scored.add((scorer.n_senones, scorer.context))
+        scorer, frontend = recogniser.scorer, recogniser.frontend
+        if isinstance(frontend, CtcFrontEnd) and isinstance(journal, SessionWriter):
+            journal.meta("operators", [asdict(row) for row in frontend.profile.operators])
+        scored.add((scorer.n_senones, context := recogniser.context))
         if len(scored) == 1:
-            about = {"senones": scorer.n_senones, "context": list(scorer.context)}
+            about: dict[str, object] = {"senones": scorer.n_senones, "frames_per_output": scorer.subsampling}
+            if context is not None:
+                about["context"] = list(context)
         else:
             about = {}  # arms that differ in it: neither stands for the session
         journal.meta("scoring", about)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pipelines.frontend.kaldi import KaldiStream
 from pipelines.frontend.mfcc import Utterance, record
 from pipelines.frontend.silence_weights import LOOK_BACK
+from pipelines.models.ctc.front_end import CtcUtterance
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.stream import Stream
 from pipelines.scoring import with_context
@@ -53,7 +54,7 @@ class Recording:
 class Heard:
     """Features that come as the sound arrives (`stream`), or whose i-vectors follow the search."""
 
-    def __init__(self, heard: Utterance | KaldiStream, stream: Stream | None = None) -> None:
+    def __init__(self, heard: Utterance | KaldiStream | CtcUtterance, stream: Stream | None = None) -> None:
         self.stream, self._heard = stream, heard
         self.n_frames = len(heard.features)
         self.features: tuple[Array, ...] = (heard.features,)

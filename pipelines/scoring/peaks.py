@@ -34,6 +34,8 @@ SHAPE = (64, 256, 256)
 
 def of(config: Config) -> dict[str, Work]:
     """Return the work to measure for a run under `config`, by the name of the rate."""
+    if config.model == "ctc":
+        return dict(everywhere()) if config.ctc.dtype == "int8" else {}
     if config.model != "dnn":
         return {}
     if integers.TILES:

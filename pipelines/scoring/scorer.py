@@ -18,6 +18,7 @@ from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.continuous import ContinuousGmm
+from pipelines.scoring.ctc import CtcScorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
@@ -197,6 +198,8 @@ class GmmScorer(LayeredScorer):
 
 def kernels_of(config: Config) -> str:
     """The choices among the settings that decide which kernels score, joined by dashes."""
+    if config.model == "ctc":
+        return "library"
     if config.model == "dnn":
         return "-".join((config.dnn.dtype, config.dnn.product, config.dnn.senones))
     # Of the frame rules only this one has kernels.
@@ -206,6 +209,8 @@ def kernels_of(config: Config) -> str:
 
 def is_lazy(config: Config) -> bool:
     """Whether scoring asks the search before each frame which senones it needs."""
+    if config.model == "ctc":
+        return False
     return (config.dnn if config.model == "dnn" else config.gmm).senones.startswith("active")
 
 
@@ -231,6 +236,8 @@ def build_scorer(
 
     `work`: the device of `config.device`, where that is not the processor.
     """
+    if model.ctc is not None:
+        return CtcScorer(model)
     if work is not None and not own_net(model):
         keep = config.search.device == config.device
         spare = partial(build_scorer, config, model, progress, cancelled)

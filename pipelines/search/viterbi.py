@@ -21,6 +21,8 @@ from profiler.clock import now_ns
 from profiler.recording.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
+QUIET = -float(np.log(2.0))
+"""Of a CTC net's output a frame whose blank is more probable than all else is taken for silence."""
 BEAM_DELTA = 0.5
 """Kaldi's default: slack over the histogram's cutoff when it sets the next frame's beam."""
 PATIENCE_NS = 20_000_000
@@ -114,6 +116,7 @@ class Viterbi:
             self._adaptive = AdaptiveBeam()
         adapted = self._adaptive.beam if self._adaptive else np.inf
         self._use_beam(min(float(config.beam), adapted))
+        self._space.skip(config.blank_skipping)
         if self._space.numbers.penalty != config.insertion_penalty:
             self._space.charge(config.insertion_penalty)
 
@@ -138,6 +141,7 @@ class Viterbi:
         """Begin an utterance whose first frame has the run-global number `first_frame`."""
         self._first_frame = first_frame
         self._lost = False
+        self._blanks = 0
         self.complete = False
         self.best_cost = np.inf
         self.nbest, self.confidences = [], []
@@ -191,6 +195,9 @@ class Viterbi:
                 # Every path has cost infinity: by its scores, or for lack of an arc that leads on.
                 self._lost = True
             stuck = status == layout.NEED_HISTORY and done == begin
+        if self.graph.blank >= 0:
+            loud = np.flatnonzero(scores[:, self.graph.blank] <= QUIET)
+            self._blanks = len(scores) - 1 - int(loud[-1]) if len(loud) else self._blanks + len(scores)
 
     def active_senones(self, lane: Lane | NullLane = _NO_LANE, audio_frames: int = 1) -> I64:
         """Senones that the next frame will look up, ascending; stages search.prune, search.rank and search.active.
@@ -251,8 +258,11 @@ class Viterbi:
 
     @property
     def silence(self) -> int:
-        """Frames of silence at the end of the path that `partial` returned last."""
-        return self._tracer.silence * self.subsampling
+        """Frames of silence at the end of the path that `partial` returned last; for a CTC net of blanks at the end.
+
+        (Paths are kept by their arcs, and not every topology has one that leads to the blank.)
+        """
+        return (self._tracer.silence if self.graph.blank < 0 else self._blanks) * self.subsampling
 
     @property
     def relative_cost(self) -> float:

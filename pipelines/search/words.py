@@ -65,8 +65,13 @@ class WordTracer:
         frames = history[backpointers, 2]
         label = arcs["ilabel"]
         begins = np.nonzero((label > 0) & (graph.senone_state[np.maximum(label, 1) - 1] == 0))[0]
+        ends = np.append(frames[begins[1:]], end_frame)[: len(begins)]
+        if graph.blank >= 0:
+            # A blank ends a unit, and may stand anywhere.
+            spoken = label[begins] - 1 != graph.blank
+            begins, ends = begins[spoken], ends[spoken]
         phones = graph.senone_phone[label[begins] - 1].tolist()
-        starts = [*frames[begins].tolist(), end_frame]
+        starts, ends = [*frames[begins].tolist(), end_frame], ends.tolist()
         said = len(phones)
         while said and graph.filler[phones[said - 1]]:
             said -= 1
@@ -80,7 +85,10 @@ class WordTracer:
             borders = [borders[0]] * len(anchor.emitted) + borders
             found = [(w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1)) for i, w in enumerate(emitted)]
             return self._named([*anchor.words, *found])
-        found = [(w, starts[a], max(starts[b] - starts[a], 1)) for w, (a, b) in zip(emitted, spans, strict=True)]
+        found = [
+            (w, starts[a], max((ends[b - 1] if b > a else 0) - starts[a], 1))
+            for w, (a, b) in zip(emitted, spans, strict=True)
+        ]
         result = [*anchor.words, *found]
         settled = len(found) - SETTLED_WORDS
         if settled > SETTLED_WORDS:

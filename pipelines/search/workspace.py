@@ -84,7 +84,7 @@ class Workspace:
         self._history, self._alternatives = made.books.history, made.lattice[:2]
         self._settled = 0
         self._few = FEW_ENTRIES
-        self._numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
+        self._numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0, max(graph.blank, 0), np.inf)
         self.hold(made)
 
     def hold(self, arrays: Arrays) -> None:
@@ -145,6 +145,13 @@ class Workspace:
             max_active=int(most),
             min_active=int(least),
         )
+
+    def skip(self, share: float) -> None:
+        """Of frames in a row whose blank is more probable than `share` search only the first; 1: search all."""
+        if not 0.0 < share <= 1.0:
+            raise ArrayError(f"{share} is no share")
+        over = float(np.log(share)) if share < 1.0 and self.graph.blank >= 0 else np.inf
+        self.numbers = self.numbers._replace(skip_above=over)
 
     def charge(self, penalty: float) -> None:
         """Make each word cost `penalty` (nat) from the next frame on, listed arcs included."""

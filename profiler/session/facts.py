@@ -26,9 +26,13 @@ Reach = Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 16)]], Meta(min_length=
 
 
 class Scoring(TypedDict, total=False):
-    """What is scored: the senones of the acoustic model, and its context."""
+    """What is scored: the senones of the acoustic model, how many frames their scores are for, and the context.
+
+    Without a context, a net needs the whole utterance.
+    """
 
     senones: Annotated[int, Meta(ge=1, lt=1 << 31)]
+    frames_per_output: Annotated[int, Meta(ge=1, le=1000)]
     context: Reach
 
 
@@ -36,6 +40,16 @@ class Net(TypedDict, total=False):
     """What a net of the run needs to be known by: its context."""
 
     context: Reach
+
+
+class Operator(TypedDict):
+    """Operators of one kind in a block of a net: `calls` in a call of the net, their ns and operations there."""
+
+    block: Label
+    kind: Label
+    calls: Count
+    ns: Nanoseconds
+    gflop: Annotated[float, Meta(ge=0, le=1e12)]
 
 
 class Recording(TypedDict, total=False):
@@ -158,6 +172,7 @@ FACTS: Final[dict[str, Any]] = {
     "recorder": Recording,
     "scoring": Scoring,
     "nets": dict[Name, Net],
+    "operators": list[Operator],
     "drift": dict[Label, float | None],
     "ab": Interleaved,
     "memory": MemoryUse,

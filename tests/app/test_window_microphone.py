@@ -16,9 +16,12 @@ from pytestqt.qtbot import QtBot
 
 from app.model import microphone
 from app.model.microphone import Recording, inputs
+from app.model.pipeline import Pipeline
 from app.model.sound import SoundError
 from app.window.main_window import MainWindow
 from app.window.microphone import MicrophoneDialog
+from pipelines.config import presets
+from tests.each import each
 
 RATE = 16_000
 DEVICES = [
@@ -148,6 +151,21 @@ def test_a_recording_given_up_leaves_nothing(
     assert not decoded
     assert not list((tmp_path / "recordings").iterdir())
     assert port.closed
+
+
+@each(
+    "preset, changed, hears",
+    [("gmm", {}, True), ("demo", {"pace": 2.0}, True), ("gmm", {"search.beam": 9.0}, False), ("dnn", {}, False)],
+)
+def test_a_recording_is_decoded_by_what_hears_unless_somebody_chose(
+    preset: str, changed: dict[str, Any], hears: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline(preset)
+    for key, value in changed.items():
+        pipeline.set(key, value)
+    monkeypatch.setattr(presets, "of_own_speech", lambda: "ctc")
+    pipeline.hear()
+    assert pipeline.preset.name == ("ctc" if hears else preset)
 
 
 def test_without_a_microphone_the_window_says_so(port: Port, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

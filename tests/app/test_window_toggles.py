@@ -18,6 +18,7 @@ from pipelines import config as settings
 from pipelines.config import presets
 
 SELECTION, LAZY, SKIP = "gmm.selection.enabled", "dnn.senones", "frames.skip"
+BLANKS = "search.blank_skipping"
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def errors(window: MainWindow) -> list[str]:
 
 def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeline):
     declared = {o.key for o in settings.options() if o.toggle is not None}
-    assert declared == {SELECTION, LAZY, SKIP}
+    assert declared == {SELECTION, LAZY, SKIP, BLANKS}
     assert {toggle.key for toggle in pipeline.toggles} == declared
     for option in settings.options():
         if option.toggle is not None:

@@ -96,6 +96,17 @@ ENTRIES: tuple[Entry, ...] = (
         HUMAN,
     ),
     Entry(
+        "ctc",
+        ("asrscope bench ctc --repeat 3 --json",),
+        shown(
+            ("rows", "graph", "states", "arcs", *SPREAD, "rtf", "peer_rtf"),
+            ("rows", "graph", "utterances", "same_words", "same_cost", "same_units", "cost_difference"),
+            ("rows", "topology", "states", "arcs", "blank_skipping", "searched", "errors", "words", "rtf"),
+        ),
+        600,
+        HUMAN,
+    ),
+    Entry(
         "lattice",
         (
             "asrscope ab --preset gmm --b search.lattice=true --repeat 4 "

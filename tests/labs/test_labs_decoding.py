@@ -8,11 +8,12 @@ import pytest
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign
-from pipelines.labs import _scoring, gaussian_selection, gpu_scoring_search, scoring_free
+from pipelines.labs import _scoring, ctc_search, gaussian_selection, gpu_scoring_search, scoring_free
 from pipelines.labs.gaussian_selection import JUDGED, METHOD
 from pipelines.labs.gpu_scoring_search import STAND_IN, THREADS
 from pipelines.labs.scoring_free import FREE, MODELS, RATE, SCORING, SLOW
 from pipelines.labs.sweep import SweepResult
+from pipelines.models.ctc.units import Units
 from pipelines.models.opening import open_model
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
@@ -73,7 +74,37 @@ def the_half_of_the_processor_is_run(result):
     assert gpu_scoring_search.LAB.judge(result).verdict == "cannot be tried here"
 
 
+def planted_searches(left=0.4, errors=16.0, noise=NOISE):
+    """The share of the search's time that is left without repeated blanks, and the errors in 1000 words then."""
+    ms = {"greedy": 0.1, "lexicon": 2.0, "graph": 10.0, "compact": 9.0, "minimal": 4.0, "blank skipping": 10.0 * left}
+    wrong = dict.fromkeys(ms, 16.0) | {"greedy": 700.0, "lexicon": 400.0, "blank skipping": errors}
+    return SweepResult(
+        timings=at_size(500, ms, noise),
+        counts={"words": 1000},
+        by_variant={"errors": wrong, "arcs": dict.fromkeys(list(ms)[1:], 1e6)},
+    )
+
+
+def words_are_those_of_the_recogniser(result):
+    assert result.by_variant["errors"]["graph"] <= result.by_variant["errors"]["lexicon"]
+    assert result.by_variant["arcs"]["minimal"] < result.by_variant["arcs"]["compact"]
+
+
 CONTRACTS = {
+    "ctc-search": Contract(
+        ctc_search.LAB,
+        planted_searches,
+        true=[{}, {"errors": 15.0}],
+        false=[{"left": 0.8}, {"errors": 18.0}],
+        noisy=[{"left": 0.58, "noise": LOUD}],
+        figures={"time_share": about(0.4), "graph_rtf": about(0.001), "greedy_arcs": None, "greedy_word_errors": 700.0},
+        said=[({}, "of 1000 words 16 are wrong instead of 16; 700 are without a graph, 400 without a language model")],
+        drawn=about((1.0, 20.0, 100.0, 90.0, 40.0, 40.0)),
+        small=ctc_search.Params(vocabulary=60, speech_s=1.0, seconds=0.0),
+        desk=with_speech,
+        check=words_are_those_of_the_recogniser,
+        memory=(ctc_search.Params(speech_s=1.0), ctc_search.Params(speech_s=600.0)),
+    ),
     "gaussian-selection": Contract(
         gaussian_selection.LAB,
         planted_selection,
@@ -136,6 +167,12 @@ def test_scores_are_those_of_the_settings_in_blocks_of_any_size_whatever_acted_b
     first()
     scored = scoring.scorer.score(scoring.features[0][:3], 0, NullLane())
     np.testing.assert_allclose(scored, whole[:3], atol=1e-3)
+
+
+def test_the_greedy_words_are_those_whose_units_are_put_out_exactly():
+    units = Units(("<blank>", "a", "b", "<wb>"), 0, 3)
+    rows = np.eye(4, dtype=np.float32)[[3, 0, 1, 1, 0, 1, 3, 3, 0, 2, 0, 3, 1, 2]]
+    assert ctc_search.greedy(rows, units, {(1, 1): "double", (1, 2): "ab"}) == ["double", "b", "ab"]
 
 
 def test_the_middle_of_an_utterance():

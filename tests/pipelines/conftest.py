@@ -11,6 +11,7 @@ from selection_reference import family_of
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models import continuous, foreign, sphinx
+from pipelines.models.ctc import opening
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from profiler.errors import Cancelled
@@ -64,13 +65,16 @@ def nets_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     That one and its bounds are tried in `test_models_foreign`, by labs and by the command line.
     """
-    monkeypatch.setattr(foreign, "_run_child", read_here)
+    monkeypatch.setattr(foreign, "run_child", read_here)
 
 
-def read_here(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
-    _, senones, dimension, frames, target = arguments
+def read_here(module: str, path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
     if cancelled():
         raise Cancelled
+    if module != foreign.__name__:
+        opening._read(path.absolute(), Path(arguments[-1]))
+        return
+    _, senones, dimension, frames, target = arguments
     foreign._open(path.absolute(), int(senones), int(dimension), int(frames), Path(target))
 
 

@@ -224,12 +224,12 @@ def test_a_full_disk_is_said_with_the_folder(tmp_path, cache, monkeypatch, capsy
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(graphs, "compile_graph", full)
     monkeypatch.setattr(graphs.children, "end_with_parent", lambda: None)
     monkeypatch.setattr(graphs.limits, "lower", lambda **_: None)  # this process goes on
     cache.mkdir(parents=True)
-    recipe = toy_recipe(tmp_path / "toy")
-    assert graphs.main([str(tmp_path / "made"), json.dumps(recipe.as_dict())]) == 2
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text(json.dumps(toy_recipe(tmp_path / "toy").as_dict()))
+    assert graphs.main([str(tmp_path / "made"), str(recipe)], full) == 2
     (line,) = capsys.readouterr().out.splitlines()
     said = json.loads(line)["error"]
     assert said.startswith(f"No space left on device (the cache folder {cache.parent} has ")

@@ -165,8 +165,10 @@ def test_the_second_time_comes_from_the_cache(tmp_path, cache):
 def test_the_child_ends_with_its_parent(tmp_path):
     # As if the parent had been killed: its end of the pipe closes.
     recipe = toy_recipe(tmp_path / "toy")
+    given = tmp_path / "recipe.json"
+    given.write_text(json.dumps(recipe.as_dict()))
     child = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.search.graph.compile", str(tmp_path / "out"), json.dumps(recipe.as_dict())],
+        [sys.executable, "-m", "pipelines.search.graph.compile", str(tmp_path / "out"), str(given)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

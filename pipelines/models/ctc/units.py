@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Units:
-    """`symbols`: by output index. `blank`: index of the blank. `boundary`: index of the unit between words, if there is one."""
+    """`symbols`: by output index. `blank`: its index. `boundary`: index of the unit between words, if there is one."""
 
     symbols: tuple[str, ...]
     blank: int

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,19 @@ SHAPED_BY = {
     "TopK": slice(1, 2),
 }
 """Inputs that say how large a result is; they may follow from the number of frames, not from what is in them."""
+SIZED = SHAPED_BY | {
+    "CenterCropPad": slice(1, 2),
+    "ConstantOfShape": slice(0, 1),
+    "Expand": slice(1, 2),
+    "OneHot": slice(1, 2),
+    "Pad": slice(1, 2),
+    "Range": slice(0, 3),
+    "Resize": slice(1, 4),
+    "Tile": slice(1, 2),
+}
+"""The same, with operators of SIZED_BY_VALUES that a net over whole utterances may have."""
+MAX_DEPTH = 8
+"""Of branches in branches."""
 SIZES = frozenset({"Shape", "Size"})
 
 
@@ -107,18 +120,35 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     except InputError as error:
         raise ModelError(str(error)) from error
     graph = _Graph(path)
-    graph.read(_graph_of(path, content))
+    graph.read(_model_of(path, content).graph)
     source, sink = graph.ends(card)
     graph.check_sizes(source)
     return OnnxModel(path, card, content, source, sink, tuple(graph.nodes), graph.constants)
+
+
+def check(path: Path, content: bytes) -> dict[str, str]:
+    """Check a net that takes whole utterances or keeps states, and return its metadata; ModelError.
+
+    The first input takes the speech. Branches are read, loops are not.
+    """
+    model = _model_of(path, content)
+    graph = _Graph(path, whole=True)
+    graph.read(model.graph)
+    names = [name for name in graph.inputs if name not in graph.constants]
+    if not names or not graph.outputs:
+        raise ModelError(f"{path} has no input or no output.")
+    for place, name in enumerate(names):
+        if not place or graph.inputs[name].tensor_type.elem_type in REAL:
+            graph.check_sizes(name)
+    return {graph.text(one.key): graph.text(one.value) for one in model.metadata_props}
 
 
 def counts_frames(model: OnnxModel) -> bool:
     return any(node.operator in SIZES for node in model.nodes)
 
 
-def _graph_of(path: Path, content: bytes) -> Any:
-    """The GraphProto of a file."""
+def _model_of(path: Path, content: bytes) -> Any:
+    """The ModelProto of a file."""
     try:
         from google.protobuf.message import DecodeError
         from onnx import ModelProto
@@ -138,46 +168,51 @@ def _graph_of(path: Path, content: bytes) -> Any:
     if model.functions:
         # A function may call others: a short file can unfold to any length.
         raise ModelError(f"{path} holds functions of its own; export it with them inlined.")
-    return model.graph
+    return model
 
 
 class _Graph:
     """The used parts of a GraphProto."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, whole: bool = False) -> None:
+        """`whole`: of a net that takes whole utterances or keeps states."""
+        self.path, self._whole = path, whole
         self.nodes: list[Node] = []
         self.constants: dict[str, tuple[tuple[int, ...], int]] = {}
         self.inputs: dict[str, Any] = {}
         self.outputs: dict[str, Any] = {}
 
     def read(self, graph: Any) -> None:
-        if len(graph.node) > MAX_NODES:
+        self._read_nodes(graph, 0)
+        self.inputs = {self.text(value.name): value.type for value in graph.input}
+        self.outputs = {self.text(value.name): value.type for value in graph.output}
+
+    def _read_nodes(self, graph: Any, depth: int) -> None:
+        """Weights and operators of a graph, or of a branch in it."""
+        if len(self.nodes) + len(graph.node) > MAX_NODES or depth > MAX_DEPTH:
             raise ModelError(f"{self.path} has more than {MAX_NODES} operators.")
         if graph.sparse_initializer:
             raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
         for tensor in graph.initializer:
-            self._tensor(tensor, self._text(tensor.name))
-        for node in graph.node:
+            self._tensor(tensor, self.text(tensor.name))
+        for node in graph.node if not self._whole else ():
             if node.op_type in RECURRENT:
                 raise ModelError(
-                    f"{self.path}: the operator {one_line(self._text(node.op_type))} carries what it heard from frame "
+                    f"{self.path}: the operator {one_line(self.text(node.op_type))} carries what it heard from frame "
                     "to frame (a recurrent net); only feed-forward nets, which look at a fixed context, are computed."
                 )
         for node in graph.node:
-            self.nodes.append(self._node(node))
-        self.inputs = {self._text(value.name): value.type for value in graph.input}
-        self.outputs = {self._text(value.name): value.type for value in graph.output}
+            self.nodes.append(self._node(node, depth))
 
-    def _text(self, name: Any) -> str:
+    def text(self, name: Any) -> str:
         # What is not UTF-8 comes as bytes.
         if not isinstance(name, str):
             raise ModelError(f"{self.path} is not a whole ONNX file: a name in it is not UTF-8.")
         return name
 
-    def _node(self, message: Any) -> Node:
+    def _node(self, message: Any, depth: int) -> Node:
         numbers: dict[str, float] = {}
-        text = self._text
+        text = self.text
         node = Node(
             text(message.op_type),
             text(message.name),
@@ -185,16 +220,20 @@ class _Graph:
             tuple(text(name) for name in message.output),
             numbers,
         )
-        if node.operator in SIZED_BY_VALUES:
+        if node.operator in SIZED_BY_VALUES and not (self._whole and node.operator in SIZED):
             raise ModelError(
                 f"{self.path}: the operator {node} makes a tensor of a size that only its values tell; "
-                "a feed-forward net needs none."
+                "a net to score with needs none."
             )
         if node.operator in RANDOM:
             raise ModelError(f"{self.path}: the operator {node} is random; a net to score with is not.")
         name = node.outputs[0] if node.operator == "Constant" and node.outputs else str(node)
         for attribute in message.attribute:
-            if attribute.HasField("g") or attribute.graphs:
+            if self._whole and node.operator == "If" and attribute.HasField("g"):
+                self._read_nodes(attribute.g, depth + 1)
+                ends = tuple(text(value.name) for value in attribute.g.output)
+                node = replace(node, inputs=(*node.inputs, *ends))
+            elif attribute.HasField("g") or attribute.graphs:
                 raise ModelError(
                     f"{self.path}: the operator {node} holds a graph of its own (a branch or a loop); "
                     "a feed-forward net has none."
@@ -280,11 +319,11 @@ class _Graph:
         """
         spoken = _reached(source, self.nodes)
         for node in self.nodes:
-            told_by = node.inputs[SHAPED_BY.get(node.operator, slice(0))]
+            told_by = node.inputs[(SIZED if self._whole else SHAPED_BY).get(node.operator, slice(0))]
             if spoken.intersection(told_by):
                 raise ModelError(
                     f"{self.path}: the operator {node} makes a tensor of a size that depends on the speech; "
-                    "a feed-forward net needs none."
+                    "a net to score with needs none."
                 )
 
 

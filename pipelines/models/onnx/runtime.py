@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx.graph import OnnxModel
+from profiler.arrays import Array
 from profiler.plain import one_line
 
 SUM_TOLERANCE = 1e-2
@@ -20,14 +22,16 @@ _WHERE = re.compile(r"\S+\.(cc|h|cpp):\d+ .*?\) ")
 """The line of its own source that onnxruntime names, and the signature of the function."""
 
 
-def session(model: OnnxModel, threads: int) -> Any:
-    """The graph, ready to be computed; ModelError with what onnxruntime says against it."""
+def session(path: Path, content: bytes, threads: int, profile: str = "") -> Any:
+    """The graph `content` of `path`, ready to be computed; ModelError with what onnxruntime says against it.
+
+    `profile`: how the name of the file begins that it writes its profile to; empty: none.
+    """
     try:
         import onnxruntime
     except ImportError:
         raise ModelError(
-            f"{model.path} needs the package onnxruntime, which is not installed; "
-            "`pip install onnx onnxruntime` brings it."
+            f"{path} needs the package onnxruntime, which is not installed; `pip install onnx onnxruntime` brings it."
         ) from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -35,10 +39,21 @@ def session(model: OnnxModel, threads: int) -> Any:
     # Nothing else that onnxruntime might read, and no thread that spins while the search computes.
     options.add_session_config_entry("session.load_model_format", "ONNX")
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if profile:
+        options.enable_profiling, options.profile_file_prefix = True, profile
     try:
-        return onnxruntime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors share no other base
-        raise ModelError(f"{model.path} cannot be computed: {_sentence(error)}") from None
+        raise ModelError(f"{path} cannot be computed: {_sentence(error)}") from None
+
+
+def run(made: Any, path: Path, outputs: list[str], inputs: dict[str, Array]) -> list[Array]:
+    """The `outputs` of a session; ModelError with what onnxruntime says against it."""
+    try:
+        found: list[Array] = made.run(outputs, inputs)
+    except Exception as error:  # onnxruntime's errors share no other base
+        raise ModelError(f"{path} cannot be computed: {_sentence(error)}") from None
+    return found
 
 
 def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> bool:
@@ -49,10 +64,7 @@ def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> bool:
     path, senones, probabilities = model.path, model.card.senones, True
     for frames in counts:
         silence = np.zeros((frames, model.card.inputs), np.float32)
-        try:
-            (found,) = made.run([model.output], {model.input: silence})
-        except Exception as error:  # onnxruntime's errors share no other base
-            raise ModelError(f"{path} cannot be computed: {_sentence(error)}") from None
+        (found,) = run(made, path, [model.output], {model.input: silence})
         if found.shape != (frames, senones):
             raise ModelError(
                 f"{path} gives the shape {list(found.shape)} for {frames} "

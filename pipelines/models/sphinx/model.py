@@ -21,6 +21,7 @@ from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
 from pipelines.frontend.silence_weights import PLAIN, Pacing
+from pipelines.models.ctc.net import Ctc
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import mdef as mdef_file
@@ -71,7 +72,8 @@ class AcousticModel:
     `feature_transform` (LDA), which is applied to the features, or None; `checksum`:
     SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
     parameters were derived from or estimated on; `notes`: a sentence for each thing in the folder that is ignored.
-    Of a Kaldi model `kaldi` holds what its features and its graph need, and `feat_params` is empty.
+    Of a Kaldi model `kaldi` holds what its features and its graph need, and `feat_params` is empty. `ctc`: a CTC net,
+    whose units take the place of senones; there are no parameters then.
     """
 
     directory: Path
@@ -89,6 +91,7 @@ class AcousticModel:
     origin: str = ""
     notes: tuple[str, ...] = ()
     kaldi: Kaldi | None = None
+    ctc: Ctc | None = None
 
     @property
     def n_codebooks(self) -> int:
@@ -118,6 +121,8 @@ class AcousticModel:
 
     @property
     def subsampling(self) -> int:
+        if self.ctc is not None:
+            return self.ctc.input.each
         return 1 if self.kaldi is None else self.kaldi.pacing.subsampling
 
     @property

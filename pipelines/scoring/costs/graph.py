@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pipelines.models.onnx.graph import Node, OnnxModel
+from pipelines.models.onnx.values import PER_OUTPUT, UNCHANGED
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs import per
 from profiler.costs import Cost
@@ -14,21 +15,6 @@ from profiler.costs import Cost
 SLICE_COLUMNS, SLICE_DEPTH = 128, 256
 """Outputs and inputs that onnxruntime's matrix product takes at a time from weights packed at loading
 (MLAS_SGEMM_PACKED_STRIDEN, MLAS_SGEMM_PACKED_STRIDEK)."""
-
-PER_OUTPUT: Mapping[str, Mapping[str, float]] = {
-    "Relu": {"fma": 1},
-    "Add": {"fma": 1},
-    "Sub": {"fma": 1},
-    "Mul": {"fma": 1},
-    "BatchNormalization": {"fma": 2},
-    "LayerNormalization": {"fma": 7},
-    "Sigmoid": {"exp": 1, "fma": 2},
-    "Tanh": {"exp": 1, "fma": 4},
-    "Softmax": {"exp": 1, "fma": 4},
-    "LogSoftmax": {"exp": 1, "fma": 4},
-}
-"""Operations for each value that comes out of an operator that works value by value."""
-UNCHANGED = {"Identity", "Dropout", "Flatten", "Cast"}
 
 
 def law(model: OnnxModel, threads: int, logarithms: int = 0) -> Cost:

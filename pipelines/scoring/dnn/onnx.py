@@ -62,7 +62,7 @@ class OnnxNet(Splicer):
         self._scale = np.asarray(model.card.scale, np.float32)
         self._input = np.zeros((max_frames, model.card.inputs), np.float32)
         self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
-        self._session = onnx_runtime.session(model, threads)
+        self._session = onnx_runtime.session(model.path, model.content, threads)
         self._binding = self._session.io_binding()
         self.gives_probabilities = onnx_runtime.probe(self._session, model, (1, max_frames))
         if self.gives_probabilities:

@@ -77,7 +77,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     progress("reading language model or grammar", 0.02)
     language = source(recipe, definition)
 
-    _check_phones(language, recipe)
+    check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
     labels = {word: i for i, word in enumerate(language.words, start=1) if word in language.dictionary}
     lex, phone_labels = lexicon.transducer(
@@ -90,7 +90,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     fst = kaldifst.StdVectorFst(kaldifst.compose(lex_fst, grammar_fst))
     del lex, lex_fst, grammar_fst
     progress("determinising words", 0.2)
-    _determinise(fst)
+    determinise(fst)
     progress("minimising words", 0.25)
     kaldifst.minimize_encoded(fst)
     if recipe.grammar and fst.num_states > MAX_GRAMMAR_STATES:
@@ -111,7 +111,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         progress("determinising senones", 0.55)
         fst = to_kaldifst(spelled)
         del spelled
-        _determinise(fst)
+        determinise(fst)
         progress("adding self-loops", 0.85)
         stay, leave = (scale * c for c in costs)
         result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
@@ -137,7 +137,7 @@ def _with_hmms(tied: Fst, own: Hmms, scale: np.float32, progress: Progress) -> T
 
     progress("determinising phones in context", 0.45)
     fst = to_kaldifst(tied)
-    _determinise(fst)
+    determinise(fst)
     kaldifst.minimize_encoded(fst)
     progress("spelling out HMMs", 0.85)
     plain = from_kaldifst(fst)
@@ -145,7 +145,7 @@ def _with_hmms(tied: Fst, own: Hmms, scale: np.float32, progress: Progress) -> T
     return hmms.unfold(topology.fold_epsilons(plain), own, scale)
 
 
-def _check_phones(language: Source, recipe: Recipe) -> None:
+def check_phones(language: Source, recipe: Recipe) -> None:
     """Raise GraphError if the pronunciations are too many to be combined."""
     lengths = {word: sum(map(len, language.dictionary[word])) for word in language.dictionary.words()}
     total = sum(lengths.values())
@@ -177,7 +177,8 @@ def _phones(words: Dictionary, word: str, definition: ModelDefinition) -> list[t
     return [tuple(definition.phone(p) for p in pron) for pron in words[word]]
 
 
-def _determinise(fst: kaldifst.StdVectorFst) -> None:
+def determinise(fst: kaldifst.StdVectorFst) -> None:
+    """Determinise in place; GraphError where that fails."""
     import kaldifst
 
     # True means that it stopped at the limit of states; there is none.

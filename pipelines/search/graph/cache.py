@@ -39,6 +39,7 @@ LARGEST = {
     "dictionary": dictionary.MAX_FILE_BYTES,
     "language_model": lines.MAX_BYTES,
     "grammar": expression.MAX_FILE_BYTES,
+    "table": dictionary.MAX_FILE_BYTES,
 }
 _BUILD_PREFIX = ".build-"
 
@@ -55,18 +56,18 @@ def key(recipe: Recipe) -> str:
     """Hash of the content of all files, the options and the versions that decide the graph."""
     facts: dict[str, object] = dict(recipe.as_dict())
     model = Path(recipe.model)
-    for name in ("mdef", "transition_matrices", "noisedict"):
+    for name in ("mdef", "transition_matrices", "noisedict") if not recipe.units else ():
         file = model / name
         facts[f"model/{name}"] = _digest(file, name) if os.path.lexists(file) else None
-    for name in contexts.FILES:
+    for name in contexts.FILES if not recipe.units else ():
         if os.path.lexists(model / name):
             facts[f"model/{name}"] = _digest(model / name, name)
     facts["model"] = ""
-    for name in ("dictionary", "language_model", "grammar"):
+    for name in LARGEST:
         facts[name] = _digest(Path(str(facts[name])), name) if facts[name] else ""
     facts["versions"] = [COMPILER_VERSION, VERSION, importlib.metadata.version("kaldifst")]
     text = json.dumps(facts, sort_keys=True).encode()
-    kind = "grammar" if recipe.grammar else f"{recipe.vocabulary}-{recipe.order}"
+    kind = recipe.parts or ("grammar" if recipe.grammar else f"{recipe.vocabulary}-{recipe.order}")
     return f"{kind}-{hashlib.sha256(text).hexdigest()[:24]}"
 
 

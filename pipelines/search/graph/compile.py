@@ -34,6 +34,9 @@ from profiler.process import children, limits
 from profiler.process.entry import read_arguments
 
 Progress = Callable[[str, float | None], None]
+Compiler = Callable[[Recipe, Callable[[str, float], None]], Graph]
+MODULE = "pipelines.search.graph.compile"
+"""What the child runs: a module whose `main` is this one's, with a compiler."""
 POLL_S = 0.05
 MEMORY_BYTES = 4 << 30
 """What the compiler may take: enough for every vocabulary that ships, and little enough for a small machine."""
@@ -76,9 +79,10 @@ def obtain(
     recipe: Recipe,
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
+    module: str = MODULE,
 ) -> tuple[Path, Graph]:
-    """The graph of `recipe` and its place; it is compiled if need be, and kept where there is a cache."""
-    make = partial(_run_child, recipe, progress=progress, cancelled=cancelled)
+    """The graph of `recipe` and its place; it is compiled by `module` if need be, and kept where there is a cache."""
+    make = partial(_run_child, recipe, module=module, progress=progress, cancelled=cancelled)
     return _obtain(store.path_of(recipe), make, progress, cancelled)
 
 
@@ -128,9 +132,12 @@ def _cached(path: Path, progress: Progress) -> Graph | None:
     return graph
 
 
-def _run_child(recipe: Recipe, target: Path, progress: Progress, cancelled: Callable[[], bool]) -> None:
+def _run_child(recipe: Recipe, target: Path, module: str, progress: Progress, cancelled: Callable[[], bool]) -> None:
+    # In a file: the units of a net may be more than an argument can hold.
+    given = target.with_name("recipe.json")
+    given.write_text(json.dumps(recipe.as_dict()))
     child = subprocess.Popen(
-        children.python("-m", "pipelines.search.graph.compile", str(target), json.dumps(recipe.as_dict())),
+        children.python("-m", module, str(target), str(given)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -199,9 +206,9 @@ def _collect(stream: IO[str], lines: list[str]) -> None:
     lines.extend(line for line in stream if line.strip())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The child: `compile TARGET RECIPE`, the recipe as JSON; not meant to be called by people."""
-    target, recipe = read_arguments("pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments)
+def main(arguments: Sequence[str] | None = None, compiler: Compiler = compile_graph) -> int:
+    """The child: `compile TARGET RECIPE`, the recipe as a JSON file; not meant to be called by people."""
+    target, recipe = read_arguments(MODULE, __doc__, "TARGET", "RECIPE", arguments=arguments)
 
     def say(**event: object) -> None:
         sys.stdout.write(json.dumps(event) + "\n")
@@ -210,10 +217,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     children.end_with_parent()
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CORE=0)
     try:
-        graph = compile_graph(
-            Recipe(**json.loads(recipe)),
-            lambda stage, fraction: say(stage=stage, fraction=fraction),
-        )
+        wanted = Recipe(**json.loads(Path(recipe).read_text()))
+        graph = compiler(wanted, lambda stage, fraction: say(stage=stage, fraction=fraction))
         save(graph, Path(target))
     except Exception as error:
         if limits.shortage(error):

@@ -59,22 +59,20 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
 def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
     """The graph `path` of `model`; GraphError or ModelError in one sentence."""
     words = symbols.read(words_file(path))
-    fst = _read(path)
-    if not fst.n_states or not fst.n_arcs:
-        raise GraphError(f"{path} has no arcs.")
+    fst = read(path)
     if int(fst.ilabel.max()) >= len(kaldi.pdfs):
         raise GraphError(
             f"{path} has transition-id {int(fst.ilabel.max()):,}, and the model ends at {len(kaldi.pdfs) - 1:,}: "
             "it was made for another one."
         )
-    if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < len(words):
-        raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {len(words) - 1:,}.")
+    check_words(path, fst, len(words))
+    fst.ilabel = np.where(fst.ilabel > 0, kaldi.pdfs[fst.ilabel] + 1, 0).astype(np.int32)
     silent = np.array([is_no_word(word) for word in words])
     phones, filler = kaldi.phones(model.n_senones)
     fst.olabel[silent[fst.olabel]] = 0
     try:
         return from_topology(
-            epsilon_first(_with_loops(fst, kaldi)),
+            epsilon_first(with_loops(fst)),
             # Which phone it is matters for word times from a lexicon alone.
             Senones(phones, model.mdef.senone_state, filler),
             tuple(words[1:]),
@@ -85,12 +83,22 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
         raise GraphError(f"{path}: {error}") from None
 
 
-def _read(path: Path) -> Fst:
+def read(path: Path) -> Fst:
+    """The transducer of a file; GraphError in one sentence, also where it has no arcs."""
     try:
         open_input(path, "a search graph", LARGEST).close()
-        return openfst.read(path)
+        fst = openfst.read(path)
     except (InputError, ArrayError, ValueError) as error:
         raise GraphError(one_line(str(error), 400)) from None
+    if not fst.n_states or not fst.n_arcs:
+        raise GraphError(f"{path} has no arcs.")
+    return fst
+
+
+def check_words(path: Path, fst: Fst, words: int) -> None:
+    """Raise GraphError where `fst` has an output label that is none of `words`."""
+    if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < words:
+        raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {words - 1:,}.")
 
 
 def is_no_word(word: str) -> bool:
@@ -99,9 +107,8 @@ def is_no_word(word: str) -> bool:
     return not word or word.lower() in NO_WORDS or noise
 
 
-def _with_loops(fst: Fst, kaldi: Kaldi) -> Topology:
-    """Pdfs + 1 instead of transition-ids, and of each state one self-loop taken off its arcs."""
-    ilabel = np.where(fst.ilabel > 0, kaldi.pdfs[fst.ilabel] + 1, 0)
+def with_loops(fst: Fst) -> Topology:
+    """Of each state one self-loop taken off its arcs."""
     source = fst.source
     loops = np.flatnonzero((source == fst.target) & (fst.ilabel > 0) & (fst.olabel == 0))
     # Of several the first; the others stay arcs.
@@ -109,7 +116,7 @@ def _with_loops(fst: Fst, kaldi: Kaldi) -> Topology:
     loops = loops[place]
     label = np.zeros(fst.n_states, np.int32)
     weight = np.zeros(fst.n_states, np.float32)
-    label[states], weight[states] = ilabel[loops], fst.weight[loops]
+    label[states], weight[states] = fst.ilabel[loops], fst.weight[loops]
     kept = np.ones(fst.n_arcs, bool)
     kept[loops] = False
     return Topology(
@@ -118,7 +125,7 @@ def _with_loops(fst: Fst, kaldi: Kaldi) -> Topology:
             fst.start,
             fst.final,
             source[kept],
-            ilabel[kept],
+            fst.ilabel[kept],
             fst.olabel[kept],
             fst.weight[kept],
             fst.target[kept],

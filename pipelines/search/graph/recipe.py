@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +32,9 @@ by 0.1.
 class Recipe:
     """Everything that decides what graph comes out, as JSON values.
 
-    With a `grammar` there is no language model, and what says how it is cut is 0 or empty.
+    With a `grammar` there is no language model, and what says how it is cut is 0 or empty. Of a CTC net there are
+    `units`, with the indices of `blank` and `boundary`, instead of a `model`, and what of the graph is made of them;
+    `table`: pronunciations in these units, `g2p`: version of the net that makes more.
     """
 
     model: str
@@ -46,6 +49,14 @@ class Recipe:
     silence_probability: float = SILENCE_PROBABILITY
     filler_probability: float = FILLER_PROBABILITY
     transition_scale: float = TRANSITION_SCALE
+    units: Sequence[str] = ()
+    blank: int = 0
+    boundary: int | None = None
+    parts: str = ""
+    topology: str = ""
+    alternative_cost: float = 0.0
+    table: str = ""
+    g2p: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -62,20 +73,22 @@ def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
     graph. Of the model only senones, tying and transitions matter, which all models derived from
     one directory share. Raises GraphError for a missing grammar.
     """
-    directory = str(model.directory)
     dictionary = _file(config.dictionary) or str(dictionaries.default_path())
+    return Recipe(str(model.directory), dictionary, **sentences(config))
+
+
+def sentences(config: GraphConfig) -> dict[str, Any]:
+    """Return what of a recipe says which sentences there are."""
     if config.grammar:
-        return Recipe(directory, dictionary, grammar=str(_grammar_file(config.grammar)))
-    return Recipe(
-        directory,
-        dictionary,
-        language_model=_file(config.language_model) or str(default_language_model()),
-        vocabulary=config.vocabulary,
-        order=config.order,
-        bigrams=config.bigrams if config.order > 1 else 0,
-        trigrams=config.trigrams if config.order > 2 else 0,
-        pruning=config.pruning if config.order > 1 else "entropy",
-    )
+        return {"grammar": str(_grammar_file(config.grammar))}
+    return {
+        "language_model": _file(config.language_model) or str(default_language_model()),
+        "vocabulary": config.vocabulary,
+        "order": config.order,
+        "bigrams": config.bigrams if config.order > 1 else 0,
+        "trigrams": config.trigrams if config.order > 2 else 0,
+        "pruning": config.pruning if config.order > 1 else "entropy",
+    }
 
 
 def _file(name: str) -> str:

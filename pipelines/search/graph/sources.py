@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import (
@@ -48,11 +49,28 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
+class Entries(Protocol):
+    """How the acoustic model says words; `missing`: those that were looked up and that it cannot say."""
+
+    missing: list[str]
+
+    def find(self, word: str) -> str | None:
+        """The entry of `word`; None where it has none, and for sentence marks, which no hypothesis has."""
+
+    def pronunciations(self, shown: Mapping[str, str]) -> tuple[Dictionary, list[str]]:
+        """Return the pronunciations of the words in `shown` (displayed word → entry), and notes."""
+
+
 def source(recipe: Recipe, definition: ModelDefinition) -> Source:
     """Return the source for `recipe`; raises BadInput (one sentence) if it cannot be read."""
+    return source_of(recipe, _Entries(recipe, definition))
+
+
+def source_of(recipe: Recipe, entries: Entries) -> Source:
+    """Return the source for `recipe` whose words are said as `entries` say."""
     if recipe.grammar:
-        return _sentences(recipe, definition)
-    model, words = language(recipe, definition)
+        return _sentences(recipe, entries)
+    model, words = language_of(recipe, entries)
     about = {"ngrams": list(model.counts)}
     return Source(ngrams.acceptor(model), model.words, words, about, model.notes)
 
@@ -70,13 +88,17 @@ def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
 
 def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, Dictionary]:
     """The pruned language model, with notes, and the dictionary of its words, as the graph will have them."""
-    entries = _Entries(recipe, definition)
+    return language_of(recipe, _Entries(recipe, definition))
+
+
+def language_of(recipe: Recipe, entries: Entries) -> tuple[ngram.NGram, Dictionary]:
+    """Return the same for words that are said as `entries` say."""
     model = read_language_model(recipe.language_model, recipe.order)
     found = {word: entry for word in model.words if (entry := entries.find(word)) is not None}
     chosen = ngram.most_probable(model, list(found), recipe.vocabulary)
     if not chosen:
         raise DictionaryError(
-            f"{one_line(recipe.dictionary)} pronounces no word of the language model "
+            f"{one_line(recipe.dictionary) or 'The net'} pronounces no word of the language model "
             f"{one_line(recipe.language_model)}, which lists {listed(entries.missing) or 'none'}."
         )
     shown = {word: found[word] for word in chosen}
@@ -185,10 +207,9 @@ def read_grammar(path: str | Path) -> Grammar:
     return jsgf.read(file) if is_jsgf else phrases.read(file)
 
 
-def _sentences(recipe: Recipe, definition: ModelDefinition) -> Source:
+def _sentences(recipe: Recipe, entries: Entries) -> Source:
     """G of a grammar, whose words are shown as the dictionary has them."""
     read = read_grammar(recipe.grammar)
-    entries = _Entries(recipe, definition)
     found: dict[str, str | None] = {}
     labels: dict[str, int] = {}
 
@@ -204,7 +225,7 @@ def _sentences(recipe: Recipe, definition: ModelDefinition) -> Source:
     fst = grammar.acceptor(read, label)
     if entries.missing:
         raise DictionaryError(
-            f"{one_line(recipe.grammar)} has words that {one_line(recipe.dictionary)} does not pronounce: "
+            f"{one_line(recipe.grammar)} has words that {one_line(recipe.dictionary) or 'the net'} does not pronounce: "
             f"{listed(entries.missing)}."
         )
     words, notes = entries.pronunciations({entry: entry for entry in labels})

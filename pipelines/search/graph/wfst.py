@@ -18,11 +18,11 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import ARC, LARGEST, STATE
 from profiler import arrays
-from profiler.arrays import F32, I32, U8, Array, Bool
+from profiler.arrays import F32, I32, U8, U16, Array, Bool
 from profiler.errors import BadInput
 from profiler.files import cache
 
-VERSION = 3
+VERSION = 4
 """Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
 
 
@@ -37,7 +37,8 @@ class Graph:
     `states` STATE [n + 1] (the last one only closes the ranges), `arcs` ARC [m] without self-loops, `final` float32
     [n], states below `n_epsilon_states` are those with epsilon arcs. `words` by word number. Pronunciations for word
     times: those of word w are `pron_first[w]` … `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p]
-    : phone_first[p + 1]]`. `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones].
+    : phone_first[p + 1]]`. `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones]. `blank`: of a CTC net's
+    graph the senone of the blank, whose number is its phone's too; -1 elsewhere.
 
     One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so they are
     checked here, once, and nobody can write to the arrays afterwards.
@@ -52,11 +53,12 @@ class Graph:
     words: tuple[str, ...]
     pron_first: I32
     phone_first: I32
-    pron_phones: U8
-    senone_phone: U8
+    pron_phones: U16
+    senone_phone: U16
     senone_state: U8
     filler: Bool
     made: Mapping[str, object] = field(default_factory=dict)
+    blank: int = -1
 
     def __post_init__(self) -> None:
         for name, dtype in ARRAYS:
@@ -87,20 +89,22 @@ def smallest_graph() -> Graph:
     """One senone again and again, without words: a search over it calls every kernel that one over any graph does."""
     states = np.zeros(2, STATE)
     states["loop_label"][0] = 1
-    nothing, one = np.zeros(0, np.uint8), np.zeros(1, np.uint8)
     first = np.zeros(1, np.int32)
     return Graph(
-        0, 0, 1, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), first, first, nothing, one, one,
-        np.zeros(1, np.bool_),
+        0, 0, 1, states, np.zeros(0, ARC), np.zeros(1, np.float32), (), first, first, np.zeros(0, np.uint16),
+        np.zeros(1, np.uint16), np.zeros(1, np.uint8), np.zeros(1, np.bool_),
     )  # fmt: skip
 
 
 class Senones(NamedTuple):
-    """The senones as a graph needs them: `phone` and `state` of each, and for each phone whether it is a `filler`."""
+    """The senones as a graph needs them: `phone` and `state` of each, for each phone whether it is a `filler`, and the
+    `blank` of a CTC net, as `Graph` has it.
+    """
 
     phone: Array
     state: Array
     filler: Array
+    blank: int = -1
 
 
 def from_topology(
@@ -147,10 +151,11 @@ def from_topology(
         words=words,
         pron_first=_offsets([len(word) for word in pronunciations]),
         phone_first=_offsets([len(p) for p in prons]),
-        pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint8),
-        senone_phone=np.asarray(senones.phone, dtype=np.uint8),
+        pron_phones=np.array([phone for p in prons for phone in p], dtype=np.uint16),
+        senone_phone=np.asarray(senones.phone, dtype=np.uint16),
         senone_state=np.asarray(senones.state, dtype=np.uint8),
         filler=np.asarray(senones.filler, dtype=bool),
+        blank=senones.blank,
         made=dict(about or {}),
     )
 
@@ -161,8 +166,8 @@ ARRAYS = (
     ("final", np.dtype("<f4")),
     ("pron_first", np.dtype("<i4")),
     ("phone_first", np.dtype("<i4")),
-    ("pron_phones", np.dtype("u1")),
-    ("senone_phone", np.dtype("u1")),
+    ("pron_phones", np.dtype("<u2")),
+    ("senone_phone", np.dtype("<u2")),
     ("senone_state", np.dtype("u1")),
     ("filler", np.dtype("?")),
 )
@@ -178,6 +183,7 @@ def save(graph: Graph, path: Path) -> None:
         "start": graph.start,
         "n_epsilon_states": graph.n_epsilon_states,
         "n_senones": graph.n_senones,
+        "blank": graph.blank,
         "words": list(graph.words),
         "made": dict(graph.made),
     }
@@ -202,6 +208,7 @@ def load(path: Path) -> Graph:
             n_senones=int(about["n_senones"]),
             words=tuple(str(w) for w in about["words"]),
             made=about["made"],
+            blank=int(about["blank"]),
             **columns,
         )
     except GraphError as error:
@@ -220,6 +227,8 @@ def _fault(graph: Graph) -> str:
         return "its states and its start state do not fit"
     if len(graph.senone_phone) != graph.n_senones or len(graph.senone_state) != graph.n_senones:
         return "its senones do not fit its other arrays"
+    if not -1 <= graph.blank < graph.n_senones:
+        return "its blank is none of its senones"
     wrong = graph_check.fault(
         graph.states.view(np.int32).reshape(-1, 4),
         graph.arcs.view(np.int32).reshape(-1, 4),

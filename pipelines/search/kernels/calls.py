@@ -12,6 +12,7 @@ import numpy as np
 from pipelines.search.kernels import epsilon, pruning, token_passing
 from pipelines.search.kernels.lattice import record_frame
 from pipelines.search.kernels.layout import (
+    BLANK,
     CLOSED_UP,
     CONTENDERS,
     DONE,
@@ -31,6 +32,7 @@ from pipelines.search.kernels.layout import (
     RANKED,
     RANKING_NS,
     SENONES,
+    SKIPPED,
     TOKENS,
     Arrays,
     Books,
@@ -87,6 +89,8 @@ def numbers_of(arrays: Arrays) -> Numbers:  # pragma: no cover - compiled
         held.beam_delta,
         held.max_active,
         held.min_active,
+        held.blank,
+        held.skip_above,
     )
 
 
@@ -134,6 +138,13 @@ def advance(
     status = DONE
     t = first
     while t < end:
+        blank = scores[t, numbers.blank] > numbers.skip_above
+        if blank and decoder_state[BLANK] != 0:
+            # In the search nothing would change but costs, of all tokens alike, nearly: the time goes on without it.
+            decoder_state[FRAME] += 1
+            decoder_state[SKIPPED] += 1
+            t += 1
+            continue
         if decoder_state[PENDING] != 0:
             t0 = now_ns()
             status = pruning.prune(arrays, numbers)
@@ -160,6 +171,8 @@ def advance(
         decoder_state[PENDING] = 1
         floats[LIMIT] = limit
         decoder_state[FRAME] += 1
+        decoder_state[SKIPPED] = 0
+        decoder_state[BLANK] = blank
         t += 1
         if t3 - started > patience_ns:
             break
@@ -220,7 +233,7 @@ def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
     """History entry of the token at `place` after the last frame; the history must have room for one."""
     arrays: Arrays = named(table)
     history, decoder_state = arrays.books.history, arrays.books.decoder_state
-    frame = np.int32(decoder_state[FRAME] - 1)
+    frame = np.int32(decoder_state[FRAME] - 1 - decoder_state[SKIPPED])
     entry, decoder_state[HISTORY] = epsilon.entry_of(
         np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[HISTORY], frame
     )

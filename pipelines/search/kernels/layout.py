@@ -17,8 +17,9 @@ from numpy.typing import DTypeLike
 from profiler.arrays import F32, F64, I32, I64, U8, U32, Array, Bool
 
 # Decoder state: int64 values that live from call to call. [0, N) are listed tokens, [0, M) all of them;
-# EMITTING and EPSILONS count listed arcs, CHOSEN those of the last frame that led to a token.
-N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, N_DECODER_STATE = range(10)
+# EMITTING and EPSILONS count listed arcs, CHOSEN those of the last frame that led to a token. FRAME counts frames,
+# SKIPPED those left out since the last that was searched; BLANK: whether the blank of the last one was over the limit.
+N, M, PENDING, HISTORY, FRAME, EMITTING, EPSILONS, CHOSEN, ALTERNATIVES, SKIPPED, BLANK, N_DECODER_STATE = range(12)
 # Decoder state, floats: what was taken off all costs, the beam that the last cutoff allows, the cost over
 # which a token of the last frame does not count, the least cost in it, the last cutoff less the best.
 OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
@@ -53,6 +54,8 @@ NUMBERS = np.dtype(
         ("beam_delta", "f8"),
         ("max_active", "i8"),
         ("min_active", "i8"),
+        ("blank", "i8"),
+        ("skip_above", "f8"),
     ]
 )
 """`Numbers` as kernels find them."""
@@ -200,8 +203,8 @@ class Numbers(NamedTuple):
     """What stays as it is while a kernel runs.
 
     States below `n_epsilon_states` are those with epsilon arcs; `n_ranks` of them, 0 where no alternatives are kept,
-    and those within `lattice_beam` otherwise; what a word costs (`penalty`); Kaldi's limits of a frame's tokens.
-    Costs in nat.
+    and those within `lattice_beam` otherwise; what a word costs (`penalty`); Kaldi's limits of a frame's tokens. Costs
+    in nat. Of a run of frames whose score of senone `blank` is over `skip_above` (unscaled) only the first is searched.
     """
 
     n_epsilon_states: int
@@ -212,6 +215,8 @@ class Numbers(NamedTuple):
     beam_delta: float
     max_active: int
     min_active: int
+    blank: int
+    skip_above: float
 
 
 Index = int | np.int32

@@ -33,6 +33,7 @@ from pipelines.search.kernels.layout import (
     PENDING,
     RANKED,
     RANKING_NS,
+    SKIPPED,
     Arrays,
     Index,
     M,
@@ -159,7 +160,7 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
     source, record = arrays.emitting.source, arrays.emitting.record
     places, backpointers = arrays.scratch.places, arrays.scratch.backpointers
     history, m, used = books.history, books.decoder_state[M], books.decoder_state[HISTORY]
-    frame = np.int32(books.decoder_state[FRAME] - 1)
+    frame = np.int32(books.decoder_state[FRAME] - 1 - books.decoder_state[SKIPPED])
     count = 0
     for i in range(m):
         places[count] = i
@@ -242,7 +243,7 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     if not best < INFINITY:
         # Nothing lives on: what there was before the frame is the best partial result.
         decoder_state[M] = n
-        decoder_state[FRAME] -= 1
+        decoder_state[FRAME] -= 1 + decoder_state[SKIPPED]
         decoder_state[PENDING] = 0
         return NO_TOKENS
     cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch, arrays.books.work))

@@ -30,7 +30,7 @@ from pipelines.search.graph.wfst import ARRAYS, Graph, save
 from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign import mutate
 from tests.bench.campaign.attack import SPEECH, Attack, Kind
-from tests.pipelines import net_files, onnx_files
+from tests.pipelines import ctc_nets, net_files, onnx_files
 from tests.pipelines import sphinx_writer as writer
 
 CACHE: Final = "cache"
@@ -190,9 +190,15 @@ GRAPHS: Final = Kind(
 
 SENONES: Final = 5126
 MADE: Final = ("made.json", "made.safetensors", "made.onnx")
+CTC: Final = tuple(f"{layout}/{name}" for layout in ctc_nets.LAYOUTS for name in ("model.onnx", "tokens.txt"))
+PHRASES: Final = "phrases.txt"
 
 
 def _run_net(file: str) -> tuple[tuple[str, ...], ...]:
+    if file in CTC:
+        folder = file.partition("/")[0]
+        chosen = ("--set", f"model_directory={folder}", "--set", f"graph.grammar={PHRASES}", "--audio", SPEECH)
+        return (("run", *chosen, "--no-profile", "--json"),)
     name = file if file.endswith(".onnx") else "made.safetensors"
     small = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
     plain = ("--set", "dnn.senones=all") if name.endswith(".onnx") else ()
@@ -200,8 +206,13 @@ def _run_net(file: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _net(folder: Path, file: str) -> None:
+    if file in CTC:
+        layout = file.partition("/")[0]
+        ctc_nets.write(folder / layout, layout)
+        (folder / PHRASES).write_text("ab\ndc\n")
+        return
     made = net_files.net(net_files.card(Layer(8), senones=SENONES))
     (onnx_files.write if file.endswith(".onnx") else net_files.write)(folder, made)
 
 
-NETS: Final = Kind(files=lambda: MADE, make=_net, commands=_run_net)
+NETS: Final = Kind(files=lambda: (*MADE, *CTC), make=_net, commands=_run_net)

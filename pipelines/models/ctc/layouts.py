@@ -1,0 +1,166 @@
+"""The layouts in which people have CTC nets: what goes into each, from the metadata of the ONNX file and its inputs.
+
+Those of sherpa-onnx are told apart by `model_type`: zipformer2_ctc (icefall), zipformer2 with states (streaming),
+EncDecCTCModel… (NeMo), wenet_ctc and t-one. Metadata and features are as its csrc/…-ctc-model.cc read and make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from pipelines.frontend.fbank import Fbank
+from pipelines.models.errors import ModelError
+from profiler.frames import FRAME_S
+from profiler.plain import one_line
+
+MOST_EACH: Final = 16
+"""Frames for an output; citrinets have 8."""
+LONGEST_CHUNK: Final = 4_096
+MOST_BINS: Final = 256
+ZIPFORMER_EACH: Final = 4
+"""Frames for an output of every zipformer (sherpa-onnx' SubsamplingFactor)."""
+
+Shape = Sequence[int | str | None]
+
+
+@dataclass(frozen=True)
+class Input:
+    """How speech goes into a net: `rate` Hz, and an output for `each` frames of 10 ms.
+
+    `arrangement` of the first input: f32 [1, samples] (wave), int32 [1, samples, 1] (samples), f32 [1, frames, bins] or
+    [1, bins, frames] of `fbank`. A net with `chunk` takes so many frames at a time, `shift` apart, and all its other
+    inputs are states; without, it takes the whole utterance, and its second input, if there is one, is the length.
+    """
+
+    arrangement: Literal["wave", "samples", "frames", "bins"]
+    each: int
+    rate: int = 16_000
+    fbank: Fbank | None = None
+    chunk: int = 0
+    shift: int = 0
+    layout: str = ""
+
+    @property
+    def hop(self) -> int:
+        """Samples of a frame."""
+        return round(self.rate * FRAME_S)
+
+    def n_frames(self, n_samples: int) -> int:
+        if self.fbank is not None:
+            return self.fbank.n_frames(n_samples)
+        return n_samples // self.hop + 1 if n_samples > 0 else 0
+
+
+class _Metadata:
+    """The metadata of a file, with what is missing or impossible as a ModelError."""
+
+    def __init__(self, path: Path, entries: Mapping[str, str]) -> None:
+        self.path, self._entries = path, entries
+
+    def number(self, name: str, most: int) -> int:
+        text = self._entries.get(name)
+        if text is None:
+            raise ModelError(f"{self.path} does not say its {name} in its metadata; sherpa-onnx needs it as well.")
+        if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
+            raise ModelError(
+                f"{self.path}: {name} must be a whole number from 1 to {most:,}, not {one_line(text, 60)!r}."
+            )
+        return int(text)
+
+    def text(self, name: str) -> str:
+        return self._entries.get(name, "")
+
+
+def input_of(path: Path, entries: Mapping[str, str], shapes: Sequence[Shape]) -> Input:
+    """What the net in `path` takes; ModelError if its metadata do not say it.
+
+    `shapes`: of its inputs, names or None where they are free.
+    """
+    metadata = _Metadata(path, entries)
+    kind = metadata.text("model_type")
+    if kind not in _READERS:
+        known = ", ".join(_READERS)
+        if not kind:
+            raise ModelError(f"{path} has no model_type in its metadata, which tells the layouts apart ({known}).")
+        raise ModelError(f"{path} is of the model_type {one_line(kind, 60)!r}; CTC nets of these are read: {known}.")
+    found = _READERS[kind](metadata, shapes)
+    if found.shift % found.each or found.chunk < found.shift:
+        raise ModelError(
+            f"{path}: its chunks of {found.chunk} frames, {found.shift} apart, do not fit one output for {found.each}."
+        )
+    if not found.chunk and len(shapes) > 2:
+        raise ModelError(f"{path} has {len(shapes)} inputs; a {kind} for whole utterances has two.")
+    return found
+
+
+def _bins(metadata: _Metadata, shapes: Sequence[Shape], axis: int) -> int:
+    shape = shapes[0]
+    if len(shape) != 3:
+        raise ModelError(f"{metadata.path}: its first input has {len(shape)} axes; features have 3.")
+    bins = shape[axis]
+    if not isinstance(bins, int):
+        return Fbank.bins
+    if not 1 <= bins <= MOST_BINS:
+        raise ModelError(f"{metadata.path} takes {bins} values of a frame; at most {MOST_BINS} are computed.")
+    return bins
+
+
+def _zipformer(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
+    features = Fbank(bins=_bins(metadata, shapes, 2))
+    return Input("frames", ZIPFORMER_EACH, fbank=features, layout="zipformer2_ctc (icefall)")
+
+
+def _streaming_zipformer(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
+    chunk, shift = metadata.number("T", LONGEST_CHUNK), metadata.number("decode_chunk_len", LONGEST_CHUNK)
+    features = Fbank(bins=_bins(metadata, shapes, 2))
+    layout = "zipformer2 with states (icefall)"
+    return Input("frames", ZIPFORMER_EACH, fbank=features, chunk=chunk, shift=shift, layout=layout)
+
+
+def _nemo(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
+    if metadata.text("is_giga_am") not in ("", "0"):
+        raise ModelError(f"{metadata.path} is a GigaAM, whose features are not computed.")
+    normalise = metadata.text("normalize_type")
+    if normalise not in ("", "per_feature"):
+        raise ModelError(
+            f"{metadata.path}: the normalize_type {one_line(normalise, 60)!r} is not computed; per_feature is."
+        )
+    features = Fbank(
+        bins=_bins(metadata, shapes, 1),
+        low=0.0,
+        high=0.0,
+        window="hann",
+        remove_offset=False,
+        librosa=True,
+        normalise=bool(normalise),
+    )
+    return Input("bins", metadata.number("subsampling_factor", MOST_EACH), fbank=features, layout="NeMo")
+
+
+def _wenet(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
+    features = Fbank(bins=_bins(metadata, shapes, 2), full_scale=32_768.0)
+    return Input("frames", metadata.number("subsampling_factor", MOST_EACH), fbank=features, layout="wenet")
+
+
+def _t_one(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
+    rate, frames = metadata.number("sample_rate", 48_000), metadata.number("frame_length_ms", 10 * LONGEST_CHUNK) // 10
+    if rate < 4_000 or rate % 100 or not frames:
+        raise ModelError(f"{metadata.path}: a sample_rate of {rate} Hz in chunks of {frames} × 10 ms is not computed.")
+    return Input("samples", T_ONE_EACH, rate, chunk=frames, shift=frames, layout="T-one")
+
+
+T_ONE_EACH: Final = 3
+"""Ten outputs for its 300 ms."""
+
+_READERS: Final[Mapping[str, Callable[[_Metadata, Sequence[Shape]], Input]]] = {
+    "zipformer2_ctc": _zipformer,
+    "zipformer2": _streaming_zipformer,
+    "EncDecCTCModel": _nemo,
+    "EncDecCTCModelBPE": _nemo,
+    "EncDecHybridRNNTCTCBPEModel": _nemo,
+    "wenet_ctc": _wenet,
+    "t-one": _t_one,
+}

@@ -1,0 +1,222 @@
+"""The search over graphs of a CTC net, side by side with Kaldi's FasterDecoder on the same graphs and outputs.
+
+The net is that of hama; our graphs H, HL and HLG are handed to `kaldi_decoder.FasterDecoder` over `DecodableCtc`, as
+sherpa-onnx searches them, with the same beam, `max_active` and `min_active` and no word insertion penalty. Words, costs
+and frames of the units are compared on 500 utterances and more: the speech itself, with noise, and cut. Times are those
+of the speech itself: each utterance is decoded by one and at once by the other, on one thread; what counts is the
+processor time of that thread. Then what topologies and blank skipping change, of our search alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from statistics import median
+from typing import Any
+
+import kaldi_decoder
+import kaldifst
+import msgspec
+import numpy as np
+import onnxruntime
+
+from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
+from pipelines.config import Config, Search
+from pipelines.config import Graph as GraphConfig
+from pipelines.models.ctc.units import Units
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
+from pipelines.search.graph.ctc import compile as graphs
+from pipelines.search.graph.openfst import to_kaldifst
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.viterbi import Viterbi
+from profiler.arrays import F32
+from tests import ctc_paths
+from tests.bench import _data
+from tests.bench._rounds import Progress, Side, interleave, paired, result, spread
+from tests.graph_fst import fst_of
+
+BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0
+"""Those of the prototype's tables; sherpa-onnx has 15 or 20 and 3000."""
+UTTERANCES = 500
+SNRS_DB = (20, 15, 10, 5)
+CUTS = (0.5, 0.7, 0.9)
+"""Shares of an utterance that are kept, from its begin or up to its end."""
+PARTS = ("HLG", "HL", "H")
+TOPOLOGIES = ("standard", "compact", "minimal")
+SHARES = (1.0, 0.999, 0.99, 0.95, 0.9)
+SAME_COST = 0.02
+"""Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
+RATE = 16_000
+
+Scores = Mapping[str, F32]
+"""Outputs of the net by the name of the utterance."""
+
+
+class Net:
+    """The phone net of the wheel hama, on one thread."""
+
+    def __init__(self) -> None:
+        from importlib import resources
+
+        from hama.vocab import Vocabulary
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        folder = resources.files("hama.assets")
+        symbols = (*Vocabulary.load().decoder, "<wb>", "<blank>")
+        self.units = Units(symbols, len(symbols) - 1, len(symbols) - 2)
+        self._session = onnxruntime.InferenceSession(str(folder / "asr_waveform_fp16.onnx"), options)
+        self._inputs = [node.name for node in self._session.get_inputs()]
+
+    def __call__(self, samples: F32) -> F32:
+        feeds = dict(zip(self._inputs, (samples[None], np.array([len(samples)], np.int64)), strict=True))
+        found: F32 = np.ascontiguousarray(self._session.run(None, feeds)[0][0], np.float32)
+        return found
+
+
+class Searching(Side):
+    """A decoder over the names of utterances: processor time, and the best path of each."""
+
+    def __init__(self, name: str, decode: Callable[[str], Any]) -> None:
+        self.best: dict[str, Any] = {}
+
+        def take(utterance: str) -> float:
+            start = time.thread_time()
+            self.best[utterance] = decode(utterance)
+            return time.thread_time() - start
+
+        super().__init__(name, take)
+
+
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
+    """Compare on `paths` (default: human speech and the bundled voices), `repeat` rounds per graph."""
+    net = Net()
+    items = (
+        playlist.build(paths, transcripts).items if paths else [*_data.human_speech(), *playlist.build([], None).items]
+    )
+    sounds = {item.name: audio.load(item.path).samples.astype(np.float32) for item in items}
+    spent = time.process_time()
+    scores = {name: net(samples) for name, samples in sounds.items()}
+    spent = time.process_time() - spent
+    seconds = sum(map(len, sounds.values())) / RATE
+    more = dict(scores)
+    for n, (name, samples) in enumerate(derived(sounds, max(UTTERANCES - len(scores), 0))):
+        progress("outputs of the net", n / UTTERANCES)
+        more[name] = net(samples)
+    config = GraphConfig()
+    rows, ratios = [], []
+    for parts in PARTS:
+        graph = graphs.load_or_build(msgspec.structs.replace(config, parts=parts), net.units, progress=progress)
+        ratios.append(compared(graph, scores, more, repeat, rows, progress))
+        rows[-1] = {"graph": parts, "states": graph.n_states, "arcs": graph.n_arcs, **rows[-1]}
+        for side in ("rtf", "peer_rtf"):
+            rows[-1][side] /= seconds
+    for topology in TOPOLOGIES:
+        graph = graphs.load_or_build(msgspec.structs.replace(config, topology=topology), net.units, progress=progress)
+        for share in SHARES if topology == "standard" else (1.0, 0.95):
+            took, errors, words = alone(graph, items, scores, repeat, share)
+            kept = sum(searched(s, net.units.blank, share) for s in scores.values()) / sum(map(len, scores.values()))
+            rows.append(
+                {
+                    "topology": topology, "states": graph.n_states, "arcs": graph.n_arcs, "blank_skipping": share,
+                    "searched": kept, "errors": errors, "words": words, "rtf": took / seconds,
+                }
+            )  # fmt: skip
+    equal = rows[: len(PARTS)]
+    agreement = {
+        "same": "graph, outputs of the net, beam, max_active, min_active; one thread; no insertion penalty",
+        "utterances": len(more),
+        **{key: all(row[key] == len(more) for row in equal) for key in ("same_words", "same_cost", "same_units")},
+        "largest_cost_difference": max(row["cost_difference"] for row in equal),
+        "net_rtf": spent / seconds,
+    }
+    meaning = f"peer time / our time over HLG at beam {BEAM:g}, at most {MAX_ACTIVE} tokens, median of paired rounds"
+    return result(f"kaldi-decoder {version('kaldi-decoder')} FasterDecoder", ratios[0], meaning, agreement, rows)
+
+
+def derived(sounds: Mapping[str, F32], wanted: int) -> Iterable[tuple[str, F32]]:
+    """`wanted` variants of the utterances: with white noise, and cut at begin or end."""
+    rng = np.random.default_rng(70)
+    made = 0
+    while made < wanted:
+        for name, samples in sounds.items():
+            level = float(np.sqrt(np.mean(samples**2)))
+            noisy = [samples + rng.normal(scale=level * 10 ** (-snr / 20), size=len(samples)) for snr in SNRS_DB]
+            ends = [(int(share * len(samples)), rng.random() < 0.5) for share in CUTS]
+            cut = [samples[:n] if first else samples[len(samples) - n :] for n, first in ends]
+            for variant in (*noisy, *cut):
+                if made < wanted:
+                    made += 1
+                    yield f"{name}-{made}", variant.astype(np.float32)
+
+
+def search(share: float = 1.0) -> Search:
+    return msgspec.structs.replace(
+        Config().search, beam=BEAM, max_active=MAX_ACTIVE, acoustic_scale=SCALE, insertion_penalty=0.0,
+        blank_skipping=share,
+    )  # fmt: skip
+
+
+def compared(
+    graph: Graph, scores: Scores, more: Scores, repeat: int, rows: list[dict[str, Any]], progress: Progress
+) -> list[float]:
+    """Ratios of times on `scores`, round by round; a row with these and what is equal on `more`."""
+    settings = search()
+    options = {"beam": BEAM, "max_active": MAX_ACTIVE, "min_active": settings.min_active}
+    peer, decoder, blank = kaldifst.StdConstFst(to_kaldifst(fst_of(graph))), Viterbi(graph, settings), graph.blank
+    decoder.warm_up()
+    scaled = {name: matrix * np.float32(SCALE) for name, matrix in more.items()}
+    mine = Searching("ours", lambda name: _words(decoder, scores[name]))
+    theirs = Searching("Kaldi's", lambda name: _kaldis(peer, options, scaled[name]))
+    interleave([mine, theirs], list(scores), repeat, lambda share: progress("decoding in turns", share))
+    same = dict.fromkeys(("same_words", "same_cost", "same_units"), 0)
+    most = 0.0
+    for n, (name, matrix) in enumerate(more.items()):
+        progress("comparing paths", n / len(more))
+        a, b = ctc_paths.ours(decoder, matrix), ctc_paths.kaldis(peer, scaled[name], blank, **options)
+        if b is None:
+            continue
+        same["same_words"] += a.words == b.words
+        same["same_cost"] += abs(a.cost - b.cost) <= SAME_COST
+        same["same_units"] += a.segments == b.segments
+        most = max(most, abs(a.cost - b.cost))
+    ratios = paired(theirs, mine)
+    took = {"rtf": median(mine.seconds), "peer_rtf": median(theirs.seconds)}
+    rows.append({**spread(ratios), **took, "utterances": len(more), **same, "cost_difference": most})
+    return ratios
+
+
+def alone(graph: Graph, items: Sequence[Item], scores: Scores, repeat: int, share: float) -> tuple[float, int, int]:
+    """Seconds of our search over all utterances, best of the rounds, and word errors and words of those labelled."""
+    decoder = Viterbi(graph, search(share))
+    decoder.warm_up()
+    taken, found = [], dict[str, str]()
+    for _ in range(repeat):
+        start = time.thread_time()
+        found = {item.name: " ".join(_words(decoder, scores[item.name])) for item in items}
+        taken.append(time.thread_time() - start)
+    counted = wer.total((item.reference, found[item.name]) for item in items)
+    return min(taken), counted.errors, counted.reference_words
+
+
+def searched(scores: F32, blank: int, share: float) -> int:
+    """Frames that are searched: of a run of blanks over `share` the first."""
+    over = scores[:, blank] > (np.log(share) if share < 1.0 else np.inf)
+    return len(scores) - int(np.count_nonzero(over[1:] & over[:-1]))
+
+
+def _words(decoder: Viterbi, scores: F32) -> list[str]:
+    decoder.start(0)
+    decoder.advance(scores, 0)
+    return [word for word, _, _ in decoder.finish()]
+
+
+def _kaldis(fst: Any, options: Mapping[str, float], scaled: F32) -> list[int]:
+    decoder = kaldi_decoder.FasterDecoder(fst, kaldi_decoder.FasterDecoderOptions(**options))
+    decoder.decode(kaldi_decoder.DecodableCtc(scaled))
+    _, lattice = decoder.get_best_path()
+    words: list[int] = kaldifst.get_linear_symbol_sequence(lattice)[2]
+    return words

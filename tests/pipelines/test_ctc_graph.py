@@ -1,0 +1,246 @@
+"""Graphs of CTC nets: H over L and G as OpenFst composes them, words in units, graphs of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import kaldifst
+import numpy as np
+import pytest
+from ctc_examples import UNITS, WORDS, composed, h, log_probabilities, recipe
+from hypothesis import given
+from hypothesis import strategies as st
+from search_graphs import settings, spoken
+
+from pipelines.config import Graph as GraphConfig
+from pipelines.models.ctc.units import Units
+from pipelines.models.dictionary import DictionaryError
+from pipelines.search.graph import openfst, wfst
+from pipelines.search.graph.ctc import build, g2p, lexicon, topologies
+from pipelines.search.graph.ctc import compile as ctc_graphs
+from pipelines.search.graph.wfst import Graph, GraphError
+from pipelines.search.viterbi import Viterbi
+from profiler.errors import BadInput
+from tests import ctc_paths
+from tests.each import each
+from tests.graph_fst import fst_of
+
+OPEN = {"beam": 1000.0, "max_active": 100_000, "min_active": 0}
+"""Nothing is pruned."""
+PARTS = [(parts, topology) for parts in ("H", "HL", "HLG") for topology in ("standard", "compact", "minimal")]
+
+
+def quiet(*_: object) -> None:
+    """No progress is shown."""
+
+
+def decoder(graph: Graph, **changes) -> Viterbi:
+    return Viterbi(graph, settings(**OPEN, acoustic_scale=0.8, **changes))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tuple[Graph, object]]:
+    """By parts and topology our graph, and what OpenFst composes."""
+    folder = tmp_path_factory.mktemp("toy")
+    found = {}
+    for parts, topology in PARTS:
+        wanted = recipe(folder, parts=parts, topology=topology)
+        graph = build.compile_graph(wanted, quiet)
+        if parts == "H":
+            const = kaldifst.StdConstFst(openfst.to_kaldifst(h(UNITS, topology)))
+        else:
+            const = composed(UNITS, topology, build.words_in_units(wanted, UNITS, quiet)[1])
+        found[parts, topology] = graph, const
+    return found
+
+
+@given(seed=st.integers(0, 100_000), frames=st.integers(1, 30), blank=st.sampled_from([0.0, 3.0]))
+def test_graphs_say_what_those_composed_by_openfst_say_to_kaldis_decoder(made, seed, frames, blank):
+    scores = log_probabilities(seed, frames, blank=blank)
+    for (parts, topology), (graph, const) in made.items():
+        mine = ctc_paths.ours(decoder(graph), scores)
+        theirs = ctc_paths.kaldis(const, scores * np.float32(0.8), UNITS.blank, **OPEN)
+        assert theirs is not None
+        if parts == "H":  # where the unit between words is shown too
+            theirs = theirs._replace(words=[word for word in theirs.words if word != UNITS.boundary + 1])
+        assert mine.complete == theirs.complete, (parts, topology)
+        assert mine.cost == pytest.approx(theirs.cost, abs=1e-3), (parts, topology)
+        # Without G words of the same units cost the same, and in the compact topology a unit and two of it.
+        if parts == "HLG" or (parts == "H" and topology != "compact"):
+            assert mine.words == theirs.words, (parts, topology)
+        if topology == "standard":
+            assert mine.segments == theirs.segments, parts
+
+
+def test_the_standard_topology_keeps_equal_units_apart_and_others_do_not(made):
+    # Frames a a: one "a" that lasts; with a blank between them the word "aa", or "a a".
+    scores = np.log(np.full((3, 5), 1e-6, np.float32))
+    scores[:, 1] = 0.0
+    says = {topology: spoken(_decoded(made["H", topology][0], scores)) for _, topology in PARTS[:3]}
+    assert says["standard"] == says["compact"] == ["a"]
+    assert says["minimal"] == ["a", "a", "a"]
+    scores[1] = np.log(1e-6)
+    scores[1, UNITS.blank] = 0.0
+    assert spoken(_decoded(made["H", "standard"][0], scores)) == ["a", "a"]
+
+
+def _decoded(graph: Graph, scores: np.ndarray) -> list[tuple[str, int, int]]:
+    made = decoder(graph)
+    made.start(0)
+    made.advance(scores, 0)
+    return made.finish()
+
+
+def test_smaller_topologies_have_fewer_arcs(made):
+    arcs = {topology: made["HLG", topology][0].n_arcs for _, topology in PARTS[:3]}
+    assert arcs["minimal"] < arcs["compact"] < arcs["standard"]
+
+
+def test_a_kept_graph_is_the_one_that_was_kept(made, tmp_path):
+    graph = made["HLG", "standard"][0]
+    wfst.save(graph, tmp_path / "a")
+    again = wfst.load(tmp_path / "a")
+    assert again.blank == UNITS.blank == graph.blank
+    assert again.words == graph.words
+    with pytest.raises(GraphError, match="its blank is none of its senones"):
+        Graph(**{**vars(graph), "blank": 5})
+
+
+def test_a_graph_with_too_many_arcs_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(topologies, "MOST_ARCS", 20)
+    with pytest.raises(GraphError, match=r"where 20 can be searched; .*graph\.topology=compact"):
+        build.compile_graph(recipe(tmp_path), quiet)
+
+
+def test_words_are_said_when_their_units_are(made):
+    scores = np.full((12, 5), np.log(1e-4), np.float32)
+    # c a b, <wb>, a blank a; the rest blank.
+    for frame, unit in ((1, 3), (3, 1), (4, 2), (6, 4), (7, 1), (9, 1)):
+        scores[frame, unit] = 0.0
+    loud = scores.max(1) == 0.0
+    scores[~loud, UNITS.blank] = 0.0
+    words = _decoded(made["HL", "standard"][0], scores)
+    assert words == [("cab", 1, 4), ("aa", 7, 3)]
+
+
+def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(tmp_path):
+    scores = np.full((4, 5), -30.0, np.float32)
+    for frame, unit in enumerate((3, 2, 0, 0)):  # c b
+        scores[frame, unit] = 0.0
+    costs = []
+    for cost in (0.0, 2.5):
+        graph = build.compile_graph(recipe(tmp_path, words={"cab": WORDS["cab"]}, alternative_cost=cost), quiet)
+        costs.append(ctc_paths.ours(decoder(graph), scores).cost)
+    assert costs[1] - costs[0] == pytest.approx(2.5)
+
+
+# Words in units.
+
+
+def said(words: list[str], folder: Path, units: Units, **changes) -> dict[str, tuple]:
+    wanted = recipe(folder, units, **changes)
+    found = lexicon.Lexicon(wanted, units, quiet)
+    return found.pronunciations({word: entry for word in words if (entry := found.find(word)) is not None})[
+        0
+    ].pronunciations
+
+
+def test_words_are_spelled_in_pieces_as_byte_pair_encoding_does(tmp_path):
+    # In the order of the merges: th, ▁th, ▁the, re.
+    units = Units(("<blk>", "▁", "t", "h", "e", "r", "th", "▁th", "▁the", "re"), 0)
+    found = said(["there", "three", "x", "THE"], tmp_path, units, dictionary="")
+    assert found == {"there": (("▁the", "re"),), "three": (("▁th", "re", "e"),), "THE": (("▁the",),)}
+    letters = Units(("<blk>", "a", "b", "|"), 0, 3)
+    assert said(["ab", "c"], tmp_path, letters, dictionary="") == {"ab": (("a", "b"),)}
+
+
+def phones() -> Units:
+    return Units(("<pad>", *sorted({p for choice in lexicon.IPA.values() for p in choice}), "<wb>", "<blank>"), 41, 40)
+
+
+def test_a_phone_net_says_words_by_the_table_then_by_the_dictionary_in_cmus_phones(tmp_path):
+    units = phones()
+    assert lexicon.phonetic(units)
+    assert not lexicon.phonetic(UNITS)
+    (tmp_path / "cmu.dict").write_text("abut AH0 B AH1 T\nto T UW\nto(2) T AH\n")
+    (tmp_path / "g2p.dict").write_text("to t ʊ\n")
+    files = {"dictionary": str(tmp_path / "cmu.dict"), "table": str(tmp_path / "g2p.dict")}
+    found = said(["abut", "to", "unheard"], tmp_path, units, **files)
+    assert found["to"] == (("t", "ʊ"), ("t", "u"), ("t", "ʌ"), ("t", "ə"))
+    assert len(found["abut"]) == 4
+    assert "unheard" not in found
+
+
+def test_a_dictionary_in_other_phones_is_refused(tmp_path):
+    with pytest.raises(DictionaryError, match=r"lexicon.txt pronounces .* with phones that the acoustic model lacks"):
+        build.compile_graph(recipe(tmp_path, Units(("<blank>", "x"), 0)), quiet)
+
+
+@pytest.mark.skipif(not g2p.version(), reason="the wheel hama, which has the G2P net, is not installed")
+def test_other_words_are_pronounced_by_the_g2p_net_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    symbols = {"t", "oʊ", "f", "u"}
+    first = g2p.pronounce(["tofu", "two"], symbols, quiet)
+    assert first["tofu"] == (("t", "oʊ", "f", "u"),)
+    monkeypatch.setattr(g2p, "spoken", lambda words: iter([(word, []) for word in words]))
+    assert g2p.pronounce(["tofu", "nothing"], symbols, quiet) == {"tofu": first["tofu"]}
+
+
+def test_the_table_that_ships_says_the_most_frequent_words():
+    table = lexicon.dictionaries.read(g2p.table())
+    assert len(table) >= 5000
+    assert {"the", "country", "two"} <= set(table.words())
+
+
+# Graphs of folders.
+
+
+def put(folder: Path, name: str, graph: Graph) -> Path:
+    folder.mkdir(exist_ok=True)
+    openfst.write(fst_of(graph), folder / name)
+    (folder / "words.txt").write_text("".join(f"{w} {n}\n" for n, w in enumerate(("<eps>", *graph.words, "#0"))))
+    return folder
+
+
+@each("parts, name", [("HLG", "HLG.fst"), ("HLG", "TLG.fst"), ("HL", "HL.fst"), ("H", "H.fst")])
+def test_graphs_of_other_tools_are_opened_and_say_the_same(made, tmp_path, parts, name):
+    graph = made[parts, "standard"][0]
+    read = ctc_graphs.load_or_build(GraphConfig(parts=parts), UNITS, put(tmp_path, name, graph))
+    assert read.blank == UNITS.blank
+    for seed in range(5):
+        scores = log_probabilities(seed, 20)
+        assert spoken(_decoded(read, scores)) == spoken(_decoded(graph, scores))
+
+
+def test_of_parts_that_are_not_in_the_folder_a_graph_is_compiled_with_its_lexicon(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
+    recipe(tmp_path)
+    config = GraphConfig(language_model=str(tmp_path / "toy.arpa"))
+    steps = []
+    graph = ctc_graphs.load_or_build(config, UNITS, tmp_path, lambda what, share: steps.append(what))
+    assert set(graph.words) == {"<s>", "</s>", *WORDS}
+    assert any("building graph: determinising" in step for step in steps)
+    assert ctc_graphs.load_or_build(config, UNITS, tmp_path).n_arcs == graph.n_arcs
+
+
+@each(
+    "name, damage, message",
+    [
+        ("HLG.fst", lambda folder: (folder / "HLG.fst").write_bytes(b"none"), "is not an OpenFst file"),
+        ("HLG.fst", lambda folder: (folder / "words.txt").unlink(), "words.txt"),
+        ("HLG.fst", lambda folder: (folder / "words.txt").write_text("<eps> 0\na 1\n"), "words.txt ends at 1"),
+    ],
+)
+def test_damaged_folders_are_refused_in_one_sentence(made, tmp_path, name, damage, message):
+    folder = put(tmp_path, name, made["HLG", "standard"][0])
+    damage(folder)
+    with pytest.raises(BadInput, match=message):
+        ctc_graphs.load_or_build(GraphConfig(), UNITS, folder)
+
+
+def test_a_graph_of_another_net_is_refused(made, tmp_path):
+    folder = put(tmp_path, "HLG.fst", made["HLG", "standard"][0])
+    with pytest.raises(GraphError, match="has label 5, and the net's last unit has 3 there"):
+        ctc_graphs.load_or_build(GraphConfig(), Units(("<blank>", "a", "b"), 0), folder)
+    with pytest.raises(GraphError, match="the blank among them"):
+        ctc_graphs.load_or_build(GraphConfig(), Units(("a", "b"), 2))

@@ -1,0 +1,447 @@
+"""CTC nets: the net of the package hama and folders of sherpa-onnx, held against onnxruntime in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines import config as settings
+from pipelines.audio import loading
+from pipelines.config import Config
+from pipelines.frontend.fbank import SILENCE, Fbank
+from pipelines.frontend.mfcc import record
+from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models import opening
+from pipelines.models.ctc import net as nets
+from pipelines.models.ctc import opening as files
+from pipelines.models.ctc.front_end import CtcFrontEnd
+from pipelines.models.ctc.operators import blocks_of, operations
+from pipelines.models.errors import ModelError
+from pipelines.scoring import build_scorer
+from profiler.arrays import F32, Array
+from profiler.errors import BadInput, Cancelled
+from profiler.spans import NullLane, Recorder
+from tests.each import each
+from tests.pipelines.ctc_nets import EACH, SHIFT, SYMBOLS, needs_hama, tokens, write
+from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
+
+pytestmark = [needs_onnx, needs_onnxruntime]
+
+
+def of(folder: Path | str = "", **more: Any) -> Config:
+    return settings.assign(Config(), {"model": "ctc", "model_directory": str(folder), **more})
+
+
+def front_end_of(folder: Path | str = "", **more: Any) -> CtcFrontEnd:
+    made = opening.front_end(opening.open_model(of(folder, **more)))
+    assert isinstance(made, CtcFrontEnd)
+    return made
+
+
+def session_of(path: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture(scope="module")
+def speech(bundled_speech: Path) -> F32:
+    return loading.load(bundled_speech / "08-kal16-short.flac").samples
+
+
+def noise(seconds: float, rate: int = 16_000, seed: int = 2) -> F32:
+    drawn = np.random.default_rng(seed).normal(size=round(seconds * rate))
+    return (0.1 * drawn).clip(-1, 1).astype(np.float32)
+
+
+# -- the net of hama -------------------------------------------------------------------------------
+
+
+@needs_hama
+def test_the_net_of_hama_scores_as_onnxruntime_does(speech: F32) -> None:
+    made = front_end_of()
+    units = made.net.units
+    assert (len(units.symbols), units.blank, units.boundary) == (191, 190, 189)
+    session = session_of(made.net.path)
+    for sound in (speech, speech[:-77], speech[:24_000], noise(0.5)):
+        length = np.array([len(sound)], np.int64)
+        wanted = session.run(None, {"waveform": sound[None], "waveform_lengths": length})[0][0]
+        features = made.features(sound)
+        assert len(features) == made.n_frames(len(sound)) == len(sound) // 160 + 1
+        np.testing.assert_array_equal(features[::2], wanted)
+
+
+@needs_hama
+def test_a_long_sound_is_computed_in_windows(speech: F32) -> None:
+    made = front_end_of()
+    sound = np.tile(speech, 40 * 16_000 // len(speech) + 1)[: 40 * 16_000]
+    parts = list(nets.windows(made.net.input, made.n_frames(len(sound))))
+    assert [(part.first, part.last) for part in parts] == [(0, 3000), (3000, 4001)]
+    assert (parts[0].end, parts[1].begin) == (3104, 2896)
+    features = made.features(sound)[::2]
+    alone = made.computing.scores(sound[2896 * 160 :])
+    np.testing.assert_array_equal(features[1500:], alone[52 : 52 + len(features) - 1500])
+
+
+@needs_hama
+def test_the_scorer_takes_one_row_for_each_output(speech: F32) -> None:
+    model = opening.open_model(of())
+    scorer = build_scorer(of(), model)
+    features = opening.front_end(model).features(speech)
+    assert (scorer.n_senones, scorer.subsampling, scorer.lazy) == (191, 2, False)
+    rows = [scorer.score(features[at : at + 16], at, NullLane()) for at in range(0, len(features), 16)]
+    np.testing.assert_array_equal(np.concatenate(rows), features[::2])
+    assert all(each.flags.c_contiguous for each in rows)
+
+
+@needs_hama
+def test_a_net_for_whole_utterances_refuses_a_stream() -> None:
+    with pytest.raises(FeatureParameterError, match="needs the whole utterance before it gives a score"):
+        front_end_of().start(noise(0.1))
+
+
+@needs_hama
+def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech: F32) -> None:
+    made, recorder = front_end_of(), Recorder()
+    made.stages(recorder)
+    names = {stage.name: stage.group for stage in recorder.stages}
+    assert names["frontend.features"] == "frontend"
+    assert {"score.stem", "score.output", *(f"score.backbone {i}" for i in range(11))} <= set(names)
+    lane = recorder.lane("decode", decode=True)
+    made.features(speech, 100, lane)
+    spans = lane.latest(lane.recorded)
+    assert {recorder.stages[int(span["stage"])].name for span in spans} == set(made.stage_ids) - {"frontend.fbank"}
+    assert (spans["start_ns"][1:] == spans["end_ns"][:-1]).all()
+    assert set(spans["first_frame"].tolist()) == {100}
+    assert set(spans["work0"].tolist()) == {len(made.features(speech)[::2])}
+    assert names.keys() - {"frontend.fbank"} == made.costs().keys()
+
+
+@needs_hama
+def test_operations_and_bytes_follow_the_outputs_of_a_call() -> None:
+    profile = front_end_of().profile
+    costs = profile.costs(1)
+    linear, square = (
+        costs["score.backbone 3"].operations["gemm"],
+        costs["score.export_attn_layers 1"].operations["gemm"],
+    )
+    assert linear.per_work[0] > 0
+    assert linear.per_work[1] == 0
+    assert square.per_work[1] > 0
+    weights = sum(block.weights for block in profile.blocks)
+    assert costs["score.stem"].working_set_bytes == weights
+    assert 9e6 < weights < 12e6  # five megabytes in 16 bits, twice that as they are computed with
+    assert {operator.kind for operator in profile.operators} >= {"Conv"}
+
+
+@needs_hama
+def test_eight_bit_weights_give_other_scores_of_the_same_speech(speech: F32) -> None:
+    plain, small = front_end_of().features(speech)[::2], front_end_of(**{"ctc.dtype": "int8"}).features(speech)[::2]
+    assert not np.array_equal(plain, small)
+    assert (plain.argmax(axis=1) == small.argmax(axis=1)).mean() > 0.95
+
+
+def test_without_the_package_one_sentence_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"pip install 'asrscope\[ctc\]'"):
+        opening.open_model(of())
+
+
+# -- layouts of sherpa-onnx ------------------------------------------------------------------------
+
+
+def fbank(fbank: Fbank, samples: F32) -> F32:
+    """Energies of a whole sound at once."""
+    source = fbank.source()
+    source.accept_waveform(fbank.rate, samples * np.float32(fbank.full_scale))
+    source.input_finished()
+    frames = np.array([source.get_frame(t) for t in range(source.num_frames_ready)], np.float32)
+    return fbank.normalised(frames)
+
+
+def log_softmax(x: Array) -> Array:
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+
+
+WHOLE = {
+    "zipformer2_ctc": ("x", Fbank(), lambda frames: frames),
+    "wenet_ctc": ("x", Fbank(full_scale=32_768.0), lambda frames: frames),
+    "nemo_ctc": (
+        "audio_signal",
+        Fbank(low=0.0, high=0.0, window="hann", remove_offset=False, librosa=True, normalise=True),
+        lambda frames: frames.T,
+    ),
+}
+
+
+@each("layout", WHOLE)
+def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout: str, tmp_path: Path) -> None:
+    folder, sound = write(tmp_path, layout), noise(1.234)
+    name, features, arranged = WHOLE[layout]
+    model = opening.open_model(of(folder))
+    made = opening.front_end(model)
+    assert isinstance(made, CtcFrontEnd)
+    assert made.net.units.symbols == SYMBOLS
+    assert (made.net.units.blank, model.subsampling, model.n_senones) == (0, EACH, 5)
+    assert made.net.log_softmax == (layout == "wenet_ctc")
+    x = np.ascontiguousarray(arranged(fbank(features, sound)))[None]
+    session = session_of(folder / "model.onnx")
+    length = session.get_inputs()[1].name
+    wanted = session.run(None, {name: x, length: np.array([123], np.int64)})[0][0]
+    found = made.features(sound)
+    assert len(found) == 123
+    np.testing.assert_allclose(found[::EACH], log_softmax(wanted), atol=2e-5)
+    with pytest.raises(FeatureParameterError, match="needs the whole utterance"):
+        made.start(sound)
+
+
+@each("layout, rate, frames, every", [("streaming", 16_000, SHIFT, EACH), ("t_one", 8_000, 30, 3)])
+def test_layouts_with_states_score_chunk_by_chunk(
+    layout: str, rate: int, frames: int, every: int, tmp_path: Path
+) -> None:
+    folder, sound = write(tmp_path, layout), noise(1.5, rate)
+    made = front_end_of(folder)
+    whole = made.features(sound)
+    assert made.parameters.target.rate == rate
+    session = session_of(folder / "model.onnx")
+    inputs, outputs = session.get_inputs(), [one.name for one in session.get_outputs()]
+    states: list[Array] = [np.zeros([1 if isinstance(n, str) else n for n in one.shape]) for one in inputs[1:]]
+    kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+    states = [state.astype(kinds[one.type]) for state, one in zip(states, inputs[1:], strict=True)]
+    x = fbank(Fbank(), sound) if layout == "streaming" else sound
+    rows = []
+    for at in range(0, len(whole), frames):
+        if layout == "streaming":
+            chunk = np.full((45, 80), SILENCE, np.float32)
+            chunk[: len(x[at : at + 45])] = x[at : at + 45]
+        else:
+            chunk = np.zeros(2400, np.float32)
+            chunk[: len(x[80 * at : 80 * at + 2400])] = x[80 * at : 80 * at + 2400]
+            chunk = (chunk * 32767).astype(np.int32)[:, None]
+        feeds = {inputs[0].name: chunk[None], **{one.name: s for one, s in zip(inputs[1:], states, strict=True)}}
+        found, *states = session.run(outputs, feeds)
+        rows.append(found[0])
+    np.testing.assert_array_equal(whole[::every], np.concatenate(rows)[: len(whole[::every])])
+
+    heard = made.start(sound)
+    given = 0
+    ready = [0]
+    while given < len(sound):
+        given = min(given + rate // 10, len(sound))
+        record(heard.advance(given), made.stage_ids, 0, None)
+        ready.append(heard.ready)
+    assert ready == sorted(ready)
+    assert ready[5] < heard.ready == heard.n_frames
+    np.testing.assert_array_equal(heard.features[::every], whole[::every])
+
+
+BAD_ENTRIES: list[tuple[str, dict[str, str | None], str]] = [
+    ("zipformer2_ctc", {"model_type": None}, "has no model_type in its metadata, which tells the layouts apart"),
+    ("zipformer2_ctc", {"model_type": "whisper"}, "is of the model_type 'whisper'; CTC nets of these are read"),
+    ("nemo_ctc", {"subsampling_factor": None}, "does not say its subsampling_factor in its metadata"),
+    ("nemo_ctc", {"subsampling_factor": "four"}, "subsampling_factor must be a whole number from 1 to 16, not 'four'"),
+    ("nemo_ctc", {"subsampling_factor": "1"}, r"gives 25 outputs for 100 frames; its metadata say one for 1"),
+    ("nemo_ctc", {"normalize_type": "all_features"}, "'all_features' is not computed; per_feature is"),
+    ("nemo_ctc", {"is_giga_am": "1"}, "is a GigaAM, whose features are not computed"),
+    ("streaming", {"decode_chunk_len": "30"}, "chunks of 45 frames, 30 apart, do not fit one output for 4"),
+    ("streaming", {"T": "31"}, "chunks of 31 frames, 32 apart, do not fit"),
+    ("streaming", {"decode_chunk_len": "16"}, "gives 8 outputs for 45 frames; its metadata say one for 4"),
+    ("t_one", {"sample_rate": "8001"}, "a sample_rate of 8001 Hz in chunks of 30 × 10 ms is not computed"),
+    ("streaming", {"model_type": "zipformer2_ctc"}, "has 3 inputs; a zipformer2_ctc for whole utterances has two"),
+]
+
+
+@each("layout, entries, sentence", BAD_ENTRIES)
+def test_metadata_that_do_not_fit_are_refused(
+    layout: str, entries: dict[str, str | None], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        opening.open_model(of(write(tmp_path, layout, **entries)))
+
+
+BAD_TOKENS = [
+    ("", "does not number its 0 units"),
+    ("a b c\n", "line 1 is not a unit and a number of its own"),
+    ("a 0\nb 0\n", "line 2 is not a unit"),
+    ("a 0\nb 2\n", "does not number its 2 units from 0 without a gap"),
+    ("a 0\nb 99999999\n", "line 2 is not a unit"),
+    ("a 0\nb 1\nc 2\nd 3\ne 4\n", "names no blank"),
+    (tokens(SYMBOLS[:4]), r"gives the shape \[1, \d+, 5\], and its symbols ask for \[1, outputs, 4\]"),
+    (None, "tokens.txt"),
+]
+
+
+@each("text, sentence", BAD_TOKENS)
+def test_lists_of_units_that_do_not_fit_are_refused(text: str | None, sentence: str, tmp_path: Path) -> None:
+    folder = write(tmp_path, "zipformer2_ctc")
+    (folder / "tokens.txt").unlink()
+    if text is not None:
+        (folder / "tokens.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(ModelError, match=sentence):
+        opening.open_model(of(folder))
+
+
+def test_a_unit_may_be_a_space_and_bytes_may_be_no_text(tmp_path: Path) -> None:
+    folder = write(tmp_path, "zipformer2_ctc")
+    (folder / "tokens.txt").write_bytes(b"<blk> 0\r\n  1\n\xffa 2\nc 3\n<wb> 4\n\n")
+    units = files.load(str(folder)).units
+    assert (units.symbols[1], units.boundary) == (" ", 4)
+
+
+def test_a_folder_chooses_the_model_and_its_scale(tmp_path: Path) -> None:
+    folder = write(tmp_path, "zipformer2_ctc")
+    config = settings.assign_with_folder(Config(), {"model_directory": str(folder)})
+    assert (config.model, config.search.acoustic_scale, config.search.insertion_penalty) == ("ctc", 1.0, 0.0)
+
+
+def test_a_folder_without_a_net_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no model.onnx; the folder of a CTC net has one"):
+        opening.open_model(of(tmp_path))
+
+
+# -- strangers' graphs -----------------------------------------------------------------------------
+
+
+def damaged(folder: Path, change: Callable[[Any], None]) -> Path:
+    import onnx
+
+    made = onnx.load(write(folder, "zipformer2_ctc") / "model.onnx")
+    change(made)
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
+    return folder
+
+
+def _sized_by_speech(made: Any) -> None:
+    from onnx import helper
+
+    nodes = made.graph.node
+    nodes.insert(0, helper.make_node("Cast", ["x"], ["whole"], to=7))
+    nodes.insert(1, helper.make_node("ReduceMax", ["whole"], ["size"], keepdims=0))
+    nodes.insert(2, helper.make_node("Unsqueeze", ["size", "axis"], ["sizes"]))
+    nodes.insert(3, helper.make_node("ConstantOfShape", ["sizes"], ["much"]))
+    made.graph.initializer.append(helper.make_tensor("axis", 7, [1], [0]))
+
+
+def _looped(made: Any) -> None:
+    from onnx import helper
+
+    body = helper.make_graph([], "body", [], [])
+    made.graph.node.insert(0, helper.make_node("Loop", ["", ""], ["y"], body=body))
+
+
+def _elsewhere(made: Any) -> None:
+    made.graph.initializer[0].data_location = 1
+    made.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+
+
+def _not_finite(made: Any) -> None:
+    made.graph.initializer[0].raw_data = np.full(8 * 80 * 3, np.nan, np.float32).tobytes()
+
+
+DAMAGE: list[tuple[Callable[[Any], None], str]] = [
+    (_sized_by_speech, "makes a tensor of a size that depends on the speech"),
+    (_looped, r"holds a graph of its own \(a branch or a loop\)"),
+    (_elsewhere, "lies in another file"),
+    (_not_finite, "holds a value that is not a finite number"),
+    (lambda made: made.graph.ClearField("output"), "has no input or no output"),
+]
+
+
+@each("change, sentence", DAMAGE)
+def test_graphs_that_a_net_cannot_have_are_refused(
+    change: Callable[[Any], None], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        opening.open_model(of(damaged(tmp_path, change)))
+
+
+def test_a_branch_is_read_and_its_operators_are_checked(tmp_path: Path) -> None:
+    from onnx import helper
+
+    def branched(made: Any, *, drawn: bool) -> None:
+        last = made.graph.node[-2]
+        scores, last.output[0] = last.output[0], "first"
+        same = [helper.make_node("RandomUniformLike" if drawn else "Identity", ["first"], ["then"])]
+        other = [helper.make_node("Identity", ["first"], ["else"])]
+        value = made.graph.output[0].type
+        then, otherwise = (
+            helper.make_graph(nodes, nodes[0].output[0], [], [helper.make_value_info(nodes[0].output[0], value)])
+            for nodes in (same, other)
+        )
+        made.graph.initializer.append(helper.make_tensor("sure", 9, [], [True]))
+        made.graph.node.append(helper.make_node("If", ["sure"], [scores], then_branch=then, else_branch=otherwise))
+
+    opening.open_model(of(damaged(tmp_path / "a", lambda made: branched(made, drawn=False))))
+    with pytest.raises(ModelError, match="is random"):
+        opening.open_model(of(damaged(tmp_path / "b", lambda made: branched(made, drawn=True))))
+
+
+@pytest.mark.slow
+def test_the_process_that_reads_a_strangers_net_can_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path, "nemo_ctc")
+    monkeypatch.undo()  # read by a process of its own
+    assert files.load(str(folder)).units.symbols == SYMBOLS
+    asked = iter([False, True])
+    with pytest.raises(Cancelled):
+        files.load(str(folder), lambda: next(asked, True))
+    (folder / "model.onnx").write_bytes(b"\x00" * 64)
+    with pytest.raises(BadInput, match="is not a whole ONNX file"):
+        files.load(str(folder))
+
+
+# -- what a net consists of ------------------------------------------------------------------------
+
+
+def test_blocks_are_the_outermost_numbered_parts_that_have_parts() -> None:
+    names = [
+        "/Conv",
+        "/MatMul/MatmulTransposeFusion/",
+        "/net/stem/stem.0/Conv",
+        "/net/encoders.0/attn/MatMul",
+        "/net/encoders.0/ff/ff.0/MatMul",
+        "/net/Add",
+        "/net/encoders.1/attn/MatMul",
+        "fused /net/encoders.1/ff/Gelu",
+        "/net/proj/Conv",
+        "/net/LogSoftmax",
+    ]
+    parts = ["stem", "encoders.0", "encoders.0", "encoders.0", "encoders.1", "encoders.1", "output", "output"]
+    assert blocks_of(names, takes_sound=True) == ["features", "features", *parts]
+    assert blocks_of(names, takes_sound=False) == ["stem", "stem", *parts]
+    assert blocks_of(["/a/Conv", "/b/Add"], takes_sound=False) == ["net", "net"]
+
+
+SHAPES = [
+    ("MatMul", [(1, 7, 8), (8, 3)], (1, 7, 3), {"gemm": 2 * 7 * 8 * 3}),
+    ("FusedMatMul", [(2, 7, 8), (2, 8, 7)], (2, 7, 7), {"gemm": 2 * 2 * 7 * 8 * 7}),
+    ("Gemm", [(7, 8), (3, 8), (3,)], (7, 3), {"gemm": 2 * 7 * 8 * 3}),
+    ("Conv", [(1, 6, 9), (4, 3, 5)], (1, 4, 9), {"gemm": 2 * 4 * 9 * 3 * 5}),
+    ("ConvInteger", [(1, 6, 9), (4, 6, 1)], (1, 4, 9), {"gemm:int8": 2 * 4 * 9 * 6}),
+    ("Sigmoid", [(1, 7)], (1, 7), {"exp": 7, "fma": 14}),
+    ("Erf", [(1, 7)], (1, 7), {"exp": 7, "fma": 28}),
+    ("Transpose", [(1, 7)], (7, 1), {}),
+    ("Clip", [(1, 7)], (1, 7), {"fma": 7}),
+]
+
+
+@each("kind, inputs, output, wanted", SHAPES)
+def test_operations_follow_from_shapes(
+    kind: str, inputs: list[tuple[int, ...]], output: tuple[int, ...], wanted: dict[str, float]
+) -> None:
+    assert operations(kind, inputs, [output]) == wanted
+
+
+def test_a_made_net_has_its_blocks_as_stages(tmp_path: Path) -> None:
+    made = front_end_of(write(tmp_path, "zipformer2_ctc"))
+    blocks = {block.stage for block in made.profile.blocks}
+    assert {"score.stem", "score.layers 0", "score.output"} <= blocks  # the other one is part of a convolution
+    gemm = sum(cost.operations["gemm"].per_work[0] for cost in made.costs().values() if "gemm" in cost.operations)
+    assert gemm == pytest.approx(2 * (4 * 8 * 80 * 3 + 4 * 8 * 8 * 3 + 5 * 8 * 4), rel=0.05)
