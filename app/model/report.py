@@ -117,9 +117,10 @@ def _selection(selected: Selected) -> dict[str, Any] | None:
 
 def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[str, float | None]:
     """How much was scored in frames [first, last): shares of all senones of all frames, and of the frames."""
-    about = session.meta.get("scoring") or {}
+    about = session.meta.get("scoring")
+    senones, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
     frames, counts = last - first, track.work_rows
-    all_senones = frames * about.get("senones", 0) / about.get("frames_per_output", 1)
+    all_senones = frames * senones / each if isinstance(senones, int) else 0
 
     def share(name: str, whole: float) -> float | None:
         return counts[name].total(first, last) / whole if whole and name in counts else None

@@ -19,7 +19,7 @@ from pipelines.models import opening
 from pipelines.models.ctc import net as nets
 from pipelines.models.ctc import opening as files
 from pipelines.models.ctc.front_end import CtcFrontEnd
-from pipelines.models.ctc.operators import blocks_of, operations
+from pipelines.models.ctc.operators import MOST_BLOCKS, blocks_of, operations
 from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
 from profiler.arrays import F32, Array
@@ -163,6 +163,16 @@ def fbank(fbank: Fbank, samples: F32) -> F32:
     source.input_finished()
     frames = np.array([source.get_frame(t) for t in range(source.num_frames_ready)], np.float32)
     return fbank.normalised(frames)
+
+
+def test_features_are_normalised_as_nemo_does() -> None:
+    import torch
+
+    x = torch.randn(50, 80, generator=torch.Generator().manual_seed(2)) * 3 + 1
+    x[:, 7] = 2.0
+    wanted = (x - x.mean(dim=0)) / (x.std(dim=0) + 1e-5)
+    np.testing.assert_allclose(Fbank(normalise=True).normalised(x.numpy()), wanted.numpy(), atol=1e-4)
+    np.testing.assert_array_equal(Fbank().normalised(x.numpy()), x.numpy())
 
 
 def log_softmax(x: Array) -> Array:
@@ -417,6 +427,10 @@ def test_blocks_are_the_outermost_numbered_parts_that_have_parts() -> None:
     assert blocks_of(names, takes_sound=True) == ["features", "features", *parts]
     assert blocks_of(names, takes_sound=False) == ["stem", "stem", *parts]
     assert blocks_of(["/a/Conv", "/b/Add"], takes_sound=False) == ["net", "net"]
+    many = [f"/layers.{n}/conv/Conv" for n in range(MOST_BLOCKS + 1)]
+    assert set(blocks_of(many, takes_sound=False)) == {"net"}
+    assert len(set(blocks_of(many[1:], takes_sound=False))) == MOST_BLOCKS
+    assert blocks_of([f"/{'a' * 99}.0/conv/Conv"], takes_sound=False) == ["net"]
 
 
 SHAPES = [

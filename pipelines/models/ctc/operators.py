@@ -38,6 +38,8 @@ TURNS: Final = 5
 """Calls of each length; of each operator the fastest counts."""
 LARGEST_PROFILE: Final = 64 * MIB
 LONGEST_NAME: Final = 40
+MOST_BLOCKS: Final = 64
+"""A net of more, or of one whose name is longer, is one block."""
 KERNEL: Final = "_kernel_time"
 NUMBERED: Final = re.compile(r"[A-Za-z_]\w*\.\d+")
 INSERTED: Final = "Inserted"
@@ -208,6 +210,8 @@ def blocks_of(names: Sequence[str], takes_sound: bool) -> list[str]:
     own = [path[i] if i is not None and path[i] in blocks else "" for path, i in zip(paths, at, strict=True)]
     # Casts that onnxruntime puts in are computed at any time.
     placed = [not name.startswith(INSERTED) for name in names]
+    if len(blocks) > MOST_BLOCKS or any(len(name) > LONGEST_NAME for name in blocks):
+        own = [""] * len(names)
     last = max((n for n, name in enumerate(own) if name and placed[n]), default=-1)
     scoped = next((n for n, path in enumerate(paths) if len(path) > 1 and placed[n]), 0)
     found, before = [], "stem" if last >= 0 else "net"

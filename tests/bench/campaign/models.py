@@ -22,14 +22,18 @@ import soundfile
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import sphinx
+from pipelines.models.ctc.units import Units
 from pipelines.models.nets import Layer
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph.recipe import recipe_of
+from pipelines.search.graph import openfst
+from pipelines.search.graph.ctc import build as ctc_build
+from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import ARRAYS, Graph, save
 from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign import mutate
 from tests.bench.campaign.attack import SPEECH, Attack, Kind
+from tests.graph_fst import fst_of
 from tests.pipelines import ctc_nets, net_files, onnx_files
 from tests.pipelines import sphinx_writer as writer
 
@@ -178,11 +182,52 @@ def numbers(path: Path, rng: random.Random) -> None:
     save(made, path)
 
 
+OF_NETS: Final = ("net/HLG.fst", "net/words.txt", "net/lexicon.txt")
+"""What a graph of a CTC net is read or made of."""
+NET: Final = (
+    *("run", "--set", "model_directory=net", "--audio", SPEECH, "--no-profile", "--json"),
+    *("--set", "search.blank_skipping=0.9"),
+)
+
+
+@functools.cache
+def _of_net() -> Graph:
+    """The graph of two words, which are units, of the net that is written."""
+    units = Units(ctc_nets.SYMBOLS, 0)
+    recipe = Recipe("", "", units=units.symbols, parts="H", topology="standard")
+    return ctc_build.of_units(units, recipe)
+
+
+def _searched(folder: Path, file: str) -> None:
+    """The input that holds a file of a graph: in the cache, or in the folder of a CTC net."""
+    if file not in OF_NETS:
+        _digits(folder, file)
+        return
+    ctc_nets.write(folder / "net", "wenet_ctc")
+    (folder / "net/lexicon.txt").write_text("ab ▁a b\nab(2) ▁a c\ndc ▁d c\n", encoding="utf-8")
+    (folder / PHRASES).write_text("ab\ndc\n")
+    openfst.write(fst_of(_of_net()), folder / "net/HLG.fst")
+    (folder / "net/words.txt").write_text("<eps> 0\n" + ctc_nets.tokens(("", *ctc_nets.SYMBOLS))[3:], encoding="utf-8")
+
+
+def _of_graphs(file: str) -> tuple[tuple[str, ...], ...]:
+    if file == OF_NETS[-1]:
+        return ((*NET, "--set", f"graph.grammar={PHRASES}"),)
+    if file in OF_NETS:
+        return (NET, (*NET, "--set", "search.lattice=true"))
+    return (DIGITS, (*DIGITS, "--set", "search.lattice=true"))
+
+
+def damaged(path: Path, rng: random.Random) -> None:
+    """Numbers of a graph in the cache; bytes and words of others."""
+    (numbers if path.suffix == ".kept" else mutate.mutated)(path, rng)
+
+
 GRAPHS: Final = Kind(
-    files=lambda: [_sound_graph()[0]],
-    make=_digits,
-    commands=lambda file: (DIGITS, (*DIGITS, "--set", "search.lattice=true")),
-    damages=(mutate.mutated, numbers, *mutate.DAMAGES),
+    files=lambda: [_sound_graph()[0], *OF_NETS],
+    make=_searched,
+    commands=_of_graphs,
+    damages=(mutate.mutated, damaged, *mutate.DAMAGES),
     more={"environment": {CACHE_VARIABLE: CACHE}},
 )
 

@@ -101,4 +101,5 @@ def _copy(lg: Fst, label: I32, state: I64, entering: Array, target: Array) -> Ar
 def _ranges(first: Array, count: Array) -> I64:
     """first … first + count - 1 of each, one after another."""
     ends = np.cumsum(count)
-    return np.arange(int(count.sum())) + np.repeat(first - (ends - count), count)
+    result: I64 = np.arange(int(count.sum())) + np.repeat(first - (ends - count), count)
+    return result
