@@ -18,7 +18,7 @@ from app.model import microphone
 from app.model.microphone import Recording, inputs
 from app.model.sound import SoundError
 from app.window.main_window import MainWindow
-from app.window.microphone import MicrophoneDialog
+from app.window.tasks.microphone import MicrophoneDialog
 
 RATE = 16_000
 DEVICES = [
