@@ -24,15 +24,16 @@ MIN_GAP = 6
 class Legend(QWidget):
     """One line: the layers in stacking order, and a note on the right."""
 
-    def __init__(self, titles: Mapping[str, str] | None = None) -> None:
+    def __init__(self, titles: Mapping[str, str] | None = None, gutter: int = GUTTER) -> None:
         """`titles` of the layers, by the categories whose colours they have; None: those of the categories.
 
-        Throttled is among them where `set_titles` names it.
+        Throttled is among them where `set_titles` names it. `gutter`: pixels left of it, where it has room.
         """
         super().__init__()
         usual = (name for name in CATEGORIES if name != THROTTLED)
-        self._plain: Mapping[str, str] = titles or {name: CATEGORY_TITLES[name] for name in usual}
-        self._titles = self._plain
+        plain = {name: CATEGORY_TITLES[name] for name in usual}
+        self._plain: Mapping[str, str] = plain if titles is None else titles
+        self._titles, self._gutter = self._plain, gutter
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
@@ -62,7 +63,7 @@ class Legend(QWidget):
         """Category, title and width of every name."""
         metrics = QFontMetricsF(font(0.95))
         rows = [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in self._titles.items()]
-        if self._titles is self._plain or sum(row[2] + MIN_GAP for row in rows) <= 1.8 * (self.width() - GUTTER):
+        if self._titles is self._plain or sum(row[2] + MIN_GAP for row in rows) <= 1.8 * (self.width() - self._gutter):
             return rows
         plain = ((name, self._plain.get(name, title)) for name, title in self._titles.items())
         return [(name, title, metrics.horizontalAdvance(title) + 15) for name, title in plain]
@@ -70,7 +71,7 @@ class Legend(QWidget):
     def _left(self) -> int:
         line = sum(width + MIN_GAP for _, _, width in self._names()) - MIN_GAP
         room = self.width() - MARGIN
-        return 0 if room - GUTTER < line <= room else GUTTER
+        return 0 if room - self._gutter < line <= room else self._gutter
 
     def _lines(self) -> list[list[tuple[str, str, float]]]:
         """Names (category, title, width) by line."""
@@ -96,7 +97,7 @@ class Legend(QWidget):
             middle = Qt.AlignmentFlag.AlignVCenter
             lines = self._lines()
             names = max(sum(width for _, _, width in line) for line in lines)
-            most = max(len(line) for line in lines)
+            most = max(1, *(len(line) for line in lines))
             shows_remark = names + MIN_GAP * most + remark <= room
             free = room - names - (remark if shows_remark else 0.0)
             gap = max(float(MIN_GAP), min(18.0, free / most))

@@ -31,7 +31,7 @@ FORMAT: Final = Format(
     kind="Markdown",
     suffix=".md",
     mime="text/markdown",
-    place=4,
+    place=2,
 )
 
 NUMBERS: Final = ("time", "share", "calls")

@@ -90,13 +90,13 @@ class Conditions:
 
     @condition
     def is_elsewhere(self) -> str | None:
-        if self._runs.showing_run:
+        if self._runs.current.is_shown:
             return tr("The session of the run is shown already.")
         return self.is_running.unavailable_reason()
 
     @condition
     def has_audio(self) -> str | None:
-        if self._runs.audio is not None:
+        if self._runs.next.audio is not None:
             return None
         return tr("There is nothing to decode; choose audio files first.")
 

@@ -69,7 +69,7 @@ class Hints(QObject):
     def current(self) -> Hint | None:
         """The hint to show now; None outside a run that is going on, and when there is none left."""
         running = self._pipeline.running
-        if running is None or not self._runs.showing_run:
+        if running is None or not self._runs.current.is_shown:
             return None
         left = (hint for hint in self.all if hint.id not in self._over)
         return next((hint for hint in left if hint.fits(running)), None)

@@ -78,6 +78,7 @@ class Playhead(QObject):
         self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
+        self._counted = False  # Whether the last turn worked out the figures
         self._desk: DeskSnapshot | None = None
         self._desk_key: tuple[tuple[object, ...], tuple[int, int]] = ((), (0, 0))
         self._desk_made = self._desk_took = 0.0
@@ -128,18 +129,22 @@ class Playhead(QObject):
         axis = self.axis
         wanted = axis.scope, axis.selected_frames, axis.baseline_frames
         state = self.cursor_frame, self._reading
-        now = time.monotonic()
         if self._desk is not None and wanted == self._desk_key[0]:
             moving = self.following or self.playing
-            due = self._reading != self._desk_key[1][1] if self.live else now - self._desk_made >= READ_S
-            due &= now - self._desk_made >= self._desk_took / DUTY
-            if state == self._desk_key[1] or (moving and not due):
+            if state == self._desk_key[1] or (moving and not self._figures_due()):
                 return self._desk
+        now = time.monotonic()
         scope = scope_of(session, self.cursor_frame, axis.scope, axis.selected_frames)
         self._desk = desk_snapshot(session, track, scope, axis.baseline_frames)
         self._desk_key = wanted, state
         self._desk_made, self._desk_took = now, time.monotonic() - now
         return self._desk
+
+    def _figures_due(self) -> bool:
+        """Whether the figures of a moving cursor are old enough to be worked out again."""
+        age = time.monotonic() - self._desk_made
+        old = self._reading != self._desk_key[1][1] if self.live else age >= READ_S
+        return old and age >= self._desk_took / DUTY
 
     # -- opening and closing ---------------------------------------------------------------
 
@@ -318,7 +323,12 @@ class Playhead(QObject):
     def _redraw(self) -> None:
         due = time.monotonic() - self._last_read >= READ_S
         if due and not self._fresh and self._read() and self.live:
-            # What was read is drawn when the window has been served: together they would hold it up for too long.
+            # Reading, figures and drawing have a turn of the event loop each: together they hold the window up.
+            self._timer.start(0)
+            return
+        self._counted = not self._counted and (self.following or self.playing) and self._figures_due()
+        if self._counted:
+            self.snapshot()
             self._timer.start(0)
             return
         self._redraws.spent(time.process_time())

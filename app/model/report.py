@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory, word_latency
@@ -20,6 +21,20 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 Tree = dict[str, Any]  # A report: JSON values by key
+
+
+class Printed(Tree):
+    """An object of the JSON that a command of ours prints, with its keys as attributes."""
+
+    def __getattr__(self, key: str) -> Any:
+        return self[key]
+
+
+def read_printed(text: bytes) -> Printed:
+    """What a command has printed with `--json`; ValueError where it is something else."""
+    found: Printed = json.loads(text, object_hook=Printed)
+    return found
+
 
 ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
@@ -117,9 +132,10 @@ def _selection(selected: Selected) -> dict[str, Any] | None:
 
 def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[str, float | None]:
     """How much was scored in frames [first, last): shares of all senones of all frames, and of the frames."""
-    about = session.meta.get("scoring") or {}
+    about = session.meta.get("scoring")
+    senones, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
     frames, counts = last - first, track.work_rows
-    all_senones = frames * about.get("senones", 0) / about.get("frames_per_output", 1)
+    all_senones = frames * senones / each if isinstance(senones, int) else 0
 
     def share(name: str, whole: float) -> float | None:
         return counts[name].total(first, last) / whole if whole and name in counts else None

@@ -42,7 +42,7 @@ class SideBySide(QObject):
         """Why none can be started, in one sentence; None if it can, or if one is going on, which can be ended."""
         if self.active:
             return None
-        if self._runs.control.state != "running" or not self._runs.showing_run:
+        if self._runs.control.state != "running" or not self._runs.current.is_shown:
             return self.tr("An A/B needs a run that is going on and shown.")
         if self.other() is None:
             return self.tr("There is nothing to compare: change a setting during the run first.")
@@ -74,7 +74,7 @@ class SideBySide(QObject):
             self.changed.emit()
 
     def _follow(self, snapshot: Snapshot) -> None:
-        if self._asked_frame is None or not self._runs.showing_run:
+        if self._asked_frame is None or not self._runs.current.is_shown:
             return
         about = snapshot.session.meta.get("ab") or {}
         start = about.get("measured_from")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from app.model.figures import rate_name
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
@@ -151,6 +152,13 @@ class Study(msgspec.Struct, frozen=True, dict=True):
         if name == TIME and point is not None and point.rtf_ratio is not None:
             value = point.rtf_ratio
         return None if value is None else OBJECTIVES[name].factor * value
+
+    def title(self, name: str) -> str:
+        """Of an objective; errors are those of characters where the references have no spaces between words."""
+        measured = [trial for trial in self.trials if trial.wer is not None]
+        if name == "wer" and measured and all(rate_name(trial.wer, trial.cer) == "CER" for trial in measured):
+            return "character error rate"
+        return OBJECTIVES[name].title
 
     def ends(self, trial: Trial) -> tuple[float, float] | None:
         """The 95 % interval of a trial's ratio, where it was confirmed."""

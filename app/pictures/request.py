@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.views import VIEWS
+from app.views import PICTURES
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
@@ -49,7 +49,7 @@ class PictureRequest:
     """One picture.
 
     Attributes:
-        views: their names, in any order; none for those of `DESK`.
+        views: names of views and of their pages, in any order; none for those of `DESK`.
         size: width and height of the whole picture in points.
         scale: pixels per point of a PNG.
         theme: one of `THEMES`.
@@ -71,8 +71,8 @@ class PictureRequest:
     def checked(self) -> PictureRequest:
         """Return itself if its names are known, and what is wanted of a view has that view; PictureError otherwise."""
         for name in self.views:
-            if name not in VIEWS:
-                known = ", ".join(VIEWS)
+            if name not in PICTURES:
+                known = ", ".join(PICTURES)
                 raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
         if self.theme not in THEMES:
             raise PictureError(f"the theme of a picture is {' or '.join(THEMES)}, not {one_line(self.theme)!r}.")
@@ -82,7 +82,7 @@ class PictureRequest:
 
     @property
     def ordered_views(self) -> tuple[str, ...]:
-        return tuple(name for name in VIEWS if name in (self.views or DESK))
+        return tuple(name for name in PICTURES if name in (self.views or DESK))
 
     @property
     def name(self) -> str:

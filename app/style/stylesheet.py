@@ -173,7 +173,7 @@ QProgressBar::chunk { background: $accent; border-radius: 3px; }
 QSplitter::handle { background: transparent; }
 QSplitter::handle:hover { background: $accent; }
 
-QDialog QTabWidget::pane { border: none; border-top: 1px solid $border; }
+QDialog QTabWidget::pane, #docks QTabWidget::pane { border: none; border-top: 1px solid $border; }
 #banner { border-radius: 8px; border: 1px solid $muted; background: $field; }
 #banner[kind="error"] { border: 1px solid $danger; }
 #banner[kind="progress"] { border: 1px solid $accent; }

@@ -40,23 +40,45 @@ VIEWS: dict[str, Entry] = {
     "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
     "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),
     "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
-    "word-costs": Entry("app.views.word_costs", "WordCostsView", "right", 3, 160),
     "faster": Entry("app.views.faster", "FasterView", "right", 3, 200),
     "statistics": Entry("app.views.statistics", "StatisticsView", "right", 3, 200),
-    "pivot": Entry("app.views.pivot", "PivotView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
-    "start": Entry("app.views.start", "StartView", "right", 3, 160),
     "system": Entry("app.views.system", "SystemView", "middle", 5, 230),
-    "memory-use": Entry("app.views.memory_use", "MemoryUseView", "middle", 5, 230),
     "transfers": Entry("app.views.transfers", "TransfersView", "right", 3, 200),
     "memory": Entry("app.views.memory_ladder", "MemoryLadderView", "right", 1, 230),
-    "icicle": Entry("app.views.icicle", "IcicleView", "middle", 4, 180),
+    "results": Entry("app.views.results", "ResultsView", "right", 3, 160),
 }
 
+#: What a view can show in place of its usual, by the page's name: the view, and the title. A picture can be of a page.
+PAGES: dict[str, tuple[str, str]] = {
+    "icicle": ("breakdown", "Icicle"),
+    "pivot": ("utterances", "Stages by utterance"),
+    "word-costs": ("utterances", "Cost per word"),
+    "confusions": ("words", "Confusions"),
+    "start": ("session", "Start"),
+    "memory-use": ("system", "Memory use"),
+}
 
-def create(view_id: str, axis: TimeAxis) -> View:
-    """Make the view called ``view_id``; ``ValueError`` lists the existing ones."""
-    entry = VIEWS.get(view_id)
+#: What a picture of a session can be of.
+PICTURES: tuple[str, ...] = (*(name for name in VIEWS if name != "results"), *PAGES)
+
+
+def title_of(name: str) -> str:
+    """The title of a view or page."""
+    return PAGES[name][1] if name in PAGES else VIEWS[name].load().title
+
+
+def view_of(name: str) -> str:
+    """The view that has a page, or the view of that name itself."""
+    return PAGES[name][0] if name in PAGES else name
+
+
+def create(name: str, axis: TimeAxis) -> View:
+    """Make the view called ``name``, or the one that shows this page; ``ValueError`` lists the existing ones."""
+    entry = VIEWS.get(view_of(name))
     if entry is None:
-        raise ValueError(f"no view is called {view_id!r}; the views are {', '.join(VIEWS)}")
-    return entry.load()(axis)
+        raise ValueError(f"no view is called {name!r}; the views are {', '.join((*VIEWS, *PAGES))}")
+    view = entry.load()(axis)
+    if name in PAGES:
+        view.pages[name].setChecked(True)
+    return view

@@ -9,15 +9,19 @@ from functools import partial
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from app.charts.scale import percent
+from app.layout import NONE, lay_out
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, font
+from app.views.category_bar import CategoryBar
+from app.views.icicle import Icicle
+from app.views.icicle_model import icicle_model
 from app.views.part_bars import share_text
 from app.views.roofline_model import Point, points
 from app.views.stage_panel import StagePanel
@@ -31,18 +35,15 @@ from profiler.plain import milliseconds
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""
 
-USUAL = len(CATEGORIES) - 1
-"""Rows of categories where nothing was throttled."""
+LEAST_TREE = 6 * ROW
+"""Pixels of the tree in which all groups are in sight below its heading."""
 
-LEAST_TREE = (USUAL + 2) * ROW
-"""Pixels of the tree in which all categories are in sight below its heading."""
-
-LEAST_IN_PICTURE = 100 + USUAL * ROW
-"""Height of a picture that has all categories and their sum."""
+LEAST_IN_PICTURE = 280
+"""Height of a picture that has the categories, their sum and the groups."""
 
 
 class BreakdownView(View):
-    """A tree of categories and stages, the sum, and the stage that is explained."""
+    """The sum, the bar of the categories, the tree or icicle of the stages, and the stage that is explained."""
 
     id = "breakdown"
     title = "Breakdown"
@@ -53,19 +54,23 @@ class BreakdownView(View):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.tree = StageTree(axis)
+        self.tree, self.icicle = StageTree(axis), Icicle()
+        self.bar = CategoryBar()
         self.panel = StagePanel()
         self.sum = Label()
         self.sum.setFont(font(1.0, strong=True))
         self.sum.setWordWrap(True)
+        self._stages = QStackedLayout()
         body = QWidget()
-        self._column = column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self.sum)
-        column.addWidget(self.tree, 1)
-        column.addWidget(self.panel)
+        parts = (self.sum, self.bar, (self._stages, 1), self.panel)
+        self._column = lay_out(QVBoxLayout(body), *parts, spacing=4, margins=NONE)
+        for part in (self.tree, self.icicle):  # not before the layout has a widget: the first would be a window
+            self._stages.addWidget(part)
         self.set_body(body)
+        tip = self.tr("The same stages side by side, as wide as their time, above the parts of each")
+        icicle = self.add_page("icicle", self.tr("Icicle"), tip)
+        icicle.toggled.connect(lambda shown: self._stages.setCurrentIndex(int(shown)))
+        self.icicle.chosen.connect(axis.choose_stage)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.activated.connect(self._activated)
@@ -127,8 +132,17 @@ class BreakdownView(View):
         known = model is not None and model.frames > 0
         texts = (sum_text(model), before_text(model)) if known and model is not None else ()
         self.sum.setText("\n".join(filter(None, texts)))
-        self.sum.setVisible(known)
-        self.panel.above = self.sum.sizeHint().height() * known + LEAST_TREE
+        for part in (self.sum, self.bar):
+            part.setVisible(known)
+        if known and model is not None:
+            self.bar.show_model(model)
+        if self.page:
+            explained = self.tree.explained()
+            blocks = icicle_model(model, self.by_unit("whole frame", "whole step")) if model is not None else ()
+            chosen = None if explained is None else explained.name
+            self.icicle.show_blocks(blocks, chosen, model is not None and model.of_steps)
+        above = sum(part.sizeHint().height() for part in (self.sum, self.bar)) * known
+        self.panel.above = above + LEAST_TREE
         self._explain_here()
 
     def clear(self) -> None:
@@ -151,10 +165,10 @@ class BreakdownView(View):
         return LEAST_IN_PICTURE
 
     def set_picture(self, on: bool) -> None:
-        """In a picture nothing scrolls: rows are whole, and the panel is there if it leaves room for the categories."""
+        """In a picture nothing scrolls: rows are whole, and the panel is there if it leaves room for the stages."""
         needed = self.panel.needed(self.panel.width())
-        room = self.tree.height() + (self.panel.height() if not self.panel.isHidden() else 0)
-        self.panel.setVisible(not on or room - needed >= (USUAL + 2) * ROW)
+        room = self._stages.geometry().height() + (self.panel.height() if not self.panel.isHidden() else 0)
+        self.panel.setVisible(not on or room - needed >= LEAST_TREE)
         self._column.activate()
         self.tree.set_picture(on)
 

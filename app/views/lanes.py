@@ -288,6 +288,7 @@ class LanesView(ChartView[LanesModel]):
         self._scales = {} if model is None else model.scales
         if model is None:
             self.headings.set_model(None)
+            self.plot.set_ticks([])
             return
         height = float(self.plot.plot_size()[1])
         self.plot.set_height_range(0.0, height)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
@@ -36,7 +37,11 @@ from app.widgets import Elided
 from profiler.arrays import I64
 from profiler.frames import FRAME_S
 from profiler.plain import clock, one_line
+from profiler.session.facts import setting
 from profiler.session.model import Marker
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 tr = partial(QCoreApplication.translate, "LatencyView")
 
@@ -203,6 +208,10 @@ class LatencyView(ChartView[LatencyModel]):
         self.column.addWidget(self.advice)
         self.plot.clicked.connect(self._choose)
         self.setMinimumHeight(200)
+
+    @classmethod
+    def concerns(cls, session: Session) -> bool:
+        return any(setting(one.tree, "stream.chunk_ms") for one in session.configs)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> LatencyModel:
         """Return the words in view, at most one per pixel column."""

@@ -1,4 +1,4 @@
-"""Memory use: the resident memory of the recogniser's process over audio time, stacked by component.
+"""The resident memory of the recogniser's process over audio time, stacked by component: a page of the system.
 
 What only the libraries explain lies at the bottom, what the recogniser holds on top of it. A line below says what the
 run cost per hour of audio.
@@ -7,26 +7,30 @@ run cost per hour of audio.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QBoxLayout
 
 from app.charts.items import Levels
 from app.charts.legend import Legend
 from app.charts.readout import Line
 from app.charts.scale import Scale
 from app.charts.stack import Stack
-from app.charts.time_plot import GUTTER
+from app.charts.time_plot import GUTTER, TimePlot
 from app.model import memory
 from app.model.memory import TITLES, size
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis
-from app.views.chart import ChartView
+from app.views.lanes import TABLE_ROWS
 from app.views.memory_use_model import COMPONENTS, MEGABYTE, MemoryUseModel, memory_use_model
 from app.views.table_twin import Table
 from app.widgets import Elided
 from profiler.frames import FRAME_S
 from profiler.plain import clock
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 COLORS: Final = {
     "files": "overhead",
@@ -40,33 +44,26 @@ COLORS: Final = {
 }
 """The category whose colour a component has."""
 
-HEIGHT: Final = 250
-"""Pixels that a picture needs: the ticks have room with the legend in four lines."""
-
 LEAST: Final = 5e4
 """Bytes from which the legend has a figure: less would be 0.0 MB."""
 
-TABLE_ROWS: Final = 200
-"""Rows of the table twin: stretches of the visible range."""
 
+class MemoryUse(QObject):
+    """Which component holds the memory: draws into a plot, and into a column below it."""
 
-class MemoryUseView(ChartView[MemoryUseModel]):
-    """Which component holds the memory."""
-
-    id = "memory-use"
-    title = "Memory use"
-
-    def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(axis)
-        self._grid = Levels(self.plot)
-        self.stack = Stack(self.plot, [COLORS[name] for name in COMPONENTS])
+    def __init__(self, plot: TimePlot, column: QBoxLayout) -> None:
+        super().__init__(plot)
+        self._plot = plot
+        self._grid = Levels(plot)
+        self.stack = Stack(plot, [COLORS[name] for name in COMPONENTS])
         self.legend = Legend(self._titles({}))
         self.cost = Elided()
         self.cost.setObjectName("muted")
         self.cost.setIndent(GUTTER)
-        self.column.addWidget(self.legend)
-        self.column.addWidget(self.cost)
+        for part in (self.legend, self.cost):
+            column.addWidget(part)
         self._scale: Scale | None = None
+        self.show_model(None)
 
     def _titles(self, used: Mapping[str, float]) -> dict[str, str]:
         """The legend, with the bytes of the components that have any."""
@@ -85,61 +82,51 @@ class MemoryUseView(ChartView[MemoryUseModel]):
             snapshot.desk.scope.last,
         )
 
-    def set_picture(self, on: bool) -> None:
-        self.stack.hatched = on
-
-    @property
-    def least_in_picture(self) -> int:
-        return HEIGHT
-
     def show_model(self, model: MemoryUseModel | None) -> None:
-        """Set the scale and pass the layers to the stack."""
+        """Set the scale and pass the layers to the stack; None where the page is not shown."""
+        self.legend.setVisible(model is not None)
+        self.cost.setVisible(model is not None and bool(model.latest))
         if model is None or not model.latest:
             self._scale = None
             self.stack.show_nothing()
             self._grid.show_levels(np.empty(0))
-            self.plot.set_ticks([])
             self.cost.set_full("")
             return
         self._scale = scale = model.scale
         places = scale.place(np.array(scale.ticks()))
-        self.plot.set_height_range(0.0, 1.0)
-        self.plot.set_ticks(list(zip(places.tolist(), scale.labels(), strict=True)))
+        self._plot.set_height_range(0.0, 1.0)
+        self._plot.set_ticks(list(zip(places.tolist(), scale.labels(), strict=True)))
         self._grid.show_levels(places)
         self.stack.show_layers(model.layers_mb, scale, model.first_s, model.last_s)
-        self.overlay.set_events(model.marks, model.boundaries)
 
-    def show_texts(self, model: MemoryUseModel) -> None:
-        """Show the memory at the end of the scope, and what the run cost."""
+    def show_texts(self, model: MemoryUseModel, session: Session) -> tuple[str, ...]:
+        """Show what the run cost; return the memory at the end of the scope, and the same in fewer words."""
         self.legend.set_titles(self._titles(model.latest))
-        if not model.latest or self.snapshot is None:
-            self.set_note(self.nothing(), self.tr("no readings"))
-            return
+        if not model.latest:
+            return self.nothing(), self.tr("no readings")
+        self.cost.set_full(*self._cost(session))
         resident = self.tr("{0} resident").format(size(model.resident))
-        grows = memory.growth_text(memory.growth(self.snapshot.session))
-        self.set_note(f"MB · {resident} · {grows}", f"MB · {resident}", "MB")
-        self.cost.set_full(*self._cost())
+        grows = memory.growth_text(memory.growth(session))
+        return f"MB · {resident} · {grows}", f"MB · {resident}", "MB"
 
-    def summary(self) -> str:
+    def summary(self, model: MemoryUseModel, session: Session) -> str:
         """Return one sentence: the memory at the end of the scope, its largest components, the most, the growth."""
-        model = self.model()
-        if model is None or not model.latest or self.snapshot is None:
+        if not model.latest:
             return self.nothing()
-        session = self.snapshot.session
         text = self.tr("In the end {0} are resident: {1}; {2}; {3}.").format(
             size(model.resident),
             memory.largest(model.latest),
             memory.most_text(session),
             memory.growth_text(memory.growth(session)),
         )
-        cost = self._cost()[0]
+        cost = self._cost(session)[0]
         return f"{text} {cost}." if cost else text
 
-    def _cost(self) -> tuple[str, ...]:
+    def _cost(self, session: Session) -> tuple[str, ...]:
         """What the run cost, and the same in fewer words; an empty text where that is not known."""
-        about = None if self.snapshot is None else memory.cost(self.snapshot.session)
+        about = memory.cost(session)
         found = memory.cost_lines(about)
-        if about is None or not found:
+        if not found:
             return ("",)
         line = found[0][0].upper() + found[0][1:]
         shorter = line.partition(", ")[0]
@@ -164,15 +151,13 @@ class MemoryUseView(ChartView[MemoryUseModel]):
         ]
         return [*lines, Line(self.tr("resident"), size(float(layers.sum())), strong=True)]
 
-    def table(self) -> Table:
+    def table(self, snapshot: Snapshot, visible: tuple[float, float]) -> Table:
         """Return the visible range in up to `TABLE_ROWS` stretches, MB."""
         headers = [self.tr("from s"), self.tr("to s"), self.tr("resident MB")]
         headers += [f"{self.tr(title)} MB" for title in TITLES.values()]
-        if self.snapshot is None:
-            return headers, []
-        first, last = self.axis.visible
+        first, last = visible
         wanted = min(TABLE_ROWS, max(1, round((last - first) / FRAME_S)))
-        layers = self.reduce(self.snapshot, wanted, (first, last)).layers_mb
+        layers = self.reduce(snapshot, wanted, visible).layers_mb
         step = (last - first) / wanted
         rows = []
         for row in np.flatnonzero(np.isfinite(layers[:, 0])).tolist():

@@ -13,16 +13,14 @@ import numpy as np
 
 from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.model import memory
-from app.model.events import boundaries, marks
 from app.views.system_model import held_once
 from profiler.analysis.lod.columns import column_edges
-from profiler.arrays import F64, I64
+from profiler.arrays import F64
 from profiler.frames import FRAME_S
 from profiler.machine.memory import DEVICE, sample_name
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 COMPONENTS: Final = tuple(memory.TITLES)
@@ -39,8 +37,6 @@ class MemoryUseModel:
         layers_mb: [columns, COMPONENTS] mean, MB; NaN where there is no frame or no reading.
         scale: what is drawn from the lower to the upper edge, MB.
         latest: bytes at the end of the scope by component, and on accelerators; empty without a reading.
-        marks: markers known at the playhead.
-        boundaries: utterances begun before the playhead.
     """
 
     first_s: float
@@ -48,8 +44,6 @@ class MemoryUseModel:
     layers_mb: F64
     scale: Scale
     latest: Mapping[str, float]
-    marks: tuple[Marker, ...]
-    boundaries: I64
 
     @property
     def resident(self) -> float:
@@ -97,6 +91,4 @@ def memory_use_model(
         layers_mb=layers,
         scale=held(Scale(0.0, round_up(HEADROOM * most)), Holding(before)),
         latest=latest,
-        marks=marks(session, end, int(track.n_frames)),
-        boundaries=boundaries(session, end),
     )

@@ -54,9 +54,9 @@ def columns(study: Study, tallest: int = MOST_VALUES) -> list[Column]:
     for name in dict.fromkeys((*study.objectives, TIME, "wer")):
         figures = {trial.id: study.figure(trial, name) for trial in study.trials}
         known = {number: figure for number, figure in figures.items() if figure is not None}
-        about = OBJECTIVES[name]
+        unit = OBJECTIVES[name].unit
         if known:
-            title = f"{about.title} ({about.unit})" if about.unit else about.title
+            title = f"{study.title(name)} ({unit})" if unit else study.title(name)
             found.append(_numbers(title, known, tallest, each=False))
     return found
 

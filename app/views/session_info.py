@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.model.playhead import Snapshot
+from app.model.start import LIBRARIES
 from app.model.time_axis import TimeAxis
+from app.views.start import StartPage
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from profiler.plain import counted, one_line
@@ -20,7 +23,7 @@ NAMED = 3
 
 
 class SessionView(TableView):
-    """Machine, device, versions, audio with its notes, settings, the command that records it again."""
+    """Machine, device, versions, audio with its notes, settings, the command that records it again; and its start."""
 
     id = "session"
     title = "Session"
@@ -29,15 +32,37 @@ class SessionView(TableView):
         super().__init__(axis)
         self._table_model.texts = True
         self.rows.wrap_columns(-1)
+        self.start = StartPage()
+        self.add_page("start", self.tr("Start"), self.tr("What came before the first frame, step by step"), self.start)
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Renew what is shown."""
+        if self.page:
+            self.start.show_session(snapshot.session)
+            whole = bool(self.start.steps) and self.start.steps[0].title == LIBRARIES
+            self.set_note(self.tr("since the process began") if whole else self.tr("since set-up began"))
+        else:
+            super().draw(snapshot)
+            self.set_note("")
+
+    def clear(self) -> None:
+        """Show nothing."""
+        super().clear()
+        self.start.show_session(None)
+        self.set_note("")
 
     def table(self) -> Table:
-        """Return what is known, a line each."""
+        """Return what is known, a line each; of the start, a row for each step."""
+        if self.page:
+            return self.start.table()
         headers = [self.tr("what"), self.tr("value")]
         if self.snapshot is None:
             return headers, []
         return headers, [[name, value] for name, value in facts(self.snapshot.session)]
 
     def summary(self) -> str:
+        if self.page:
+            return self.start.summary()
         known = {str(name): str(value) for name, value in self.table()[1]}
         parts = (f"{name} {known[name]}" for name in ("file", "recorded", "machine") if name in known)
         return ", ".join(parts) or self.tr("No session yet.")

@@ -1,7 +1,6 @@
-"""The tree of the breakdown: categories, then the groups with their stages, each with a bar.
+"""The tree of the breakdown: the groups with their stages, each with a bar.
 
-A bar is as long as its row's share of the longest one of its kind. That of a stage shows its parts in their colours;
-that of a category shows above it, pale, what it was before the last change or in the pinned baseline.
+A bar is as long as its row's share of the longest group, and shows the parts of its time in their colours.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QRect, QRectF, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import (
-    QColor,
     QContextMenuEvent,
     QFontMetricsF,
     QHelpEvent,
@@ -31,23 +29,17 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
-from app.charts.raster import blended
 from app.charts.scale import percent
-from app.charts.swatch import paint_swatch
-from app.model.desk_snapshot import DeskSnapshot, PartLine, StageLine
+from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting, show_tip, write
-from app.style.theme import CATEGORY_TITLES, font, theme
+from app.style.theme import font, theme
 from app.views.part_bars import group_color, paint_strip
-from app.views.stage_texts import name_of, reasons, tip, verdicts
-from profiler.analysis.categories import CATEGORIES, NOT_OWN, THROTTLED
+from app.views.stage_texts import name_of, tip, verdicts
 from profiler.plain import milliseconds
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""
-
-NO_ROW = 0.001
-"""Share of the sum up to which throttled has no row: a host takes next to nothing of most machines."""
 
 ROW = 20
 """Height of a row in pixels."""
@@ -64,26 +56,14 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Entry(NamedTuple):
-    """What a row shows. `key` tells it from all others; `line`: the stage or group that it is about.
-
-    `share` of the longest bar; `before`: the same of the pale bar, and `before_ms` its figure; `color`: a category or
-    a token; `apart`: no part of the sum.
-    """
+    """What a row shows of a stage or group. `key` tells it from all others; `share`: of the longest bar."""
 
     key: str
     name: str
-    color: str
+    line: StageLine
     share: float
-    ms: str
-    percent: str = ""
     verdict: tuple[str, ...] = ()
-    parts: tuple[PartLine, ...] = ()
-    before: float | None = None
-    before_ms: str = ""
-    reason: tuple[str, ...] = ()
-    line: StageLine | None = None
     strong: bool = False
-    apart: bool = False
 
 
 class _Row(QTreeWidgetItem):
@@ -95,9 +75,10 @@ class _Row(QTreeWidgetItem):
     def show_entry(self, entry: Entry) -> bool:
         """Show another entry; Qt paints cells with other texts again. Whether the bar looks different, too."""
         self.entry = entry
-        parts = tuple(round(BAR_STEPS * part.share) for part in entry.parts)
-        before, self._bar = self._bar, (round(BAR_STEPS * entry.share), parts, entry.before, entry.reason)
-        texts = (entry.name, "", entry.ms, entry.percent, "".join(entry.verdict[:1]))
+        parts = tuple(round(BAR_STEPS * part.share) for part in entry.line.parts)
+        before, self._bar = self._bar, (round(BAR_STEPS * entry.share), parts)
+        figures = milliseconds(entry.line.ms), percent(entry.line.share)
+        texts = (entry.name, "", *figures, "".join(entry.verdict[:1]))
         for column, text in enumerate(texts):
             if self.text(column) != text:
                 self.setText(column, text)
@@ -105,20 +86,18 @@ class _Row(QTreeWidgetItem):
 
 
 class StageTree(QTreeWidget):
-    """Categories and stages as rows; mouse and keyboard choose the stage or group of an axis."""
+    """Groups and stages as rows; mouse and keyboard choose the stage or group of an axis."""
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__()
         self._axis = axis
         self.stages: tuple[StageLine, ...] = ()
         self.groups: tuple[StageLine, ...] = ()
-        self.hatched = False
-        """Whether bars have hatches, as in a picture."""
         self._keys: list[str] = []
         self._rows: dict[str, _Row] = {}
         self.exposed = QRegion()
         """What is being painted: Qt has a delegate paint whole rows."""
-        self.setHeaderLabels([self.tr("part"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
+        self.setHeaderLabels([self.tr("stage"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
         for column in (MS, SHARE):
             self.headerItem().setTextAlignment(column, RIGHT)
         self.setItemDelegate(_Delegate(self))
@@ -134,7 +113,7 @@ class StageTree(QTreeWidget):
         header.setStretchLastSection(False)
         header.setMinimumSectionSize(10)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        describe(self, self.tr("Categories and stages"))
+        describe(self, self.tr("Stages"))
         self.currentItemChanged.connect(self._moved)
         axis.stage_changed.connect(self._point_at_choice)
 
@@ -145,7 +124,7 @@ class StageTree(QTreeWidget):
         self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
         entries = []
         if model is not None and model.frames:
-            entries = [*self._categories(model), *self._stages(model)]
+            entries = [*self._stages(model)]
         keys = [f"{parent}/{entry.key}" for parent, entry in entries]
         with QSignalBlocker(self):
             if keys != self._keys:
@@ -156,67 +135,14 @@ class StageTree(QTreeWidget):
                 if row.show_entry(entry):
                     self.update(self.indexFromItem(row, BAR))
 
-    def _categories(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
-        """Rows of the categories, with no row above them; other programs, who are no part of the sum, come last."""
-        # The pale bars of a pair are to the others as the same speech before is to the same speech now.
-        after = sum(model.after.values())
-        scale = 1.0 if model.baseline is not None or not after else model.own_ms / after
-        before_ms = {name: ms * scale for name, ms in model.before.items()}
-        own = [name for name in CATEGORIES if name not in NOT_OWN]
-        most = max((*(model.categories[name] for name in own), *before_ms.values(), 1e-12))
-        for name in (*own, *NOT_OWN):
-            value, before = model.categories[name], before_ms.get(name)
-            if name == THROTTLED and max(value, before or 0.0) < NO_ROW * model.own_ms:
-                continue
-            zero, apart = name in model.reasons and not before, name in NOT_OWN
-            share = "" if zero or apart else percent(model.share(value))
-            yield (
-                "",
-                Entry(
-                    f"category {name}",
-                    CATEGORY_TITLES[name],
-                    name,
-                    0.0 if apart else value / most,
-                    "" if zero else milliseconds(value),
-                    share,
-                    before=None if before is None or apart else before / most,
-                    before_ms=milliseconds(model.before[name]) if before is not None else "",
-                    reason=reasons(model.reasons[name]) if zero else (),
-                    apart=apart,
-                ),
-            )
-
     def _stages(self, model: DeskSnapshot) -> Iterator[tuple[str, Entry]]:
         """Rows of the groups, each followed by its stages, with the key of the row above them."""
         longest = max((line.ms for line in model.groups), default=1.0) or 1.0
         for group in model.groups:
-            whole = Entry(
-                group.name,
-                name_of(group),
-                group_color(group.name),
-                group.ms / longest,
-                milliseconds(group.ms),
-                percent(group.share),
-                parts=group.parts,
-                line=group,
-                strong=True,
-            )
-            yield "", whole
+            yield "", Entry(group.name, name_of(group), group, group.ms / longest, strong=True)
             for line in (one for one in model.stages if one.group == group.name):
-                yield (
-                    group.name,
-                    Entry(
-                        _key_of(line),
-                        line.name,
-                        group_color(line.group),
-                        min(line.ms / longest, 1.0),
-                        milliseconds(line.ms),
-                        percent(line.share),
-                        verdicts(line),
-                        line.parts,
-                        line=line,
-                    ),
-                )
+                share = min(line.ms / longest, 1.0)
+                yield group.name, Entry(_key_of(line), line.name, line, share, verdicts(line))
 
     def _rebuild(self, entries: Sequence[tuple[str, Entry]]) -> None:
         """Make rows for other keys; what was closed stays so, and the place is kept."""
@@ -237,8 +163,7 @@ class StageTree(QTreeWidget):
 
     def _point_at_choice(self) -> None:
         chosen = self._axis.stage
-        about = ((row, row.entry.line) for row in self._rows.values())
-        row = next((row for row, line in about if line is not None and line.name == chosen), None)
+        row = next((row for row in self._rows.values() if row.entry.line.name == chosen), None)
         if self.currentItem() is not row:
             with QSignalBlocker(self):
                 self.setCurrentItem(row)  # type: ignore[arg-type]  # None: no row
@@ -250,9 +175,8 @@ class StageTree(QTreeWidget):
         return next(chosen, self.stages[0] if self.stages else None)
 
     def _moved(self, now: _Row | None) -> None:
-        line = None if now is None else now.entry.line
-        if line is not None:
-            self._axis.choose_stage(line.name)
+        if now is not None:
+            self._axis.choose_stage(now.entry.line.name)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """The stage or group under a position of the viewport, or None."""
@@ -274,8 +198,7 @@ class StageTree(QTreeWidget):
     # -- looks ---------------------------------------------------------------------------------
 
     def set_picture(self, on: bool) -> None:
-        """Hatch the bars, and show only rows that are whole."""
-        self.hatched = on
+        """Show only rows that are whole."""
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.setVerticalScrollBarPolicy(policy)
         self.setMaximumHeight(16_777_215)
@@ -326,8 +249,7 @@ class _Delegate(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         """Draw one cell."""
         entry, tokens = self._entry(index), theme()
-        # A reason is written over the cells right of it.
-        if not (entry.reason or self._tree.exposed.intersects(option.rect)):
+        if not self._tree.exposed.intersects(option.rect):
             return
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
@@ -340,24 +262,17 @@ class _Delegate(QStyledItemDelegate):
             self._paint_bar(painter, place, entry)
         elif index.column() == VERDICT:
             self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *entry.verdict)
-        elif not entry.reason:
-            text = entry.ms if index.column() == MS else entry.percent
+        else:
             painter.setPen(tokens.color("text" if index.column() == MS else "muted"))
-            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), RIGHT, text)
+            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), RIGHT, index.data())
         painter.restore()
 
     def _paint_name(self, painter: QPainter, place: QRect, entry: Entry) -> None:
-        left = place.left() + 2
-        square = QRectF(left, place.center().y() - 4, 9, 9)
-        if entry.key.startswith("category"):
-            paint_swatch(painter, square, entry.color)
-        else:
-            stroke = QRectF(left + 1, place.top() + 4, 2, place.height() - 8)
-            painter.fillRect(stroke, theme().color(entry.color))
-        text = place.adjusted(16 if entry.key.startswith("category") else 9, 0, 0, 0)
+        stroke = QRectF(place.left() + 3, place.top() + 4, 2, place.height() - 8)
+        painter.fillRect(stroke, theme().color(group_color(entry.line.group)))
         # The colour shows the group; where there is little room the text is the stage's own name.
         short = entry.name.partition(".")[2] or entry.name.partition(" the ")[0]
-        self._paint_text(painter, text, "text", entry.name, short)
+        self._paint_text(painter, place.adjusted(9, 0, 0, 0), "text", entry.name, short)
 
     @staticmethod
     def _paint_text(painter: QPainter, place: QRect, ink: str, *texts: str) -> None:
@@ -367,42 +282,20 @@ class _Delegate(QStyledItemDelegate):
             flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             write(painter, QRectF(place), flags, text)
 
-    def _paint_bar(self, painter: QPainter, place: QRect, entry: Entry) -> None:
-        tokens = theme()
-        if entry.reason:
-            wide = place.adjusted(0, 0, self._tree.viewport().width() - place.right(), 0)
-            painter.setClipping(False)
-            self._paint_text(painter, wide, "muted", *entry.reason)
-            return
-        if entry.apart:
-            self._paint_text(painter, place, "muted", self._tree.tr("besides, in no figure"), self._tree.tr("besides"))
-            return
-        whole = QRectF(place).adjusted(0, 6, -6, -6)
-        bar = QRectF(whole)
-        bar.setWidth(max(2.0, whole.width() * entry.share))
-        color = tokens.color(entry.color)
-        if entry.before is not None:
-            above = QRectF(bar.left(), bar.top() - 2, max(2.0, whole.width() * entry.before), 5)
-            painter.fillRect(above, QColor(blended(color.name(), tokens.card, 0.55)))
-            bar.setTop(bar.top() + 4)
-            bar.setBottom(bar.bottom() + 2)
-        if not entry.parts:
-            painter.fillRect(bar, color)
-            if self._tree.hatched and entry.key.startswith("category"):
-                painter.fillRect(bar, tokens.hatch_brush(entry.color))
-            return
-        paint_strip(painter, bar, entry.parts)
+    @staticmethod
+    def _paint_bar(painter: QPainter, place: QRect, entry: Entry) -> None:
+        bar = QRectF(place).adjusted(0, 6, -6, -6)
+        bar.setWidth(max(2.0, bar.width() * entry.share))
+        if entry.line.parts:
+            paint_strip(painter, bar, entry.line.parts)
+        else:
+            painter.fillRect(bar, theme().color(group_color(entry.line.group)))
 
     def helpEvent(
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
-        """Tool tip of a stage: its sentence, and its parts with their intervals; of a category, its baseline."""
-        entry = self._entry(index) if index.isValid() else None
-        text = ""
-        if entry is not None and entry.line is not None:
-            text = tip(entry.line, self._tree.stages)
-        elif entry is not None and entry.before is not None:
-            text = self._tree.tr("pale: {0} ms before").format(entry.before_ms)
+        """Tool tip of a stage: its sentence, and its parts with their intervals."""
+        text = tip(self._entry(index).line, self._tree.stages) if index.isValid() else ""
         show_tip(event.globalPos(), text, view)
         return True
 

@@ -39,7 +39,7 @@ def other_objective(study: Study) -> str | None:
 def front_chart(study: Study) -> Chart:
     """The chart of a sweep: x is the first objective other than time, or else the number of the trial."""
     other = other_objective(study)
-    x = Axis("trial") if other is None else Axis(OBJECTIVES[other].title, OBJECTIVES[other].unit)
+    x = Axis("trial") if other is None else Axis(study.title(other), OBJECTIVES[other].unit)
     at, ratios = places(study)
     done = sorted((study.by_id[number] for number in at), key=lambda trial: at[trial.id])
     on_front = [trial for trial in done if trial.id in study.points]

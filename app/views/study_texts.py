@@ -68,7 +68,7 @@ def table(study: Study) -> Table:
     """A row for each trial."""
     others = [name for name in OBJECTIVES if name != TIME]
     headers = [tr("trial"), tr("front"), *study.keys, tr("time / reference"), tr("95 % interval")]
-    headers += [f"{tr(OBJECTIVES[name].title)} ({OBJECTIVES[name].unit})" for name in others]
+    headers += [f"{tr(study.title(name))} ({OBJECTIVES[name].unit})" for name in others]
     rows: list[list[object]] = []
     for trial in study.trials:
         chosen = (trial.settings.get(key) for key in study.keys)
@@ -93,7 +93,7 @@ def importance_chart(study: Study) -> Chart:
     """Bars for each objective over the settings, in per cent."""
     keys = study.keys
     bars = tuple(
-        Bars(tr(OBJECTIVES[name].title), tuple(100.0 * shares.get(key, 0.0) for key in keys))
+        Bars(tr(study.title(name)), tuple(100.0 * shares.get(key, 0.0) for key in keys))
         for name, shares in study.importance.items()
         if name in OBJECTIVES
     )
@@ -101,7 +101,7 @@ def importance_chart(study: Study) -> Chart:
 
 
 def importance_table(study: Study) -> Table:
-    headers = [tr("setting"), *(tr(OBJECTIVES[name].title) for name in study.importance if name in OBJECTIVES)]
+    headers = [tr("setting"), *(tr(study.title(name)) for name in study.importance if name in OBJECTIVES)]
     shares = [share for name, share in study.importance.items() if name in OBJECTIVES]
     return headers, [[key, *(percent(share.get(key, 0.0)) for share in shares)] for key in study.keys]
 
@@ -109,7 +109,7 @@ def importance_table(study: Study) -> Table:
 def importance_sentence(study: Study) -> str:
     """The setting that matters most for each objective."""
     parts = [
-        tr("{0}: {1} matters most").format(tr(OBJECTIVES[name].title), max(shares, key=lambda key: shares[key]))
+        tr("{0}: {1} matters most").format(tr(study.title(name)), max(shares, key=lambda key: shares[key]))
         for name, shares in study.importance.items()
         if shares and name in OBJECTIVES
     ]

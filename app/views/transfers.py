@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPen
 
@@ -16,6 +18,9 @@ from app.views.timeline import duration
 from app.views.transfers_model import Copies, TransfersModel, transfers_model
 from app.views.view import View
 from profiler.machine.roofs.table import size_text
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 LEFT, RIGHT, TOP, BOTTOM = 8.0, 14.0, LINE + 4, LINE + 6
 """Pixels around the bars: the legend above, GB/s below."""
@@ -153,6 +158,10 @@ class TransfersView(View):
         self.plot = Bars()
         self.set_body(self.plot)
         self._model: TransfersModel | None = None
+
+    @classmethod
+    def concerns(cls, session: Session) -> bool:
+        return bool(session.meta.get("devices"))
 
     def draw(self, snapshot: Snapshot) -> None:
         """Count the copies of the scope."""

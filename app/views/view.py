@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidge
 from app.layout import card_header, lay_out
 from app.model.pace import single_shot
 from app.style.keys import ToolButton
-from app.style.plain_text import add_entry, describe, new_menu, set_tip
+from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
 from app.views.chart_menu import chart_menu
 from app.views.table_twin import Table, TableModel, TableTwin
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
     from app.model.playhead import Snapshot
     from app.model.time_axis import TimeAxis
+    from profiler.session.reader import Session
 
 RESTED_MS = 500
 """Table and spoken summary of another range are made when the hand that moves it has rested for so long."""
@@ -55,7 +56,8 @@ class View(QFrame):
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
         self._controls: list[QWidget] = [self._toggle]
-        self._pages: dict[ToolButton, QWidget] = {}
+        self.pages: dict[str, ToolButton] = {}
+        """What it can show in place of its usual, by the names that pictures know: the buttons that show it."""
         self.header.setSpacing(8)
         self.header.addWidget(self._toggle)
 
@@ -63,6 +65,10 @@ class View(QFrame):
         self._table: TableTwin | None = None
         self._stack = QStackedLayout()
         lay_out(QVBoxLayout(self), self.header, (self._stack, 1), spacing=6, margins=(14, 9, 14, 10))
+
+        name = self.findChild(Label, "card-title")
+        assert name is not None
+        self._name = name
 
         self._soon = single_shot(self, 0, self._redraw)
         self._late = single_shot(self, RESTED_MS, self._renew_texts)
@@ -108,21 +114,31 @@ class View(QFrame):
         self.add_control(button)
         return button
 
-    def add_page(self, text: str, tip: str, page: QWidget) -> ToolButton:
-        """Put a button into the header that shows another widget in place of the chart."""
-        button = self.add_toggle(text, tip)
-        self._pages[button] = page
-        self._stack.addWidget(page)
-        button.toggled.connect(lambda shown: self._show_page(page, shown))
+    def add_page(self, name: str, text: str, tip: str, page: QWidget | None = None) -> ToolButton:
+        """Put a button into the header that shows a widget in place of the chart; without one, the view draws it."""
+        button = self.pages[name] = self.add_toggle(text, tip)
+        if page is not None:
+            self._stack.addWidget(page)
+            self._toggle.toggled.connect(lambda shown: button.setChecked(button.isChecked() and not shown))
+        button.toggled.connect(lambda shown: self._show_page(page, button, shown))
         return button
 
-    def _show_page(self, page: QWidget, shown: bool) -> None:
-        if not shown:
+    @property
+    def page(self) -> str:
+        """What is shown in place of the usual, if anything."""
+        return next((name for name, button in self.pages.items() if button.isChecked()), "")
+
+    def _show_page(self, page: QWidget | None, button: ToolButton, shown: bool) -> None:
+        for other in (self._toggle, *self.pages.values()) if shown else ():
+            if other is not button:
+                other.setChecked(False)
+        chosen = [one.text() for one in self.pages.values() if one.isChecked()]
+        self._name.setText(" · ".join([self.tr(self.title), *chosen]))
+        self._redraw()
+        if page is not None and shown:
+            self._stack.setCurrentWidget(page)
+        elif self._stack.currentWidget() is page:
             self._stack.setCurrentIndex(0)
-            return
-        for other in (self._toggle, *(button for button, its in self._pages.items() if its is not page)):
-            other.setChecked(False)
-        self._stack.setCurrentWidget(page)
         self._renew_texts()
 
     def update_snapshot(self, snapshot: Snapshot) -> None:
@@ -148,8 +164,6 @@ class View(QFrame):
             self._table = self._make_table()
             self._stack.addWidget(self._table)
         self._toggle.setChecked(shown)
-        for button in self._pages if shown else ():
-            button.setChecked(False)
         if shown and self._table is not None:
             self._renew_texts()
             self._stack.setCurrentWidget(self._table)
@@ -183,6 +197,11 @@ class View(QFrame):
 
     def model(self) -> object:
         raise NotImplementedError
+
+    @classmethod
+    def concerns(cls, session: Session) -> bool | None:
+        """Whether a session has what it shows, for a view that most have nothing for; None: it is always there."""
+        return None
 
     @property
     def least_in_picture(self) -> int:

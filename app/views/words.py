@@ -68,7 +68,7 @@ class WordsView(ChartView[WordsModel]):
         self._with_spectrogram = False
         self.confusions = Confusions(axis)
         tip = self.tr("Which words were recognised in place of which, as a table")
-        self.shows_confusions = self.add_page(self.tr("Confusions"), tip, self.confusions)
+        self.shows_confusions = self.add_page("confusions", self.tr("Confusions"), tip, self.confusions)
 
     @property
     def with_spectrogram(self) -> bool:

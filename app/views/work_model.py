@@ -164,9 +164,9 @@ class _Window:
 
 def _senones(session: Session) -> float | None:
     """All that can be scored of a frame, where one row of scores may be for several."""
-    about = session.meta.get("scoring") or {}
-    number = about.get("senones")
-    return number / about.get("frames_per_output", 1) if number else None
+    about = session.meta.get("scoring")
+    number = about.get("senones") if isinstance(about, dict) else None
+    return number / about.get("frames_per_output", 1) if isinstance(number, int) and number > 0 else None
 
 
 def _mean(total: float, frames: int) -> float:

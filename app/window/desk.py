@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import QByteArray, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
@@ -17,7 +17,8 @@ from app.layout import NONE, lay_out
 from app.made_on_use import MadeOnUse
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
-from app.views import VIEWS, create
+from app.views import PICTURES, VIEWS, create
+from app.views.results import ResultsView
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 FORM_FROM = 1100
-"""Width below which the form is hidden (see *Panels*), since the charts would be too narrow to read."""
+"""Width below which the form is hidden (see *Views*), since the charts would be too narrow to read."""
 
 FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with the form, or without
 
@@ -41,10 +42,12 @@ FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with th
 class Desk(QWidget):
     """Form, views and transport over one playhead."""
 
+    exported = Signal(str)  # Somebody wants a picture of this view
+
     def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("desk")
-        self.playhead, self._actions = playhead, actions
+        self.playhead = playhead
         # Top down: each time that a widget with children gets a parent, Qt styles all of them again.
         self.columns = QSplitter(Qt.Orientation.Horizontal, self)
         self.form = PipelineForm(pipeline, self.columns)
@@ -133,13 +136,18 @@ class Desk(QWidget):
 
     def _make(self, view_id: str) -> View:
         view = create(view_id, self.playhead.axis)
-        view.export = partial(self._export, view_id)
+        if view_id in PICTURES:
+            view.export = partial(self.exported.emit, view_id)
         self.playhead.changed.connect(partial(self._update, view))
         self.playhead.closed.connect(view.clear)
         return view
 
-    def _export(self, view_id: str) -> None:
-        self._actions[f"export.{view_id}"].trigger()
+    def show_result(self, page: QWidget) -> None:
+        """Show the page of a task."""
+        results = self.views["results"]
+        assert isinstance(results, ResultsView)
+        results.show_result(page)
+        self.docks.open("results")
 
     @staticmethod
     def _update(view: View, snapshot: Snapshot) -> None:

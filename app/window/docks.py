@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget, QWidget
 
 from app.style.plain_text import describe, new_menu
-from app.views import VIEWS
+from app.views import VIEWS, title_of
 from app.views.view import View
 from app.window.dock import NO_FOCUS, ViewDock
 from app.window.layouts import WIDTHS, columns
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 VERSION: Final = 1  # Of saved states: one of another version is not restored
 
@@ -54,7 +57,7 @@ class Docks(QMainWindow):
         self._before: QByteArray | None = None
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._arranged)
-        self.docks = {view_id: ViewDock(view_id, self.tr(VIEWS[view_id].load().title), make, self) for view_id in views}
+        self.docks = {view_id: ViewDock(view_id, self.tr(title_of(view_id)), make, self) for view_id in views}
         for view_id, dock in self.docks.items():
             dock.double_clicked.connect(partial(self._double_clicked, view_id))
             dock.made.connect(self._order_tabs)
@@ -140,6 +143,19 @@ class Docks(QMainWindow):
         return True
 
     # -- single views ------------------------------------------------------------------
+
+    def show_concerned(self, session: Session) -> None:
+        """Show the views that only some sessions have something for, behind the others; hide them for other sessions.
+
+        What is in front or floats stays.
+        """
+        front = self.in_front()
+        for view_id, dock in self.docks.items():
+            there = VIEWS[view_id].load().concerns(session)
+            if not (there is None or self.is_alone or view_id in front or dock.isFloating()):
+                dock.setVisible(there)
+        for view_id in front:
+            self.docks[view_id].raise_()
 
     def is_open(self, view_id: str) -> bool:
         return not self.docks[view_id].isHidden()

@@ -44,20 +44,18 @@ Column = tuple[Row, ...]
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
         (
-            Row(37, ("cost", "work", "icicle", "memory", "transfers", "system", "memory-use", "latency")),
+            Row(37, ("cost", "work", "memory", "system"), ("transfers", "latency")),
             Row(33, ("timeline",)),
-            Row(30, ("words", "word-costs", "utterances", "pivot", "session", "start")),
+            Row(30, ("words", "utterances", "session")),
         ),
-        (Row(100, ("breakdown", "faster", "statistics", "roofline")),),
+        (Row(100, ("breakdown", "faster", "statistics", "roofline"), ("results",)),),
     ),
     PRESENT: (
         (
-            Row(
-                60, ("cost",), ("work", "icicle", "memory", "transfers", "system", "memory-use", "latency", "timeline")
-            ),
-            Row(40, ("words",), ("word-costs", "utterances", "pivot", "session", "start")),
+            Row(60, ("cost",), ("work", "memory", "transfers", "system", "latency", "timeline")),
+            Row(40, ("words",), ("utterances", "session")),
         ),
-        (Row(100, ("breakdown",), ("faster", "statistics", "roofline")),),
+        (Row(100, ("breakdown",), ("faster", "statistics", "roofline", "results")),),
     ),
 }
 

@@ -12,7 +12,6 @@ from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
-from app.window.actions import dialogs
 from app.window.first_window import FirstWindow, Skeleton
 from profiler.frames import FRAME_S
 from profiler.plain import counted
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
     from app.window.palette import Palette
+    from app.window.tasks.page import TaskPage
     from profiler.session.reader import Session
 
 
@@ -59,6 +59,7 @@ class MainWindow(FirstWindow):
         from app.window.jumps import Jumps
         from app.window.layouts import LayoutChoice
         from app.window.notices import Notices, RunNotices
+        from app.window.tasks.workbench import Workbench
 
         self.pipeline = remembered(self.memory.text("preset"), parent=self)
         self.devices = DeviceProbe(parent=self)
@@ -77,6 +78,19 @@ class MainWindow(FirstWindow):
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
         self.model_folder = ModelFolder(self, self.pipeline, self.runs, self.notices, self.when.can_start)
+        self.bench = Workbench(
+            self,
+            self.playhead,
+            self.pipeline,
+            self.runs,
+            self.when,
+            self.files,
+            self.memory,
+            self.notices,
+            lambda: self.desk.breakdown.tree,
+            self._place,
+            self.show_desk,
+        )
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.layouts = LayoutChoice(self.memory, self)
@@ -102,6 +116,7 @@ class MainWindow(FirstWindow):
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
         from app.window.notices import InputNotes
+        from app.window.tasks.strip import TaskStrip
         from app.window.welcome import Welcome
 
         self._snapshot: Snapshot | None = None
@@ -121,7 +136,10 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
-        column.addWidget(self.status)
+        self.strip = TaskStrip(self.memory, self.notices, self.status, self._show_result)
+        self.strip.changed.connect(self.refresh)
+        for bar in (self.strip, self.status):
+            column.addWidget(bar)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)
@@ -133,7 +151,7 @@ class MainWindow(FirstWindow):
         """The desk, created on first use: its charts take longer to load than all the rest."""
         if self._desk is None:
             from app.model.figures import load
-            from app.window.actions import commands
+            from app.window.actions import commands, exporting
             from app.window.actions.views import SCALE, SPEECH, cost_of
             from app.window.desk import Desk
 
@@ -149,11 +167,12 @@ class MainWindow(FirstWindow):
             speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
-            desk.breakdown.explain.connect(partial(dialogs.explain, self))
-            desk.breakdown.confirm.connect(partial(dialogs.confirm, self))
-            desk.faster.tried.connect(partial(dialogs.try_change, self))
+            desk.breakdown.explain.connect(partial(self.bench.begin, "explain"))
+            desk.breakdown.confirm.connect(partial(self.bench.begin, "confirm"))
+            desk.faster.tried.connect(partial(self.bench.begin, "trial"))
+            desk.exported.connect(partial(exporting.open_picture, self))
             desk.docks.rearranged.connect(self.actions_.refresh)
-            desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")]
+            desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("go.")]
             self.pages.addWidget(desk)
             self.menus.fill()
             self._show_latency()
@@ -180,15 +199,15 @@ class MainWindow(FirstWindow):
         self.layouts.changed.connect(self._on_layouts)
         self.layouts.refused.connect(self.notices.error)
         self.side_by_side.changed.connect(self.actions_.refresh)
-        self.runs.shown.connect(self.show_desk)
-        self.runs.given_up.connect(self.show_welcome)
+        self.runs.current.shown.connect(self.show_desk)
+        self.runs.current.given_up.connect(self.show_welcome)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
         self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
-        self.files.study_opened.connect(partial(dialogs.study, self))
+        self.files.study_opened.connect(partial(self.bench.begin, "study"))
         self.files.audio_chosen.connect(self._take_audio)
         self.files.model_chosen.connect(self.model_folder.take)
         self.model_folder.taken.connect(self.show_desk)
@@ -215,10 +234,10 @@ class MainWindow(FirstWindow):
 
         bundled = audio_choice.bundled()
         if bundled is not None:
-            self.runs.choose(bundled)
+            self.runs.next.choose(bundled)
 
     def _take_audio(self, choice: AudioChoice) -> None:
-        as_demo = self.runs.choose(choice)
+        as_demo = self.runs.next.choose(choice)
         self.show_desk()
         said = counted(choice.files, self.tr("file"), self.tr("files"))
         if as_demo:
@@ -286,23 +305,16 @@ class MainWindow(FirstWindow):
             self._palette = Palette(self.actions_, self, partial(search_results.presets_and_settings, self))
         self._palette.open_over(self)
 
-    def calibrate_unavailable_reason(self) -> str | None:
-        """Why the machine cannot be measured now, or None."""
-        if not self.when.is_idle():
-            return self.tr("A run is under way, which would disturb the measurement.")
-        return self.runs.other_run()
+    def _place(self, page: TaskPage, at_once: bool) -> None:
+        self.strip.place(page, at_once)
 
-    def sweep_unavailable_reason(self) -> str | None:
-        """Why no sweep or capacity can be measured now, or None."""
-        return self.when.has_audio.unavailable_reason() or self.calibrate_unavailable_reason()
-
-    def explain_unavailable_reason(self) -> str | None:
-        """Why no session can be decoded again now (explained, confirmed, audited), or None."""
-        if not self.when.has_finished_session():
-            return self.tr("That needs a finished session; stop the run or open one.")
-        if not self.when.is_idle():
-            return self.tr("A run is under way, which that would disturb.")
-        return self.runs.other_run()
+    def _show_result(self, page: TaskPage, asked: bool) -> bool:
+        """Show the page of a task, on another page of the window only if somebody asks for it; whether it is shown."""
+        shown = asked or (self._desk is not None and self.pages.currentWidget() is self._desk)
+        if shown:
+            self.show_desk()
+            self.desk.show_result(page)
+        return shown
 
     def open_keys(self) -> None:
         """Show the key sheet."""
@@ -339,7 +351,7 @@ class MainWindow(FirstWindow):
 
         session, form = self.playhead.session, self.desk.form
         if session is None or self.recorded_settings.editing:
-            form.show_speech(self.runs.audio, self.runs.audio_waits)
+            form.show_speech(self.runs.next.audio, self.runs.audio_waits)
         else:
             form.show_speech(audio_choice.recorded(session), recorded=True)
 
@@ -362,12 +374,14 @@ class MainWindow(FirstWindow):
         if not self.when.is_running():
             self.top.show_recording(None)
         else:
-            there = self.runs.showing_run
+            there = self.runs.current.is_shown
             self.top.show_recording(self.playhead.n_frames * FRAME_S if there else float("nan"))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         shown = self._snapshot
         self._snapshot = snapshot
+        if self._desk is not None and (shown is None or shown.session is not snapshot.session):
+            self._desk.docks.show_concerned(snapshot.session)
         if shown is None or shown.desk is not snapshot.desk or not snapshot.moving:
             self._show_figures(snapshot)
 

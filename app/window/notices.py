@@ -242,11 +242,11 @@ class RunNotices(QObject):
         self._set_up: Banner | None = None
         self._question: Banner | None = None
         runs.begun.connect(lambda: notices.clear("error"))
-        runs.remarked.connect(notices.info)
-        runs.failed.connect(notices.error)
-        runs.died.connect(self._show_death)
-        runs.set_up_changed.connect(self._show_set_up)
-        runs.set_up_ended.connect(self._end_set_up)
+        runs.current.remarked.connect(notices.info)
+        runs.current.failed.connect(notices.error)
+        runs.current.died.connect(self._show_death)
+        runs.current.set_up.changed.connect(self._show_set_up)
+        runs.current.set_up.ended.connect(self._end_set_up)
         runs.asked.connect(self._ask)
         runs.question_dropped.connect(self._drop_question)
 

@@ -125,6 +125,7 @@ class Workspace:
     @numbers.setter
     def numbers(self, numbers: Numbers) -> None:
         self._numbers = numbers
+        self._recorded = True if numbers.n_ranks > 0 else None
         self.books.numbers[0] = numbers[:]
 
     @property
@@ -181,7 +182,7 @@ class Workspace:
             tokens.new_cost[0] = 0.0
             tokens.new_hist[0] = -1
             tokens.come[0] = layout.BY_ENTRY
-            if _not_endless(calls.begin(self._table)) == layout.DONE:
+            if _not_endless(calls.begin(self._table, self._recorded)) == layout.DONE:
                 break
             self.widen()
         decoder_state[layout.FRAME] = 0
@@ -202,7 +203,7 @@ class Workspace:
         """
         if scores.dtype is not _F32 or not scores.flags.c_contiguous or scores.ndim != 2:
             scores = self._as_read(scores)
-        made: calls.Advanced = calls.advance(self._table, scores, frames, scale, patience_ns, recording)
+        made: calls.Advanced = calls.advance(self._table, scores, frames, scale, patience_ns, recording, self._recorded)
         if made[1] == layout.MISFIT:
             self._as_read(scores)
             begin, end, *_ = frames

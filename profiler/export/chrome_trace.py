@@ -44,7 +44,7 @@ FORMAT: Final = Format(
     kind="Chrome trace",
     suffix=".trace.json",
     mime="application/json",
-    place=2,
+    place=3,
 )
 
 

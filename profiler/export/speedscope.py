@@ -28,7 +28,7 @@ FORMAT: Final = Format(
     kind="speedscope",
     suffix=".speedscope.json",
     mime="application/json",
-    place=3,
+    place=4,
 )
 
 

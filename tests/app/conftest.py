@@ -130,9 +130,11 @@ def live(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> Mai
 
 @pytest.fixture
 def parent(qtbot: QtBot) -> QWidget:
-    """What a dialog lies over."""
+    """What a task's page lies in."""
     made = QWidget()
     qtbot.addWidget(made)
+    made.resize(900, 700)
+    made.show()
     return made
 
 

@@ -45,14 +45,14 @@ def test_the_breakdown_shows_the_pinned_range(sample: Path, qtbot: QtBot) -> Non
         compute = CATEGORIES.index("compute")
         assert rows[compute][list(headers).index("before, ms per frame")] == f"{before[compute]:.4f}"
         pale = blended(theme().category["compute"], theme().card, 0.55)
-        assert amount(pixels(view.tree), pale) > 50
+        assert amount(pixels(view.bar), pale) > 50
         axis.pin(None)
         settle()
         desk = view.model()
         assert desk is not None
         assert (desk.before, desk.baseline) == ({}, None)
         assert "baseline" not in view.sum.text()
-        assert amount(pixels(view.tree), pale) == 0
+        assert amount(pixels(view.bar), pale) == 0
 
 
 def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample: Path, qtbot: QtBot) -> None:

@@ -22,8 +22,8 @@ from app.views.cost import CostView
 from app.views.ratios import RatioRow, Ratios
 from app.views.roofline import RooflineView
 from app.views.table_view import TableView
-from app.window.command_dialog import CommandDialog
 from app.window.main_window import MainWindow
+from app.window.tasks.page import TaskPage
 
 
 def menu_of(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> QMenu | None:
@@ -68,15 +68,15 @@ def test_every_chart_has_the_menu_of_its_view(window: Callable[..., MainWindow],
                 choose(menu, "Export this view…")
         if isinstance(view, TableView):
             assert "Copy table" in texts(menu_of(view.rows.viewport())), "rows have a menu of their own"
-    assert {"cost", "timeline", "words", "work", "roofline", "statistics", "icicle"} <= set(exported)
+    assert {"cost", "timeline", "words", "work", "roofline", "statistics"} <= set(exported)
 
 
 def test_export_opens_the_dialog_for_that_view(window: Callable[..., MainWindow], sample: Path) -> None:
     w = window()
     w.open_session(sample)
     wanted: list[str] = []
-    w.actions_["export.cost"].triggered.disconnect()
-    w.actions_["export.cost"].triggered.connect(lambda *_: wanted.append("cost"))
+    w.desk.exported.disconnect()
+    w.desk.exported.connect(wanted.append)
     choose(menu_of(w.desk.views["cost"].plot.viewport()), "Export this view…")
     assert wanted == ["cost"]
 
@@ -116,10 +116,8 @@ def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: 
         assert axis.visible == whole
 
 
-def test_charts_in_dialogs_have_their_picture(qtbot: QtBot) -> None:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    dialog = CommandDialog("Title", (sys.executable, "-c", "import time; time.sleep(60)"), "Begins", parent)
+def test_charts_of_tasks_have_their_picture(qtbot: QtBot, parent: QWidget) -> None:
+    dialog = TaskPage("Title", (sys.executable, "-c", "import time; time.sleep(60)"), "Begins", parent)
     plot = Ratios([RatioRow("whole run", 0.5, (0.4, 0.6), "B faster")])
     dialog.add_widget(plot)
     dialog.show()

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.model.recent import Memory
 from app.pictures.layout import settle
 from app.style.theme import theme
-from app.views import VIEWS
+from app.views import PAGES, VIEWS, title_of
 from app.window import layouts
 from app.window.docks import VERSION, Docks
 from app.window.main_window import MainWindow
@@ -24,6 +24,9 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
 FRONT = ("cost", "timeline", "words", "breakdown")
 """What *explore* has in front, in the order of the registry."""
+
+PAGES_OF = {name: view for name, (view, _) in PAGES.items()}
+SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
 LEAST_HIGH = 60
 """Pixels below which a chart is nothing but its axis."""
@@ -128,12 +131,30 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
         qtbot.keyClick(opened, Qt.Key(Qt.Key.Key_0 + digit), held)
         settle()
         assert docks.is_in_front(view_id)
-        assert docks.current == view_id
+        assert docks.current == view_id, view_id
         focus = QApplication.focusWidget()
-        assert focus is not None
-        assert docks.docks[view_id].isAncestorOf(focus)
-    assert "icicle" in docks.in_front()
-    assert "cost" not in docks.in_front(), "it is a tab behind the icicle"
+        assert focus is not None, view_id
+        assert docks.docks[view_id].isAncestorOf(focus), view_id
+    assert {"system", "results", "transfers"} & {*docks.in_front()}
+    assert "cost" not in docks.in_front(), "it is a tab behind another"
+    for name, view_id in PAGES_OF.items():
+        opened.actions_[f"go.{name}"].trigger()
+        assert opened.desk.views[view_id].page == name
+
+
+def test_views_that_few_sessions_concern_are_there_for_those(opened: MainWindow) -> None:
+    docks, front = opened.desk.docks, opened.desk.docks.in_front()
+    apart = ("transfers", "latency")
+    assert not any(docks.is_open(view) for view in apart)
+    assert opened.open_session(SAMPLE)
+    settle()
+    assert docks.is_open("transfers"), "it ran on a GPU"
+    assert not docks.is_open("latency")
+    assert docks.in_front() == front, "behind the others"
+    docks.go_to("latency")
+    assert opened.open_session(SAMPLE)
+    settle()
+    assert docks.is_in_front("latency"), "what is looked at stays"
 
 
 # -- single docks ----------------------------------------------------------------------------
@@ -179,7 +200,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(open
 
 @pytest.mark.slow
 def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBot, opened: MainWindow) -> None:
-    docks, entry = opened.desk.docks, opened.actions_["panel.timeline"]
+    docks, entry = opened.desk.docks, opened.actions_["go.timeline"]
     before = places(docks)
     qtbot.mouseClick(docks.docks["timeline"].title.close_button, LEFT)
     settle()
@@ -236,7 +257,7 @@ def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: M
     settle()
     assert dock.isWindow()
     assert docks.is_in_front("work")
-    assert {"cost", "icicle"} & {*docks.in_front()}, "another view of the row is seen"
+    assert "cost" in docks.in_front(), "another view of the row is seen"
     dock.activateWindow()
     dark = dock.grab().toImage().pixelColor(20, 40)
     qtbot.keyClick(dock.view, Qt.Key.Key_T, CONTROL)
@@ -279,7 +300,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
     settle()
     assert docks.in_front() == ("words",)
     assert docks.docks["words"].geometry() == docks.rect()
-    assert opened.actions_["panel.alone"].isChecked()
+    assert opened.actions_["view.alone"].isChecked()
     qtbot.keyClick(opened, Qt.Key.Key_1, CONTROL)
     settle()
     assert docks.in_front() == ("cost",)
@@ -367,9 +388,9 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     assert list(bar) == ["File", "Run", "View", "Help"]
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
-    assert list(inside) == ["Selection", "Go to", "Panels", "Layouts"]
-    titles = [entry.load().title for entry in VIEWS.values()]
-    assert [a.text() for a in inside["Panels"].actions()][: len(VIEWS) + 1] == ["Pipeline", *titles]
+    assert list(inside) == ["Selection", "Views", "Layouts"]
+    titles = [title_of(name) for name in (*VIEWS, *PAGES)]
+    assert [a.text() for a in inside["Views"].actions()][: len(titles) + 1] == ["Pipeline", *titles]
     opened.layouts.save("mine")
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}

@@ -186,7 +186,7 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(window, tmp_path: P
     (tmp_path / "notes.wav").write_text("Töne: none.\n" * 1000)
     (tmp_path / "fine.wav").write_bytes(NOT_READ)
     (tmp_path / "empty.wav").touch()
-    before = w.runs.audio
+    before = w.runs.next.audio
     for names, says in (
         (["pipe.wav"], "is a pipe or a device; choose an audio file."),
         (["pipe.asrs"], "is a pipe or a device"),
@@ -204,7 +204,7 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(window, tmp_path: P
         drop(w, *(tmp_path / name for name in names))
         (text,) = errors(w)
         assert says in text, names
-        assert w.runs.audio is before
+        assert w.runs.next.audio is before
         w.notices.clear()
 
 
@@ -229,12 +229,12 @@ def test_sound_without_a_header_is_taken_where_it_is_named_or_alone(tmp_path: Pa
 def test_a_folder_without_sound_is_refused_when_it_is_chosen(window, tmp_path: Path) -> None:
     """It was accepted, and the run that followed ended at once."""
     w = window()
-    before = w.runs.audio
+    before = w.runs.next.audio
     (tmp_path / "b.wav").write_text("no sound\n" * 100)
     (tmp_path / "a.flac").touch()
     drop(w, tmp_path)
     assert errors(w) == [f"No file in the folder {tmp_path} is sound: a.flac is empty (0 bytes)."]
-    assert w.runs.audio is before
+    assert w.runs.next.audio is before
     (tmp_path / "c.wav").write_bytes(NOT_READ)
     assert chosen([tmp_path]).files == 3, "one that may be sound is enough"
 
@@ -256,7 +256,7 @@ def test_ten_thousand_files_are_counted_once(window, tmp_path: Path, monkeypatch
         path.write_bytes(NOT_READ)
     drop(w, *paths)
     assert errors(w) == []
-    assert w.runs.audio.files == 10_000
+    assert w.runs.next.audio.files == 10_000
     assert len(w.desk.form.speech.toolTip()) < 50_000
     looked: list[object] = []
     real_isdir = os.path.isdir

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from text_geometry import cut_short, faults
+from views_desk import settle
 
 from app.window.main_window import MainWindow
 from pipelines.config import presets
@@ -78,14 +79,16 @@ def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> N
     assert not field.isVisible()
 
 
-def test_with_every_row_open_each_title_and_sentence_is_whole(opened: MainWindow) -> None:
+def test_with_every_row_open_each_title_and_sentence_is_whole(qtbot: QtBot, opened: MainWindow) -> None:
     form = opened.desk.form
     for name in ("demo", "dnn", "ctc"):
         opened.pipeline.choose(name)
         for layer in form.layers.values():
             layer.more.setChecked(True)
-        for _ in range(3):  # a row that becomes taller moves those below it
-            QApplication.processEvents()
+        rows = form._scroll.widget()
+        settle()
+        qtbot.waitUntil(lambda rows=rows: rows.height() >= rows.layout().totalHeightForWidth(rows.width()))
+        settle()
         shown = [field for field in form.fields.values() if field.isVisible()]
         assert len(shown) == len(opened.pipeline.options)
         assert any(field.reason.isVisible() for field in shown)
@@ -108,3 +111,22 @@ def test_a_title_of_two_lines_makes_room_for_what_waits(opened: MainWindow) -> N
     assert faults(opened.desk.form) == []
     field.show_waiting(False)
     assert "\n" in field.title.text()
+
+
+def test_a_search_finds_every_setting_and_the_other_sections_are_one_line(opened: MainWindow) -> None:
+    form = opened.desk.form
+    rest = [layer for layer in form.layers.values() if not layer.is_main]
+    assert rest
+    assert not any(layer.isVisible() for layer in rest)
+    assert form.others.text() == f"{len(rest)} more ▾"
+    form.others.click()
+    assert all(layer.isVisible() for layer in form.layers.values())
+    form.others.click()
+    for option in opened.pipeline.options:
+        form.search.setText(f"{option.key} {option.title}")
+        assert form.fields[option.key].isVisible(), option.key
+    form.search.setText("nothing of this name")
+    assert not any(layer.isVisible() for layer in form.layers.values())
+    form.reveal("stream.chunk_ms")
+    assert form.search.text() == ""
+    assert form.fields["stream.chunk_ms"].isVisible()

@@ -18,14 +18,14 @@ def _banners(window, kind: str) -> list[str]:
 def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_path: Path) -> None:
     folder = write_model(tmp_path / "tri1")
     w = window()
-    before = w.runs.audio
+    before = w.runs.next.audio
     w.files.drop([folder])
     assert w.pipeline.next.model_directory == str(folder)
     assert w.pages.currentWidget() is w.desk
     qtbot.waitUntil(lambda: bool(w.notices.banners))
     (text,) = _banners(w, "info")
     assert text.startswith("The next run uses tri1: Kaldi GMM final.mdl: ")
-    assert w.runs.audio is before
+    assert w.runs.next.audio is before
 
 
 def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from app.pictures.extent import extent_of
 from app.pictures.request import PictureRequest
 from app.views.breakdown import BreakdownView
 from app.views.faster import WHAT, FasterView
-from app.views.icicle import IcicleView
 from app.views.memory_ladder import MemoryLadderView
 from app.views.roofline import RooflineView
 from app.views.statistics import StatisticsView
@@ -36,8 +35,8 @@ class Views:
         self.axis = axis = TimeAxis()
         self.playhead = Playhead(axis)
         self.breakdown, self.statistics, self.faster = BreakdownView(axis), StatisticsView(axis), FasterView(axis)
-        self.roofline, self.memory, self.icicle = RooflineView(axis), MemoryLadderView(axis), IcicleView(axis)
-        self.all = (self.breakdown, self.statistics, self.faster, self.roofline, self.memory, self.icicle)
+        self.roofline, self.memory = RooflineView(axis), MemoryLadderView(axis)
+        self.all = (self.breakdown, self.statistics, self.faster, self.roofline, self.memory)
         for view in self.all:
             qtbot.addWidget(view)
             view.resize(900, 700)
@@ -49,10 +48,10 @@ class Views:
         """The stage that each view is about; the first one of the breakdown, without one that is chosen."""
         settle()
         explained, roofs, memory = self.breakdown.tree.explained(), self.roofline.plot.marked, self.memory.plot.marked
-        icicle, model, row = self.icicle.plot.marked, self.statistics.model(), self.faster.tree.currentItem()
-        assert None not in (explained, roofs, memory, icicle, model, row)
+        model, row = self.statistics.model(), self.faster.tree.currentItem()
+        assert None not in (explained, roofs, memory, model, row)
         assert model.name == self.statistics.stage.currentData()
-        names = (explained.name, model.name, row.text(WHAT), roofs.name, memory.name, icicle.stage or icicle.group)
+        names = (explained.name, model.name, row.text(WHAT), roofs.name, memory.name)
         return dict(zip((view.id for view in self.all), names, strict=True))
 
     def click(self, qtbot: QtBot, plot: StillPlot, name: str) -> None:
@@ -95,7 +94,6 @@ CHOOSE: dict[str, Callable[[Views, QtBot, str], None]] = {
     "faster": lambda v, qtbot, name: click_row(qtbot, v.faster.tree, name),
     "roofline": lambda v, qtbot, name: v.click(qtbot, v.roofline.plot, name),
     "memory": lambda v, qtbot, name: v.click(qtbot, v.memory.plot, name),
-    "icicle": lambda v, qtbot, name: v.click(qtbot, v.icicle.plot, name),
 }
 
 
@@ -115,7 +113,7 @@ def test_a_stage_chosen_in_one_view_is_chosen_in_all(views: Views, qtbot: QtBot)
 def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views: Views) -> None:
     default = views.visible_stages()
     views.axis.choose_stage("scoring")
-    assert views.visible_stages() == default | {"breakdown": "scoring", "icicle": "scoring"}
+    assert views.visible_stages() == default | {"breakdown": "scoring"}
     views.axis.choose_stage("no such stage")
     assert views.visible_stages() == default
     for view in views.all:
@@ -163,11 +161,11 @@ def test_a_picture_has_the_stage_in_every_view(path: Path, qapp: QApplication, m
     assert faster.tree.currentItem().text(WHAT) == "search.prune"
 
 
-def test_a_low_picture_begins_with_the_categories(
+def test_a_low_picture_begins_with_the_first_group(
     path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row of the stage was scrolled to, and the rows at both ends were cut off."""
-    wanted = PictureRequest(("breakdown",), (420, 480), 1.0, select=("search.prune",))
+    wanted = PictureRequest(("breakdown",), (420, 440), 1.0, select=("search.prune",))
     view = views_of(path, wanted, monkeypatch)["breakdown"]
     assert isinstance(view, BreakdownView)
     assert view.tree.verticalScrollBar().maximum() > 0

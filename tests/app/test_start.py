@@ -14,7 +14,7 @@ from views_desk import view_on
 
 from app.model.start import LIBRARIES, longest, phases
 from app.views import start
-from app.views.start import StartView
+from app.views.session_info import SessionView
 from profiler.spans import SPAN
 
 STAGES = ("setup.roofs", "setup.graph", "setup.replay", "decode.block")
@@ -74,14 +74,16 @@ def test_the_view_shows_the_steps(
 ) -> None:
     steps = phases(session(*RUN, **COMMAND))
     monkeypatch.setattr(start, "phases", lambda _session: steps)
-    with view_on(StartView, sample, qtbot, (500, 260)) as (view, _playhead):
-        assert view.model() == steps
-        assert view.chart is not None
-        (panel,) = view.chart.each
+    with view_on(SessionView, sample, qtbot, (500, 260)) as (view, _playhead):
+        assert view.start.chart is None, "it is made when it is first seen"
+        view.pages["start"].click()
+        assert view.start.steps == steps
+        assert view.start.chart is not None
+        (panel,) = view.start.chart.each
         assert panel.chart.y.categories == tuple(one.title for one in steps)
         assert view.summary().startswith("The first block was decoded after 9.00 s; build or load")
         assert [row[3] for row in view.table()[1]] == ["1.500", "2.000", "5.000", "0.500"]
         assert view.note == "since the process began"
         view.clear()
-        assert view.chart is None
+        assert view.start.chart is None
         assert view.summary() == "No frame is decoded yet."

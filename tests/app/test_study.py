@@ -26,6 +26,13 @@ def test_a_confirmed_ratio_stands_in_place_of_the_first_one(tmp_path: Path) -> N
     assert found.counts() == {"done": 3, "failed": 1}
 
 
+def test_errors_of_characters_are_titled_so() -> None:
+    characters = [trial(0, 0.5, 0.4, cer=0.4), trial(1, 0.8, 0.1, cer=0.1), trial(2, None, None)]
+    assert study_of(study(characters, [])).title("wer") == "character error rate"
+    assert study_of(study([*characters, trial(3, 0.9, 0.2)], [])).title("wer") == "word error rate"
+    assert study_of(study([trial(0, None, None)], [])).title("wer") == "word error rate"
+
+
 @pytest.mark.parametrize(("limit", "number"), [(100, 0), (40, 0), (39.9, 1), (10, 1), (9.9, None)])
 def test_the_fastest_trial_within_a_limit(limit: float, number: int | None) -> None:
     found = study_of(four_trials()).fastest("wer", limit)

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
-from app.model.desk_snapshot import REASONS, DeskSnapshot, StageLine
+from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.playhead import Playhead
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
@@ -70,32 +70,27 @@ VERDICTS = sorted(set(VERDICT_OF.values()))
 
 
 @pytest.mark.parametrize("width", [200, 276, 315, 340, 500])
-def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
+def test_verdicts_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
     """Where there is no room for a verdict, it stands in the panel alone."""
     bars = StageTree(TimeAxis())
     qtbot.addWidget(bars)
-    cost = np.linspace(0.1, 2.0, len(CATEGORIES))
-    for key in REASONS:
-        reasons = {name: key for name in CATEGORIES if name != "search"}
-        lines = [
-            StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
-            for number, verdict in enumerate(VERDICTS)
-        ]
-        groups = (StageLine("scoring", "scoring", "", len(lines) * 1.0, 1.0),)
-        costs = dict(zip(CATEGORIES, cost.tolist(), strict=True))
-        whole = Scope("whole", 0, 100, 100)
-        of = ErrorCount(), Transcribed(0, 0)
-        bars.show_model(DeskSnapshot(whole, costs, reasons, groups, tuple(lines), 9.0, 10.0, 0.1, 0.1, *of))
-        bars.resize(width, 900)
-        bars.show()
-        settle()
-        assert cut_short(bars) == []
-        said = {text.text.partition(" · ")[0] for text in texts(bars)}
-        assert bars.isColumnHidden(VERDICT) or {verdict.removesuffix("-bound") for verdict in VERDICTS} <= {
-            word.removesuffix("-bound") for word in said
-        }
-        assert bars.isColumnHidden(VERDICT) == (width < 300)
-        assert faults(bars) == []
+    costs = dict(zip(CATEGORIES, np.linspace(0.1, 2.0, len(CATEGORIES)).tolist(), strict=True))
+    lines = [
+        StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
+        for number, verdict in enumerate(VERDICTS)
+    ]
+    groups = (StageLine("scoring", "scoring", "", len(lines) * 1.0, 1.0),)
+    of = ErrorCount(), Transcribed(0, 0)
+    desk = DeskSnapshot(Scope("whole", 0, 100, 100), costs, {}, groups, tuple(lines), 9.0, 10.0, 0.1, 0.1, *of)
+    bars.show_model(desk)
+    bars.resize(width, 900)
+    bars.show()
+    settle()
+    assert cut_short(bars) == []
+    said = {text.text.partition(" · ")[0].removesuffix("-bound") for text in texts(bars)}
+    assert bars.isColumnHidden(VERDICT) or {verdict.removesuffix("-bound") for verdict in VERDICTS} <= said
+    assert bars.isColumnHidden(VERDICT) == (width < 300)
+    assert faults(bars) == []
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from views_desk import FRAMES, figures_of, settle, view_on
 
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.time_axis import WHOLE as WHOLE_RUN
-from app.views.icicle import IcicleView
+from app.views.breakdown import BreakdownView
 from app.views.icicle_model import GROUP, PART, STAGE, WHOLE, Block, icicle_model
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.track import CostTrack
@@ -56,27 +56,33 @@ def test_a_stage_has_the_time_of_its_spans(sample: Path) -> None:
 
 
 def test_a_click_on_a_block_chooses_its_stage(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
-    with view_on(IcicleView, sample, qtbot) as (view, playhead):
-        view.settle()
-        assert view.plot.marked is not None
-        assert view.plot.marked.stage == "search.emit", "the longest one since the last change"
+    with view_on(BreakdownView, sample, qtbot, (600, 700)) as (view, playhead):
+        assert not view.icicle.isVisible()
+        view.pages["icicle"].click()
+        settle()
+        assert view.icicle.isVisible()
+        assert not view.tree.isVisible()
+        marked = view.icicle.marked
+        assert marked is not None
+        assert marked.stage == view.tree.explained().name == "search.emit", "the longest one since the last change"
 
         def click(block: Block) -> None:
-            width, height = view.plot.width(), view.plot.height() - 20
-            at = QPoint(round((block.first + block.share / 2) * width), round((block.level + 0.5) * height / 4))
-            qtbot.mouseClick(view.plot.viewport(), Qt.MouseButton.LeftButton, pos=at)
+            view.icicle.settle()
+            width, height = view.icicle.width(), min(view.icicle.height() / 4, 160)
+            at = QPoint(round((block.first + block.share / 2) * width), round((block.level + 0.5) * height))
+            qtbot.mouseClick(view.icicle.viewport(), Qt.MouseButton.LeftButton, pos=at)
             settle()
 
-        gaussians = next(one for one in view.model() if one.stage == "score.gaussians" and one.level == STAGE)
+        blocks = icicle_model(view.model())
+        gaussians = next(one for one in blocks if one.stage == "score.gaussians" and one.level == STAGE)
         click(gaussians)
-        assert view.plot.marked == gaussians
-        assert "score.gaussians: " in view.summary()
-        click(next(one for one in view.model() if one.level == GROUP and one.group == "scoring"))
-        assert view.plot.marked.group == "scoring"
-        assert view.plot.marked.level == GROUP
-        _, rows = view.table()
-        assert rows[0][:3] == ["whole frame", "", ""]
-        assert len(rows) == len(view.model())
+        assert view.icicle.marked == gaussians
+        assert view.panel.text.startswith("Within scoring, score.gaussians takes")
+        click(next(one for one in blocks if one.level == GROUP and one.group == "scoring"))
+        assert view.icicle.marked.group == "scoring"
+        assert view.icicle.marked.level == GROUP
+        assert view.icicle.accessibleDescription().startswith("whole frame: ")
         playhead.close()
-        assert view.summary() == "No frames in range yet."
-        assert view.table()[1] == []
+        assert view.icicle.marked is None
+        view.pages["icicle"].click()
+        assert view.tree.isVisible()

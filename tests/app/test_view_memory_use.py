@@ -13,8 +13,9 @@ from views_desk import amount, pixels, settle, view_on
 
 from app.model import memory
 from app.style.theme import theme
-from app.views.memory_use import COLORS, MemoryUseView
+from app.views.memory_use import COLORS
 from app.views.memory_use_model import COMPONENTS, memory_use_model
+from app.views.system import SystemView
 from profiler.analysis.lod.spans import timeline_of
 from profiler.analysis.track import CostTrack
 from profiler.machine.memory import sample_name
@@ -70,7 +71,11 @@ def test_a_reading_holds_until_the_next_one(path: Path) -> None:
 
 
 def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
-    with view_on(MemoryUseView, path, qtbot) as (view, playhead):
+    with view_on(SystemView, path, qtbot) as (view, playhead):
+        memory_use = view.memory
+        assert memory_use.legend.isHidden()
+        view.pages["memory-use"].click()
+        assert not memory_use.legend.isHidden()
         playhead.seek(FRAMES)
         settle()
         picture = pixels(view.plot)
@@ -80,6 +85,7 @@ def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot)
         assert shown["lattice"] == 0
         model = view.model()
         assert model is not None
+        assert model.panels == ()
         lines = [(line.name, line.value) for line in view.readout(model, 3.0)]
         assert lines[0][0] == "0:03.00"
         assert lines[1:] == [
@@ -101,13 +107,18 @@ def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot)
             "50 MB; at most 400 MB during set-up, 420 MB in all; too little audio to tell whether it grows. Cost per"
         )
         assert "335 MB resident" in view.note
-        assert view.legend._titles[COLORS["graph"]] == "search graph 20 MB"
-        assert view.legend._titles[COLORS["lattice"]] == "lattice"
-        assert view.cost.full.endswith("energy unknown: there is no RAPL here")
+        assert memory_use.legend._titles[COLORS["graph"]] == "search graph 20 MB"
+        assert memory_use.legend._titles[COLORS["lattice"]] == "lattice"
+        assert memory_use.cost.full.endswith("energy unknown: there is no RAPL here")
+        view.pages["memory-use"].click()
+        assert memory_use.legend.isHidden()
+        assert [panel.curves[0].name for panel in view.model().panels] == ["process.cpu_percent"]
+        assert amount(pixels(view.plot), theme().category[COLORS["libraries"]]) == 0
 
 
 def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
-    with view_on(MemoryUseView, sample, qtbot) as (view, playhead):
+    with view_on(SystemView, sample, qtbot) as (view, playhead):
+        view.pages["memory-use"].click()
         assert view.note == view.summary() == "This session has no readings of the memory by component."
         assert view.table()[1] == []
         playhead.close()

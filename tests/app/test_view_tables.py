@@ -1,4 +1,4 @@
-"""The views that are tables: utterances, which lead to their place, and what a session says of itself."""
+"""The views that are tables: utterances, their stages and words, which lead to their place, and the session's facts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from views_desk import settle
+from views_desk import settle, view_on
 
+from app.model.configurations import Configurations
 from app.model.figures import own_ns
 from app.model.playhead import Playhead
+from app.model.statistics import stage_ns
 from app.model.time_axis import TimeAxis
 from app.views.session_info import SessionView, facts
 from app.views.table_view import TableView
-from app.views.utterances import UtterancesView
+from app.views.utterances import STAGES, WORDS, UtterancesView
+from app.views.word_costs_model import word_costs
+from pipelines.audio import word_errors
+from profiler.plain import milliseconds
 from profiler.session.reader import Session
 from tests.profiler.profiler_sessions import KEPT
 
@@ -100,3 +105,119 @@ def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhea
     show_session(view, playhead, KEPT / "v2-0.1.0.asrs")
     expected = "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
     assert view.summary() == expected
+
+
+Shown = tuple[UtterancesView, Playhead]
+
+
+def page_of(name: str, sample: Path, qtbot: QtBot) -> Iterator[Shown]:
+    with view_on(UtterancesView, sample, qtbot) as (view, playhead):
+        view.pages[name].click()
+        yield view, playhead
+
+
+@pytest.fixture
+def stages(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[Shown]:
+    yield from page_of(STAGES, sample, qtbot)
+
+
+@pytest.fixture
+def words_of(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[Shown]:
+    yield from page_of(WORDS, sample, qtbot)
+
+
+def test_rows_are_means_over_the_frames_of_an_utterance(stages: Shown) -> None:
+    shown, playhead = stages
+    session, track, frames = playhead.session, playhead.track, playhead.n_frames
+    assert session is not None
+    assert track is not None
+    own = own_ns(track, 0, frames)
+    headers, rows = shown.table()
+    by_name = {(row[0], row[1]): row for row in rows if row[1]}
+    assert len(by_name) == len(session.utterances)
+    stage = "search.emit"
+    emit, column = stage_ns(session, stage, 0, frames) * 1e-6, headers.index(stage)
+    for one, row in zip(session.utterances, by_name.values(), strict=True):
+        mine = slice(one.first_frame, one.end_frame)
+        share = own[mine].sum() / track.wall_ns[mine].sum()
+        assert row[column] == milliseconds(emit[mine].mean() * share)
+        assert row[headers.index("whole frame")] == milliseconds(own[mine].mean() * 1e-6)
+    assert headers.index("whole frame") < headers.index("score.gaussians") < headers.index(stage)
+    several = Configurations().all(session)
+    assert len(rows) - len(by_name) == (len(several) if len(several) > 1 else 0)
+    assert shown.summary().split(" takes most")[0] in {row[0] for row in rows}
+
+
+def test_a_click_on_its_stages_goes_to_the_utterance(stages: Shown, qtbot: QtBot) -> None:
+    shown, playhead = stages
+    _, rows = shown.table()
+    place = len(rows) - 2
+    table = shown.rows
+    at = table.visualRect(table.model().index(place, 1)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+    one = playhead.session.utterances[-2]  # type: ignore[union-attr]
+    assert playhead.axis.selected_frames == (one.first_frame, one.end_frame)
+    playhead.seek(one.first_frame)
+    settle()
+    assert len(shown.table()[1]) == len(rows) - 2
+
+
+def test_words_have_the_cost_of_their_frames_and_their_errors(words_of: Shown) -> None:
+    _, playhead = words_of
+    session, track = playhead.session, playhead.track
+    assert session is not None
+    assert track is not None
+    words, left = word_costs(session, track, playhead.n_frames)
+    assert not left
+    wall, tokens = own_ns(track, 0, track.n_frames), track.work["search tokens"]
+    spoken = [(word, first, n) for one in session.utterances for word, first, n in one.words]
+    assert [(word.word, word.first_frame, word.frames) for word in words] == spoken
+    for word in words:
+        frames = slice(word.first_frame, word.first_frame + word.frames)
+        assert word.ms == pytest.approx(wall[frames].sum() * 1e-6)
+        assert word.tokens == pytest.approx(tokens[frames].mean())
+    substituted = 0
+    for one in session.utterances:
+        steps = word_errors.align((one.reference or "").split(), [word for word, _, _ in one.words])
+        substituted += sum(step.kind == word_errors.SUBSTITUTED for step in steps)
+    assert sum(word.kind == word_errors.SUBSTITUTED for word in words) == substituted
+    # A selection has the words whose middle lies in it.
+    first, last = words[1].first_frame, words[3].first_frame + words[3].frames
+    within, _ = word_costs(session, track, playhead.n_frames, (first, last))
+    assert within == words[1:4]
+    # A word counts once the cursor has passed its end.
+    until, _ = word_costs(session, track, words[3].first_frame + words[3].frames - 1)
+    assert until == words[:3]
+
+
+def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of: Shown, qtbot: QtBot) -> None:
+    words, playhead = words_of
+    headers, rows = words.table()
+    took = [float(str(row[headers.index("ms")])) for row in rows]
+    assert took == sorted(took, reverse=True)
+    at = words.rows.visualRect(words.rows.model().index(0, 1)).center()
+    qtbot.mouseClick(words.rows.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+    settle()
+    marked = playhead.axis.pointed_frames
+    assert marked is not None
+    assert marked[0] == rows[0][-1]
+    assert playhead.axis.selected is None, "the scope stays"
+    # The other words are still there.
+    assert words.table()[1] == rows
+    playhead.axis.select(0.0, 1.0)
+    settle()
+    fewer = words.table()[1]
+    assert 0 < len(fewer) < len(rows)
+    assert f"“{fewer[0][0]}” takes longest" in words.summary()
+
+
+def test_one_level_is_shown_at_a_time(stages: Shown) -> None:
+    view, _ = stages
+    whole = view.table()
+    view.pages[WORDS].click()
+    assert (view.page, view.table()[0][0]) == (WORDS, "word")
+    assert view.note.endswith(" words")
+    view.pages[WORDS].click()
+    assert (view.page, view.table()[0][0]) == ("", "#")
+    view.pages[STAGES].click()
+    assert view.table() == whole

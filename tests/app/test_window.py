@@ -280,9 +280,9 @@ def test_wrong_files_are_refused_in_a_sentence(qtbot, window, finished, tmp_path
 def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(qtbot, window, audio, finished):
     w = window()
     drop(w, *audio)
-    assert w.runs.audio.paths == tuple(str(p) for p in audio)
+    assert w.runs.next.audio.paths == tuple(str(p) for p in audio)
     drop(w, audio[0].parent)
-    assert w.runs.audio.files == 2
+    assert w.runs.next.audio.files == 2
     drop(w, finished)
     assert w.playhead.path == finished
     assert banners(w) == []
@@ -291,7 +291,7 @@ def test_audio_is_dropped_for_the_next_run_and_sessions_are_opened(qtbot, window
 @pytest.mark.parametrize("name", ["notes.pdf", "empty-folder", "gone.wav"])
 def test_what_cannot_be_decoded_is_said(qtbot, window, tmp_path, name):
     w = window()
-    before = w.runs.audio
+    before = w.runs.next.audio
     path = tmp_path / name
     if name.endswith(".pdf"):
         path.write_bytes(b"%PDF")
@@ -299,7 +299,7 @@ def test_what_cannot_be_decoded_is_said(qtbot, window, tmp_path, name):
         path.mkdir()
     drop(w, path)
     assert name in banners(w)[0]
-    assert w.runs.audio == before
+    assert w.runs.next.audio == before
 
 
 def test_a_copy_is_a_session_like_the_first(qtbot, window, finished, tmp_path):

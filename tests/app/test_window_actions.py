@@ -213,7 +213,7 @@ def test_panels_can_be_hidden_and_brought_back(qtbot, window):
     window.show_desk()
     qtbot.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert window.desk.form.isHidden()
-    window.actions_.trigger("panel.words")
+    window.desk.docks.open("words", False)
     assert not window.desk.docks.is_open("words")
     window.actions_.trigger("layout.reset")
     assert not window.desk.form.isHidden()

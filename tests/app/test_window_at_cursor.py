@@ -71,7 +71,7 @@ def test_the_speech_is_that_of_the_recording(qtbot: QtBot, opened: MainWindow) -
     assert form.speech.text() == "voice.wav"
     assert not form.speech.isEnabled()
     qtbot.mouseClick(form.which.next, LEFT)
-    assert form.speech.text() == f"{opened.runs.audio.files} voices"
+    assert form.speech.text() == f"{opened.runs.next.audio.files} voices"
     assert form.speech.isEnabled()
 
 

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.window.audit import AuditDialog
 from app.window.main_window import MainWindow
+from app.window.tasks.audit import AuditPage
 
 TREE = {
     "frames": 500, "score_error_near": 0.1234, "near_nat": 20.0, "same_best_senone": 0.973,
@@ -28,8 +28,8 @@ TREE = {
 }  # fmt: skip
 
 
-def dialog_of(qtbot: QtBot, parent: QWidget, tree: dict) -> tuple[AuditDialog, str]:
-    made = AuditDialog(Path("one.asrs"), parent, (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
+def dialog_of(qtbot: QtBot, parent: QWidget, tree: dict) -> tuple[AuditPage, str]:
+    made = AuditPage(Path("one.asrs"), parent, (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
     made.show()
     qtbot.waitUntil(lambda: not made.working)
     made.copy.click()
@@ -79,13 +79,13 @@ def recorded(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, sho
     return paths
 
 
-def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, AuditDialog]:
+def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, AuditPage]:
     window = MainWindow()
     qtbot.addWidget(window)
     window.show()
     window.open_session(path)
     window.actions_["run.audit"].trigger()
-    (made,) = window.findChildren(AuditDialog)
+    (made,) = window.findChildren(AuditPage)
     qtbot.waitUntil(lambda: not made.working)
     return window, made
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.pictures.calibration import CalibrationPicture
-from app.window.calibration import CalibrationDialog
+from app.window.tasks.calibrate import CalibrationPage
 
 
 def roof(kind: str, name: str, size: int, median: float, unit: str) -> dict[str, object]:
@@ -38,7 +38,7 @@ def test_ladder_and_rates_are_shown(tmp_path: Path, qtbot: QtBot) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     code = f"print(open({str(printed)!r}).read())"
-    made = CalibrationDialog(parent, (sys.executable, "-c", code))
+    made = CalibrationPage(parent, (sys.executable, "-c", code))
     made.show()
     qtbot.waitUntil(lambda: not made.working)
     assert made.findChildren(CalibrationPicture)

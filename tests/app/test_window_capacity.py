@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -16,8 +15,9 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.cli import capacity as verb
-from app.window.capacity import CapacityDialog, Result, chart
+from app.model.report import read_printed
 from app.window.main_window import MainWindow
+from app.window.tasks.capacity import CapacityPage, chart
 from pipelines.labs.chart import Line, Mark
 from tests.waiting import wait_until
 
@@ -37,12 +37,12 @@ def row(n: int, p99: float, held: int = 1, measurements: int = 1) -> dict[str, o
 TREE = {
     "schema": 1, "study": "calls.capacity", "finished": True, "cores": 2, "capacity": 12, "capacity_range": [12, 13],
     "bound_p99_s": 0.5, "why": "Waiting for a core grows most.", "bound_meaning": "until a word is first shown",
-    "streams": [row(1, 0.2), row(12, 0.4, 3, 3), row(13, 2.0, 1, 3)],
+    "notes": [], "cpu_limit": None, "streams": [row(1, 0.2), row(12, 0.4, 3, 3), row(13, 2.0, 1, 3)],
 }  # fmt: skip
 
 
-def dialog_of(parent: QWidget, code: str) -> CapacityDialog:
-    made = CapacityDialog((), "Use the machine for nothing else.", parent, (sys.executable, "-c", code))
+def dialog_of(parent: QWidget, code: str) -> CapacityPage:
+    made = CapacityPage((), "Use the machine for nothing else.", parent, (sys.executable, "-c", code))
     made.show()
     return made
 
@@ -69,7 +69,7 @@ def test_how_many_and_why_stand_above_chart_and_table(qtbot: QtBot, parent: QWid
 
 
 def test_the_chart_has_bound_range_and_capacity() -> None:
-    drawn = chart(msgspec.convert(TREE, Result))
+    drawn = chart(read_printed(json.dumps(TREE).encode()))
     assert drawn.x.log
     assert drawn.y.log
     p99, p50, bound, capacity = drawn.layers
@@ -119,9 +119,9 @@ def test_what_is_entered_becomes_the_command_of_the_form(
     w.pipeline.choose("gmm-quick")
     assert w.pipeline.set("block", 8)
     w.actions_["run.capacity"].trigger()
-    (made,) = w.findChildren(CapacityDialog)
+    (made,) = w.findChildren(CapacityPage)
     begun: list[list[str]] = []
-    monkeypatch.setattr(CapacityDialog, "begin", lambda self, words: begun.append(list(words)))
+    monkeypatch.setattr(CapacityPage, "begin", lambda self, words: begun.append(list(words)))
     made.bound.setValue(0.4)
     made.most.setValue(20)
     made._begin()

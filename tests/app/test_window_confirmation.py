@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 
-from app.window.confirmation import Confirmation
 from app.window.main_window import MainWindow
+from app.window.tasks.confirm import Confirmation
 
 MATCH = Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive
 PRINTED = {

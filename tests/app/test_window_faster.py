@@ -18,7 +18,7 @@ from app.model.faster import candidates, unchanged
 from app.model.figures import rtf_text
 from app.model.time_axis import WHOLE
 from app.views.faster import WHAT, FasterView
-from app.window.trial import Trial
+from app.window.tasks.trial import Trial
 from pipelines import config as settings
 from profiler.analysis import whatif
 from profiler.analysis.track import CostTrack
@@ -169,7 +169,7 @@ def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     assert "5 word errors in 33 words with the change, 4 errors without the change (12.1%)." in copied
     assert "score.gaussians\t0.30\t–\t–" in copied
     assert made.chart is not None
-    drawn = [(row.name, row.predicted, row.ratio, row.ends, row.text) for row in made.chart.rows]
+    drawn = [(row.name, row.predicted, row.ratio, tuple(row.ends), row.text) for row in made.chart.rows]
     assert drawn == [
         ("whole run", 0.333, 0.355, (0.34, 0.37), "faster"),
         ("search.emit", 1.0, 1.2, (1.1, 1.3), "slower"),

@@ -298,4 +298,4 @@ def test_tab_does_not_stop_at_what_every_dock_has(
         press(qtbot, w, Qt.Key.Key_Tab)
         stops += 1
         assert stops < 36
-    assert {"panel.float", "panel.close"} <= {action.id for action in w.actions_}
+    assert {"view.float", "view.close"} <= {action.id for action in w.actions_}

@@ -224,7 +224,7 @@ def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeyp
     made.runs.demo()
     assert made.when.is_idle()
     assert any("would disturb" in banner.text for banner in made.notices.banners)
-    assert made.explain_unavailable_reason() is not None
+    assert made.bench.session_reason() is not None
     monkeypatch.undo()
     made.actions_.trigger("page.welcome")
     assert made.pages.currentWidget() is made.welcome

@@ -75,7 +75,7 @@ def test_preset_and_device_during_a_lab_are_those_of_the_next_run(
 def test_figures_of_steps_are_not_called_those_of_frames(window: Callable[..., MainWindow], lab_session: Path) -> None:
     w = window()
     w.open_session(lab_session)
-    for view_id in ("cost", "work", "breakdown", "statistics", "icicle", "faster"):
+    for view_id in ("cost", "work", "breakdown", "statistics", "faster"):
         w.desk.docks.go_to(view_id)
         QApplication.processEvents()
         view = w.desk.views[view_id]

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from shown_windows import NOT_READ
 
 from app.window.main_window import MainWindow
-from app.window.playlist import PlaylistDialog
+from app.window.tasks.playlist import PlaylistDialog
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_the_list_is_changed_by_keys_and_feeds_the_next_run(
     qtbot.keyClick(dialog.list, Qt.Key.Key_Delete)
     assert names(dialog) == ["c.wav", "b.wav"]
     dialog.use.click()
-    assert runs.audio is not None
-    assert runs.audio.paths == (str(files[2]), str(files[0]))
-    assert runs.audio.transcripts == str(files[0].parent / "t.tsv")
+    assert runs.next.audio is not None
+    assert runs.next.audio.paths == (str(files[2]), str(files[0]))
+    assert runs.next.audio.transcripts == str(files[0].parent / "t.tsv")
 
 
 def test_several_are_moved_together_and_a_folder_is_one_entry(dialog: PlaylistDialog, files: list[Path]) -> None:
@@ -85,12 +85,12 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog: PlaylistDi
 @pytest.mark.slow
 def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog: PlaylistDialog, files: list[Path]) -> None:
     runs = window_of(dialog).runs
-    before = runs.audio
+    before = runs.next.audio
     files[1].unlink()
     dialog.use.click()
     assert dialog.isVisible()
     assert dialog.about.text() == f"{files[1]} does not exist."
-    assert runs.audio is before
+    assert runs.next.audio is before
 
 
 def test_transcripts_go_with_the_last_of_their_files(dialog: PlaylistDialog, files: list[Path], tmp_path: Path) -> None:
@@ -101,6 +101,6 @@ def test_transcripts_go_with_the_last_of_their_files(dialog: PlaylistDialog, fil
     dialog.remove.click()
     dialog.add([other])
     dialog.use.click()
-    audio = window_of(dialog).runs.audio
+    audio = window_of(dialog).runs.next.audio
     assert audio is not None
     assert (audio.paths, audio.transcripts) == ((str(other),), None)

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.model import runs
-from app.model.runs import Elsewhere
+from app.model.next_run import Elsewhere
 from app.window.main_window import MainWindow
-from app.window.run_on import RunOnDialog
+from app.window.tasks.run_on import RunOnDialog
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -55,10 +55,10 @@ def test_what_is_entered_runs_there_and_toggles_act(
     request = w.runs.control.request
     assert request is not None
     assert (request.audio, request.transcripts) == (("/data/talk.wav",), "/data/t.tsv")
-    assert w.runs.showing_run
+    assert w.runs.current.is_shown
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)
-    assert w.runs.hosts() == ["gpu"]
+    assert w.runs.next.hosts() == ["gpu"]
     # Again on that machine; the next run of this one is here.
     w.runs.restart()
     qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)

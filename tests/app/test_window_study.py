@@ -20,17 +20,17 @@ from app import gui
 from app.charts.still import StillPlot
 from app.model.study import study_of
 from app.views.parallel_coordinates import columns
-from app.window import study as study_window
 from app.window.main_window import MainWindow
-from app.window.study import StudyDialog
+from app.window.tasks import study as study_window
+from app.window.tasks.study import StudyPage
 from tests.bench.campaign.mutate import MARKUP, NUMBERS, ODD, REALS
 
 Window = Callable[..., MainWindow]
 LEFT = Qt.MouseButton.LeftButton
 
 
-def dialog_of(window: MainWindow) -> StudyDialog:
-    (found,) = (one for one in window.findChildren(StudyDialog) if one.isVisible())
+def dialog_of(window: MainWindow) -> StudyPage:
+    (found,) = (one for one in window.findChildren(StudyPage) if one.isVisible())
     return found
 
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, finished: Path) -> Path:
 
 
 @pytest.fixture
-def opened(window: Window, folder: Path) -> StudyDialog:
+def opened(window: Window, folder: Path) -> StudyPage:
     w = window()
     assert w.open_session(folder)
     return dialog_of(w)
@@ -75,15 +75,15 @@ def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(
     assert "holds no study of a sweep" in w.notices.banners[-1].text
 
 
-def test_a_study_that_the_window_begins_with_lies_over_the_welcome_page(window: Window, folder: Path) -> None:
+def test_a_study_that_the_window_begins_with_is_on_the_desk(window: Window, folder: Path) -> None:
     w = window()
     w.pages.setCurrentWidget(w.skeleton)
     gui._first_page(w, folder, demo=False)
     assert dialog_of(w).isVisible()
-    assert w.pages.currentWidget() is w.welcome
+    assert w.pages.currentWidget() is w.desk
 
 
-def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyDialog) -> None:
+def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyPage) -> None:
     assert opened.chosen == 0  # the fastest
     qtbot.mouseClick(opened.front.viewport(), LEFT, pos=place(opened.front, 3))
     assert opened.chosen == 3
@@ -103,7 +103,7 @@ def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyDialo
     assert "not confirmed: The repeats were too few for an interval." in opened.details.text()
 
 
-def test_points_lie_at_their_errors_and_ratios(opened: StudyDialog) -> None:
+def test_points_lie_at_their_errors_and_ratios(opened: StudyPage) -> None:
     front = opened.front
     at = {number: place(front, number) for number in (0, 1, 3)}
     assert at[1].x() < at[3].x() < at[0].x()  # WER 10, 20, 40 %
@@ -113,7 +113,7 @@ def test_points_lie_at_their_errors_and_ratios(opened: StudyDialog) -> None:
     assert "Trial 1: search.beam=8 · 0.750 (0.700 – 0.820)" in front.accessibleDescription()
 
 
-def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, opened: StudyDialog) -> None:
+def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, opened: StudyPage) -> None:
     line = opened.limit.findChild(QLineEdit)
     line.selectAll()
     qtbot.keyClicks(line, "15")
@@ -137,8 +137,8 @@ def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window:
 
 
 @pytest.mark.slow
-def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, folder: Path) -> None:
-    window = opened.parent()
+def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyPage, folder: Path) -> None:
+    window = opened.window()
     opened.choose(3)
     qtbot.mouseClick(opened.open_session, LEFT)
     assert opened.state.text().startswith("The session of trial 3 is not there any more")
@@ -150,11 +150,10 @@ def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyDialog, fol
     assert not window.open_session("x" * 5000)  # neither a file nor a folder can have this name
     qtbot.mouseDClick(opened.front.viewport(), LEFT, pos=place(opened.front, 1))
     assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
-    assert not opened.isVisible()
 
 
-def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened: StudyDialog) -> None:
-    window = opened.parent()
+def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened: StudyPage) -> None:
+    window = opened.window()
     before = window.pipeline.next
     assert window.pipeline.set("block", 7)
     opened.choose(2)
@@ -167,7 +166,7 @@ def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened:
 
 
 def test_the_trials_are_saved_as_csv(
-    qtbot: QtBot, opened: StudyDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: StudyPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "t.csv"), "Tables (*.csv)"))
     qtbot.mouseClick(opened.save, LEFT)
@@ -260,7 +259,9 @@ def test_a_sweep_grows_is_stopped_and_goes_on(
     script = (sys.executable, "-c", SWEEP, str(Path(__file__).parent))
     monkeypatch.setattr(study_window, "SWEEP", script)
     folder = tmp_path / "beams"
-    made = study_window.show_study(window(), folder, ("--over", "search.beam=7..8"))
+    w = window()
+    w.bench.begin("study", folder, ("--over", "search.beam=7..8"))
+    made = dialog_of(w)
     qtbot.waitUntil(lambda: bool(made.study.trials))
     assert made.state.text() == "1 of 2 trials done, about 3 min left"
     assert made.bar.value() == 50
@@ -298,13 +299,15 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(
 def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch) -> None:
     script = (sys.executable, "-c", "import sys; sys.exit('asrscope: There is no such preset.')")
     monkeypatch.setattr(study_window, "SWEEP", script)
-    made = study_window.show_study(window(), tmp_path / "beams", ("--preset", "nothing"))
+    w = window()
+    w.bench.begin("study", tmp_path / "beams", ("--preset", "nothing"))
+    made = dialog_of(w)
     qtbot.waitUntil(lambda: not made.working)
     assert made.state.text() == "There is no such preset."
     assert made.more.text() == "Go on"
 
 
-def test_the_menu_of_a_chart_copies_its_picture(opened: StudyDialog) -> None:
+def test_the_menu_of_a_chart_copies_its_picture(opened: StudyPage) -> None:
     from app.views.chart_menu import chart_menu
 
     menu = chart_menu(opened.front)

@@ -16,10 +16,9 @@ from pytestqt.qtbot import QtBot
 from app.cli import sweep as verb
 from app.model import audio_choice
 from app.model.processes.leaving import EXPLAINS, Leaving
-from app.window import study as study_window
-from app.window import sweep
 from app.window.main_window import MainWindow
-from app.window.sweep import SweepDialog
+from app.window.tasks import study as study_window
+from app.window.tasks.sweep import SweepDialog
 from pipelines import config as settings
 from pipelines.experiments.sweep.space import Choice, Range
 
@@ -72,12 +71,12 @@ def test_audio_of_the_next_run_is_named(
 ) -> None:
     w = window()
     w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
-    words = sweep.ask(w).words()
+    words = SweepDialog(w.bench).words()
     assert words[words.index("--audio") + 1] == str(bundled_speech / "08-kal16-short.flac")
     assert words[words.index("--transcripts") + 1] == str(bundled_speech / "transcripts.tsv")
     (tmp_path / "u.wav").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
     w.files.take_audio([tmp_path / "u.wav"])
-    without = sweep.ask(w)
+    without = SweepDialog(w.bench)
     assert not without.objectives["wer"].isEnabled()
     words = without.words()
     assert words[words.index("--objectives") + 1] == "rtf"
@@ -140,7 +139,7 @@ def test_a_sweep_is_started_and_its_trials_are_shown(
     enter(made, "search.beam=7,8")
     words = made.words()
     qtbot.mouseClick(made.start, LEFT)
-    (shown,) = window.findChildren(study_window.StudyDialog)
+    (shown,) = window.findChildren(study_window.StudyPage)
     assert shown.folder.parent == tmp_path / "sessions"
     qtbot.waitUntil(lambda: bool(shown.study.trials))
     begun = (shown.folder.parent / "begun0").read_text()

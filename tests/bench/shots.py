@@ -208,7 +208,7 @@ def main() -> int:
 
     from app.pictures.request import PictureRequest
     from app.pictures.session import SessionPictures
-    from app.views import VIEWS
+    from app.views import PICTURES
 
     problems: list[str] = []
     for theme in ("dark", "light"):
@@ -217,7 +217,7 @@ def main() -> int:
         for size in SIZES:
             problems += look_at_desk(session, folder, theme, size)
             problems += look_at_lab(folder, theme, size)
-            for view in VIEWS:
+            for view in PICTURES:
                 problems += look_at_view(session, folder, view, theme, size)
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
     for fault in problems:

@@ -32,7 +32,7 @@ def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     for group in presets.groups():
         steps = [presets.load(name).step for name in presets.names(group)]
         assert steps == list(range(1, len(steps) + 1))
-    assert presets.groups() == ["More mixtures", "Words and grammars", SMALLER, LADDER]
+    assert presets.groups() == ["More mixtures", "Words and grammars", "CTC nets", SMALLER, LADDER]
     assert len(presets.names(LADDER)) == 7
 
 

@@ -1,10 +1,11 @@
-"""Terminated processes that still remove their temporary files; only the end of the program waits for them.
+"""Measurements take turns; terminated ones may still remove their temporary files, which the next one waits for.
 
-A process that compiles a kernel reacts to the signal seconds later.
+A process that compiles a kernel reacts to the signal seconds later. Only the end of the program waits for it, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, Signal
@@ -21,11 +22,39 @@ HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 
 def unavailable_reason() -> str | None:
-    """Why nothing may be measured yet although everything was ended, or None."""
-    if Leaving.find(EXPLAINS) is None:
-        return None
+    """Why no run may begin: something is being measured, or is still ending; else None."""
     text = "The measurement before is still ending, which a run would disturb; in a moment it can begin."
+    if _turns:
+        text = "Something is being measured, which a run would disturb; wait for it, or cancel it at the bottom."
+    elif Leaving.find(EXPLAINS) is None:
+        return None
     return QCoreApplication.translate("leaving", text)
+
+
+_turns: Final[list[tuple[QObject, Callable[[], None]]]] = []
+"""Measurements that are under way or wait, with what begins them."""
+
+
+def take_turn(whose: QObject, begin: Callable[[], None]) -> None:
+    """Call `begin` as soon as nothing else is measured; `leave_turn` or the end of `whose` lets the next one begin."""
+    _turns.append((whose, begin))
+    whose.destroyed.connect(lambda *_: leave_turn(whose))
+    if len(_turns) == 1:
+        _begin()
+
+
+def leave_turn(whose: QObject) -> None:
+    first = bool(_turns) and _turns[0][0] is whose
+    _turns[:] = [turn for turn in _turns if turn[0] is not whose]
+    if first:
+        _begin()
+
+
+def _begin() -> None:
+    if (leaving := Leaving.find(EXPLAINS)) is not None:
+        leaving.ended.connect(_begin)
+    elif _turns:
+        _turns[0][1]()
 
 
 class Leaving(QObject):

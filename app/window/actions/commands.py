@@ -12,10 +12,10 @@ from app.export import writers
 from app.model.conditions import Condition
 from app.model.toggles import Toggle
 from app.style.theme import theme
-from app.views import VIEWS
-from app.window.actions import dialogs, exporting
+from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry
 from app.window.actions.selection import register_bookmarks, selection_actions
+from app.window.tasks.workbench import TASKS
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -58,18 +58,18 @@ def register_views(actions: Registry, window: MainWindow) -> None:
 def _file(w: MainWindow) -> list[Action]:
     add = partial(Action, group=tr("File"))
     has, done, may_run = w.when.has_session, w.when.has_finished_session, w.when.may_run
-    bundled, run_on = w.when.has_bundled, partial(partial, _run_on, w)
+    bundled, run_on, begin = w.when.has_bundled, partial(partial, _run_on, w), partial(partial, w.bench.begin)
     return [
         add("file.new", tr("New run on audio files…"), run_on(w.files.ask_audio), keys=("Ctrl+N",), enabled=may_run),
         add("file.folder", tr("New run on a folder…"), run_on(w.files.ask_folder), enabled=may_run),
         add(
             "file.record",
             tr("New run on a recording from the microphone…"),
-            partial(dialogs.record, w),
+            begin("microphone"),
             enabled=may_run,
         ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
-        add("file.playlist", tr("Audio of the next run…"), partial(_playlist, w), enabled=w.when.has_audio),
+        add("file.playlist", tr("Audio of the next run…"), begin("playlist"), enabled=w.when.has_audio),
         add(
             "file.model",
             tr("Open model…"),
@@ -111,12 +111,6 @@ def _run_on(w: MainWindow, ask: Callable[[], bool]) -> None:
         w.runs.start()
 
 
-def _playlist(w: MainWindow) -> None:
-    from app.window.playlist import PlaylistDialog
-
-    PlaylistDialog(w).open()
-
-
 def _ask_name(w: MainWindow) -> None:
     if w.playhead.path is not None:
         w.files.ask_name(w.playhead.path)
@@ -134,15 +128,10 @@ def _ask_delete(w: MainWindow) -> None:
 
 def _exports(w: MainWindow) -> list[Action]:
     add = partial(Action, group=tr("File"), enabled=w.when.has_session)
-    picture = partial(partial, exporting.open_picture, w)
     data = partial(partial, exporting.ask_data, w.files, w.playhead)
-    titles = {view_id: tr(entry.load().title) for view_id, entry in VIEWS.items()}
     return [
-        add("export.desk", tr("Picture of all views…"), picture()),
-        *(
-            add(f"export.{view_id}", tr("Picture of {0}…").format(title), picture(view_id))
-            for view_id, title in titles.items()
-        ),
+        add("export.view", tr("Picture of this view…"), lambda: exporting.open_picture(w, w.desk.docks.current)),
+        add("export.desk", tr("Picture of all views…"), partial(exporting.open_picture, w)),
         *(
             add(f"export.{form.name}", tr("{0}…").format(tr(form.title)), data(form))
             for form in (writer.FORMAT for writer in writers())
@@ -153,65 +142,32 @@ def _exports(w: MainWindow) -> list[Action]:
 def _run(w: MainWindow) -> list[Action]:
     group, when = tr("Run"), w.when
     add = partial(Action, group=group)
+    needs = {
+        "session": Condition(w.bench.session_reason),
+        "machine": Condition(w.bench.machine_reason),
+        "audio": Condition(w.bench.audio_reason),
+        "finished": when.has_finished_session,
+    }
     return [
         add("run.start", tr("Run"), w.runs.start, keys=("Ctrl+R",), enabled=when.can_start),
         add(
             "run.on",
             tr("Run on…"),
-            partial(dialogs.run_on, w),
+            partial(w.bench.begin, "run_on"),
             enabled=when.may_run,
             help=tr("Runs the settings on another machine over ssh, and records the session here"),
         ),
         add("run.stop", tr("Stop the run"), w.runs.stop, keys=("Ctrl+.",), enabled=when.can_stop),
         add("run.demo", tr("Run the demo"), w.runs.demo, keys=("Ctrl+D",), enabled=when.can_demo),
-        add(
-            "run.explain",
-            tr("Explain the stage in the breakdown"),
-            partial(dialogs.explain, w),
-            enabled=Condition(w.explain_unavailable_reason),
-            help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
-        ),
-        add(
-            "run.confirm",
-            tr("Confirm the verdict of that stage"),
-            partial(dialogs.confirm, w),
-            enabled=Condition(w.explain_unavailable_reason),
-            help=tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
-        ),
-        add(
-            "run.audit",
-            tr("Audit: what this configuration costs in scores and words"),
-            partial(dialogs.audit, w),
-            enabled=Condition(w.explain_unavailable_reason),
-            help=tr("Decodes the session's audio with its configuration and with exact scoring"),
-        ),
-        add(
-            "run.calibrate",
-            tr("Measure the roofs of this machine"),
-            partial(dialogs.calibrate, w),
-            enabled=Condition(w.calibrate_unavailable_reason),
-            help=tr("Rates and bandwidth, which verdicts are judged by"),
-        ),
-        add(
-            "run.compare_sessions",
-            tr("Compare with another session…"),
-            partial(dialogs.compare, w),
-            enabled=when.has_finished_session,
-            help=tr("Ratio of each stage with its interval; of an A/B session, its two arms"),
-        ),
-        add(
-            "run.sweep",
-            tr("Sweep…"),
-            partial(dialogs.sweep, w),
-            enabled=Condition(w.sweep_unavailable_reason),
-            help=tr("Tries settings on the audio of the next run, and finds those that no others beat"),
-        ),
-        add(
-            "run.capacity",
-            tr("How many streams?…"),
-            partial(dialogs.capacity, w),
-            enabled=Condition(w.sweep_unavailable_reason),
-            help=tr("Lets more and more streams share the cores until words are shown too late"),
+        *(
+            add(
+                task.id,
+                tr(task.text),
+                partial(w.bench.begin, task.module),
+                enabled=needs[task.needs],
+                help=tr(task.help),
+            )
+            for task in TASKS
         ),
         add(
             "run.undo",
@@ -228,7 +184,7 @@ def _run(w: MainWindow) -> list[Action]:
             keys=("Ctrl+Shift+Z",),
             enabled=Condition(w.undo.redo_unavailable_reason),
         ),
-        add("run.mark", tr("Set a marker"), w.runs.mark, keys=("M",), enabled=when.is_running),
+        add("run.mark", tr("Set a marker"), w.runs.current.mark, keys=("M",), enabled=when.is_running),
         add(
             "run.compare",
             tr("A/B: decode in turn with and without the last change"),
@@ -238,7 +194,7 @@ def _run(w: MainWindow) -> list[Action]:
             checked=lambda: w.side_by_side.active,
             help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
         ),
-        add("run.show", tr("Show the running session"), w.runs.show_running, enabled=when.is_elsewhere),
+        add("run.show", tr("Show the running session"), w.runs.current.show, enabled=when.is_elsewhere),
         *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
     ]
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.pictures.request import SIZE, WORDS, PictureRequest, range_text, seconds_text
 from app.style.theme import theme
+from app.views import PICTURES
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     if session is None:
         return None
     desk = window.desk
-    views = (view_id,) if view_id else desk.docks.in_front()
+    shown = (view_id,) if view_id else desk.docks.in_front()
+    names = (desk.views[view].page or view for view in shown)
+    views = tuple(name for name in names if name in PICTURES)
     words = desk.views[WORDS]
     begin = start(window.playhead, views, isinstance(words, WordsView) and words.with_spectrogram)
     ask = partial(ask_picture, window.files)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QCoreApplication
 
-from app.views import VIEWS
+from app.views import PAGES, VIEWS, title_of, view_of
 from app.window.actions.actions import SUBMENU, Action, Registry
 from app.window.layouts import EXPLORE, PRESENT
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "views")
 
-WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others, 0 to the tenth of them
 SCALE: Final = ("scale.others", "scale.lock", "scale.log")  # The actions in the menu of the cost view
 SPEECH: Final = ("speech.spectrogram",)  # Those in the menu of the speech and words
 SPECTROGRAM: Final = "speech/spectrogram"  # Key under which the window remembers whether it is shown
@@ -26,37 +25,24 @@ LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
 
 
 def view_actions(w: MainWindow) -> list[Action]:
-    return [*_going(w), *_panels(w), *_scale(w), *_speech(w)]
+    return [*_views(w), *_scale(w), *_speech(w)]
 
 
-def _going(w: MainWindow) -> list[Action]:
-    def go(view_id: str) -> None:
-        w.show_desk()
-        w.desk.docks.go_to(view_id)
-
-    return [
-        Action(
-            f"go.{view_id}",
-            tr("Go to {0}").format(tr(entry.load().title)),
-            partial(go, view_id),
-            _in_view(tr("Go to")),
-            (f"Ctrl+{number}" if number <= WITH_CTRL else f"Alt+{(number - WITH_CTRL) % 10}",),
-            help=tr("Opens the view if it is closed, and brings it to the front"),
-        )
-        for number, (view_id, entry) in enumerate(VIEWS.items(), start=1)
-    ]
-
-
-def _panels(w: MainWindow) -> list[Action]:
-    add, desk = partial(Action, group=_in_view(tr("Panels"))), w.desk
+def _views(w: MainWindow) -> list[Action]:
+    add, desk = partial(Action, group=_in_view(tr("Views"))), w.desk
     docks = desk.docks
 
-    def toggle(view_id: str) -> None:
-        docks.open(view_id, not docks.is_open(view_id))
+    def go(name: str) -> None:
+        w.show_desk()
+        docks.go_to(view_of(name))
+        if name in PAGES:
+            desk.views[view_of(name)].pages[name].setChecked(True)
 
+    digits = range(1, 10)
+    keys = dict(zip(VIEWS, (*(f"Ctrl+{n}" for n in digits), *(f"Alt+{n}" for n in digits)), strict=False))
     return [
         add(
-            "panel.form",
+            "view.form",
             tr("Pipeline"),
             lambda: desk.form.setVisible(desk.form.isHidden()),
             keys=("Ctrl+0",),
@@ -64,23 +50,25 @@ def _panels(w: MainWindow) -> list[Action]:
         ),
         *(
             add(
-                f"panel.{view_id}",
-                tr(entry.load().title),
-                partial(toggle, view_id),
-                checked=partial(docks.is_open, view_id),
+                f"go.{name}",
+                tr(title_of(name)),
+                partial(go, name),
+                keys=tuple(filter(None, [keys.get(name)])),
+                checked=partial(docks.is_open, name) if name in VIEWS else None,
+                help=tr("Opens the view if it is closed, and brings it to the front"),
             )
-            for view_id, entry in VIEWS.items()
+            for name in (*VIEWS, *PAGES)
         ),
         add(
-            "panel.alone",
+            "view.alone",
             tr("Only this view"),
             docks.toggle_alone,
             keys=("Ctrl+Return",),
             checked=lambda: docks.is_alone,
             help=tr("The view with the keyboard takes all the room, until Esc"),
         ),
-        add("panel.float", tr("Float this view, or dock it again"), docks.float_or_dock),
-        add("panel.close", tr("Close this view"), lambda: docks.open(docks.current, False), keys=("Ctrl+Shift+W",)),
+        add("view.float", tr("Float this view, or dock it again"), docks.float_or_dock),
+        add("view.close", tr("Close this view"), lambda: docks.open(docks.current, False), keys=("Ctrl+Shift+W",)),
     ]
 
 

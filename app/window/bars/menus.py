@@ -15,7 +15,16 @@ BEGIN_A_PART = frozenset(
     (
         *("file.open", "file.copy", "file.export", "file.quit"),
         *("view.previous", "view.zoom_in", "view.back", "view.pin", "bookmark.add", "view.window", "page.welcome"),
-        *("run.undo", "theme.toggle", "panel.alone", "layout.save", "bookmarks.go.1", "help.terms", "help.about"),
+        *(
+            "run.undo",
+            "theme.toggle",
+            "view.alone",
+            "layout.save",
+            "bookmarks.go.1",
+            "help.terms",
+            "help.about",
+            "export.csv",
+        ),
     )
 )
 """Actions that stand below a line in their menu."""
@@ -62,15 +71,13 @@ class Menus(QObject):
             menu.aboutToShow.connect(self._actions.refresh)
             for action in members:
                 made = self._actions[action.id]
-                if action.id.startswith("export."):
-                    self._export.addAction(made)
-                    continue
+                into = self._export if action.id.startswith("export.") else menu
                 if action.id in BEGIN_A_PART:
-                    menu.addSeparator()
+                    into.addSeparator()
                 if action.id == "file.export":
                     menu.addMenu(self._export)
                 else:
-                    menu.addAction(made)
+                    into.addAction(made)
                 if action.id == "file.open":
                     menu.addMenu(self._recent)
 

@@ -1,8 +1,9 @@
 """The pipeline as a form, generated from the configuration tree in pipeline order; nothing here names a setting.
 
 A dot marks what can change during a run; a change that waits for the next run says so. Each layer shows its main
-settings; others, and those that cannot act, are folded away under its heading, and layers without any come last. For a
-recording the form shows its settings at the cursor, and none can be changed.
+settings; others, and those that cannot act, are folded away under its heading. Layers without any are behind one line
+with a search, which finds every setting. For a recording the form shows its settings at the cursor, and none can be
+changed.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Layer(QWidget):
         self.options: dict[str, Option] = {}
         self.reasons: dict[str, str] = {}
         """Why settings cannot act, by key."""
+        self.query: tuple[str, ...] = ()
+        """Words of which a setting has to have all to be shown; none: it shows the usual ones."""
         self._fields, self._waits = fields, waits
         self.more = ToolButton(self)
         self.more.setObjectName("form-more")
@@ -52,6 +55,7 @@ class Layer(QWidget):
         self.more.setCheckable(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
+        self.more.toggled.connect(lambda _: self.show())
         self.before: QWidget = self.more
         """The widget before the first setting in the order of Tab."""
         first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
@@ -73,7 +77,14 @@ class Layer(QWidget):
     def _is_folded(self, option: Option) -> bool:
         return not option.main or option.key in self.reasons
 
+    @property
+    def shows_any(self) -> bool:
+        return any(map(self._shows, self.options.values()))
+
     def _shows(self, option: Option) -> bool:
+        if self.query:
+            text = f"{self.tr(option.title)} {option.key} {option.help} {option.layer}".lower()
+            return all(word in text for word in self.query)
         # What waits for the next run is not folded away: nobody would know of it.
         return self.more.isChecked() or not self._is_folded(option) or self._waits(option.key)
 
@@ -83,7 +94,7 @@ class Layer(QWidget):
             if (shown := self._shows(option)) or key in self._fields:
                 self._fields[key].setVisible(shown)
         rest = [option for option in self.options.values() if self._is_folded(option)]
-        self.more.setVisible(bool(rest))
+        self.more.setVisible(bool(rest) and not self.query)
         self.more.setText(self.tr("{0} more {1}").format(len(rest), "▴" if self.more.isChecked() else "▾"))
         lines = [", ".join(self.tr(o.title) for o in rest if o.key not in self.reasons)]
         if idle := ", ".join(self.tr(o.title) for o in rest if o.key in self.reasons):
@@ -159,7 +170,18 @@ class PipelineForm(QFrame):
         legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
         lay_out(QVBoxLayout(self), *(header, self.which, (self._scroll, 1), legend), spacing=6, margins=(14, 9, 6, 10))
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
-        self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
+        self.search = QLineEdit()
+        self.search.setClearButtonEnabled(True)
+        describe(self.search, self.tr("Search the settings"))
+        self.search.textChanged.connect(lambda _: self._arrange())
+        self.others = ToolButton()
+        self.others.setObjectName("form-more")
+        self.others.setFont(font(0.85))
+        self.others.setCheckable(True)
+        self.others.toggled.connect(lambda _: self._arrange())
+        more = lay_out(QHBoxLayout(), (self.search, 1), self.others, spacing=4, margins=(0, 8, 0, 0))
+        parts = (self._main, more, self._rest, REST)
+        self._column = lay_out(QVBoxLayout(rows), *parts, spacing=2, margins=(0, 0, 8, 0))
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -270,9 +292,17 @@ class PipelineForm(QFrame):
         self._preset.set_full(changed.format(name))
 
     def _arrange(self) -> None:
-        """Layers with main settings first, both parts in the order of the data."""
+        """Layers with main settings first, both parts in the order of the data; the others on request."""
+        query = tuple(self.search.text().lower().split())
         for layer in self.layers.values():
+            layer.query = query
             layer.fold()
+        rest = [self.tr(name) for name, layer in self.layers.items() if not layer.is_main]
+        self.search.setPlaceholderText(self.tr("search {0} settings").format(len(self.pipeline.options)))
+        self.others.setText(self.tr("{0} more {1}").format(len(rest), "▴" if self.others.isChecked() else "▾"))
+        self.others.setVisible(bool(rest) and not query)
+        set_tip(self.others, ", ".join(rest))
+        describe(self.others, self.tr("Show {0}").format(", ".join(rest)))
         parts = (
             (self._main, [layer for layer in self.layers.values() if layer.is_main]),
             (self._rest, [layer for layer in self.layers.values() if not layer.is_main]),
@@ -282,10 +312,14 @@ class PipelineForm(QFrame):
             if there != layers:
                 for layer in layers:
                     part.addWidget(layer)
+        for layer in self.layers.values():  # not before it is in the form: it would be a window
+            usual = layer.is_main or self.others.isChecked()
+            layer.setVisible(layer.shows_any or (usual and not query))
 
     def reveal(self, key: str) -> None:
         """Bring a setting into view and give it the keyboard."""
         field = self.fields[key]
+        self.search.clear()
         if field.isHidden():
             self.layers[field.option.layer].more.setChecked(True)
         self.show()

@@ -19,7 +19,7 @@ from app.model.pace import single_shot
 from app.pictures.request import WORDS, PictureError, PictureRequest, is_range, range_text, read_range
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
-from app.views import VIEWS
+from app.views import PICTURES, title_of
 from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
 from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
@@ -77,7 +77,7 @@ class PictureDialog(QDialog):
     # -- construction ----------------------------------------------------------------------
 
     def _make_choices(self, wanted: PictureRequest) -> None:
-        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in VIEWS}
+        self.views = {view_id: CheckBox(self.tr(title_of(view_id))) for view_id in PICTURES}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.ordered_views)
         sizes = [*((f"{size[0]} × {size[1]}", size) for size in SIZES), (self.tr("other"), None)]
@@ -122,9 +122,6 @@ class PictureDialog(QDialog):
     def _scale_text(self, scale: float) -> str:
         pixels = self.tr("pixel") if scale == 1 else self.tr("pixels")
         return self.tr("{0} {1} per point").format(f"{scale:g}", pixels)
-
-    def _title(self, view_id: str) -> str:
-        return self.tr(VIEWS[view_id].load().title)
 
     def _selection(self, what: str) -> str:
         if is_range(what):

@@ -95,13 +95,14 @@ def numbers_of(arrays: Arrays) -> Numbers:  # pragma: no cover - compiled
 
 
 @njit_called
-def begin(table: I64) -> int:  # pragma: no cover - compiled
+def begin(table: I64, lattice: bool | None) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the token at place 0, before the first frame; returns DONE or the reason for stopping."""
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
     status = epsilon.close(arrays, numbers, INFINITY)
-    if status == DONE and numbers.n_ranks > 0:
-        status = record_frame(arrays, numbers, INFINITY)
+    if lattice is not None:  # noqa: SIM102 - numba leaves out what a look at None alone decides
+        if status == DONE:
+            status = record_frame(arrays, numbers, INFINITY)
     return status
 
 
@@ -113,6 +114,7 @@ def advance(
     scale: float,
     patience_ns: int,
     recording: Recording,
+    lattice: bool | None,
 ) -> Advanced:  # pragma: no cover - compiled
     """Frames begin … end of `scores`.
 
@@ -121,7 +123,8 @@ def advance(
     prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
     call was made; that of emit, with the call itself, is left open until it has returned. `frames`: begin, end,
     the run-global number of frame 0 of `scores`, and how many frames of the audio all of them and one of them stand
-    for. MISFIT, and nothing is touched, where `scores` have no such frames or senones: in Python a look at that takes
+    for. `lattice`: None where none is recorded; numba leaves its kernels out then, which take seconds to compile.
+    MISFIT, and nothing is touched, where `scores` have no such frames or senones: in Python a look at that takes
     microseconds.
     """
     arrays: Arrays = named(table)
@@ -159,11 +162,12 @@ def advance(
         status = epsilon.close(arrays, numbers, limit)
         t3 = now_ns()
         epsilon_ns += t3 - t2
-        if status == DONE and numbers.n_ranks > 0:
-            status = record_frame(arrays, numbers, limit)
-            t4 = now_ns()
-            lattice_ns += t4 - t3
-            t3 = t4
+        if lattice is not None:  # noqa: SIM102 - as in `begin`
+            if status == DONE:
+                status = record_frame(arrays, numbers, limit)
+                t4 = now_ns()
+                lattice_ns += t4 - t3
+                t3 = t4
         if status != DONE:
             for n in range(N_WORK):
                 work[n] = before[n]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from PySide6.QtCore import QDateTime
 from PySide6.QtWidgets import QWidget
 
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.model.report import read_printed
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from pipelines.labs.texts import figure
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 HEIGHT: Final = 440
 """Pixels that the names of the rates take."""
@@ -21,7 +19,7 @@ HEIGHT: Final = 440
 CALIBRATE: Final = (*VERB, "calibrate", "--json")
 
 
-class CalibrationDialog(CommandDialog):
+class CalibrationPage(TaskPage):
     """The rates and the bandwidth ladder of this machine; what is known and undisturbed is not measured again."""
 
     def __init__(self, parent: QWidget, command: Sequence[str] = CALIBRATE) -> None:
@@ -31,13 +29,12 @@ class CalibrationDialog(CommandDialog):
             self.tr("Measuring the rates of this machine; use it for nothing else meanwhile …"),
             parent,
         )
-        self.resize(1100, 780)
 
     def show_result(self, printed: bytes) -> None:
         """Show ladder and rates as the picture has them, and what is missing."""
         from app.pictures.calibration import CalibrationPicture
 
-        tree = msgspec.json.decode(printed)
+        tree = read_printed(printed)
         at = QDateTime.fromSecsSinceEpoch(int(tree["measured_at"] or 0))
         self.state.setText(self.tr("Last measured: {0}").format(at.toString("yyyy-MM-dd HH:mm")))
         picture = CalibrationPicture(tree)
@@ -59,6 +56,5 @@ class CalibrationDialog(CommandDialog):
             self.add_sentence(f"{missing['name']}: {missing['reason']}")
 
 
-def calibrate(window: MainWindow) -> None:
-    dialog = CalibrationDialog(window)
-    open_over(window, dialog)
+def begin(bench: Workbench) -> None:
+    bench.place(CalibrationPage(bench.window), False)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from PySide6.QtWidgets import QWidget
 
 from app.model.figures import rate_name
+from app.model.report import Printed, read_printed
 from app.model.report_lines import number
 from app.style.plain_text import describe
 from app.views.labs.panel import Panel
 from app.views.labs.series import looks
-from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure
-from pipelines.config import Value, value_text
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
+from pipelines.config import value_text
 from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.plain import counted
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 AUDIT: Final = (*VERB, "audit", "--json", "--session")
 
@@ -31,38 +29,7 @@ HEIGHT: Final = 150
 """Pixels of the chart, at least."""
 
 
-class AuditedUtterance(msgspec.Struct, frozen=True):
-    """Words by the configuration and by exact scoring; errors are None without a transcript."""
-
-    id: str
-    hypothesis: str
-    exact: str
-    reference: str | None
-    errors: int | None
-    exact_errors: int | None
-
-
-class Result(msgspec.Struct, frozen=True):
-    """What `asrscope audit --json` prints, as far as it is shown."""
-
-    frames: int
-    score_error_near: float | None
-    near_nat: float
-    same_best_senone: float | None
-    wer: float | None
-    wer_exact: float | None
-    wer_change: float | None
-    wer_change_ci95: tuple[float, float] | None
-    wer_words: int
-    shares: dict[str, float]
-    frames_copied: float | None
-    utterances: list[AuditedUtterance]
-    notes: list[str]
-    approximations: dict[str, Value]
-    cer: float | None
-
-
-class AuditDialog(CommandDialog):
+class AuditPage(TaskPage):
     """Scores and words of the session's configuration next to those of exact scoring, on the same audio."""
 
     def __init__(self, session: Path, parent: QWidget, command: Sequence[str] = AUDIT) -> None:
@@ -76,7 +43,7 @@ class AuditDialog(CommandDialog):
 
     def show_result(self, printed: bytes) -> None:
         """Show what it costs, then the work as a chart, then the words of each utterance."""
-        result = msgspec.json.decode(printed, type=Result)
+        result = read_printed(printed)
         said = [f"{key}={value_text(value)}" for key, value in result.approximations.items()]
         said.append(counted(len(result.utterances), self.tr("utterance"), self.tr("utterances")))
         said.append(self.tr("{0} frames").format(result.frames))
@@ -113,7 +80,7 @@ class AuditDialog(CommandDialog):
         title = self.tr("Words of each utterance, the worst first")
         self.add_table(title, (headers, rows), 3, wraps=(3, 4, 5))
 
-    def _words(self, result: Result) -> str:
+    def _words(self, result: Printed) -> str:
         if result.wer is None or result.wer_exact is None or result.wer_change is None:
             return self.tr("Without transcripts the word errors are not known.")
         interval = ""
@@ -132,7 +99,7 @@ class AuditDialog(CommandDialog):
         )
 
 
-def _more_errors(one: AuditedUtterance) -> float:
+def _more_errors(one: Printed) -> float:
     """Rank of an utterance: what costs most errors first, what has no transcript last."""
     return 1e9 if one.errors is None or one.exact_errors is None else one.exact_errors - one.errors
 
@@ -141,7 +108,7 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
 
 
-def audit(window: MainWindow) -> None:
-    session = session_to_measure(window)
+def begin(bench: Workbench) -> None:
+    session = bench.session()
     if session is not None:
-        open_over(window, AuditDialog(session, window))
+        bench.place(AuditPage(session, bench.window), False)

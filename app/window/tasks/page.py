@@ -1,8 +1,9 @@
-"""A dialog that runs a command of the program on the session shown, and shows what it printed.
+"""A task: it runs a command of the program and shows what that printed, as a page among the results.
 
-The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
-closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
-Its temporary files lie in a folder that the window makes and removes, however the command ends.
+The command runs in a process of its own, since it decodes and loads what the window must not. While it runs, a row in
+the strip of tasks has its progress and cancels it. Tasks take turns: they would disturb each other. Closing a page ends
+its command and waits for nothing. Temporary files lie in a folder that the window makes and removes, however the
+command ends.
 """
 
 from __future__ import annotations
@@ -10,34 +11,34 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
-from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QDialog, QFrame, QHBoxLayout, QProgressBar, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QProgressBar,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.charts.still import StillPlot
-from app.layout import REST, Scrolled, lay_out
+from app.layout import NONE, Scrolled, lay_out
 from app.model.processes.command import Command
-from app.model.processes.leaving import EXPLAINS, Leaving
+from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.model.processes.own_folder import OwnFolder
-from app.style.plain_text import LONGEST_LINE, Button, Wrapped, describe, literal, set_title
+from app.style.plain_text import LONGEST_LINE, Button, Label, Wrapped, describe, literal, set_title
+from app.style.theme import font
 from app.views.chart_menu import chart_menu
 from app.views.table_twin import Table, TableModel, TableTwin
+from app.widgets import Elided
 from profiler.process import children
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.model.desk_snapshot import StageLine
-    from app.window.main_window import MainWindow
-
-tr = partial(QCoreApplication.translate, "CommandDialog")
-
 VERB: Final = tuple(children.python("-m", "app.cli.main"))
-SIZE: Final = QSize(860, 620)
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
@@ -47,67 +48,112 @@ FOLDER: Final = "asrscope-explain-"
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
-LEAST_SHARE: Final = 0.05
-"""Of a step: from this share on, the time left is shown."""
+TICK_MS: Final = 500
+
+BUTTONS: Final = 3  # In a row below the results, which may be narrow
+
+TABLE: Final = 130  # Least height of a table in pixels
+
+BAR: Final = QSize(120, 8)
 
 TALLEST: Final = 6
 """Lines of the sentences that speak against a result; more are scrolled to."""
 
 
-class CommandDialog(QDialog):
-    """Progress, then what `show_result` adds: a subclass overrides it. Without words nothing runs before `begin`."""
+class TaskPage(Scrolled):
+    """What `show_result` adds when its command has ended: a subclass overrides it.
+
+    Without words nothing runs before `begin`.
+
+    Signals:
+        changed: it began, got on, or ended.
+        over: the command has ended, with a result or with the sentence that says why there is none.
+    """
+
+    changed = Signal()
+    over = Signal()
 
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget) -> None:
-        super().__init__(parent)
+        body = QWidget()
+        body.setObjectName("scrolled")
+        super().__init__(body, parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         set_title(self, title)
-        self.resize(SIZE)
+        describe(self, title)
         self._begins = begins
+        self.expected_s = 0.0
+        """What the last one of its kind took; 0 where that is not known."""
         self.state = Wrapped("")
-        self.bar = QProgressBar()
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
         self.copy = Button(self.tr("Copy"))
         self.copy.setEnabled(False)
         self.copy.clicked.connect(self._copy)
-        self.end = Button(self.tr("Cancel"))
-        self.end.clicked.connect(self.close)
-        self.buttons = lay_out(QHBoxLayout(), REST, self.copy, self.end)
-        self.column = lay_out(QVBoxLayout(self), self.state, self.bar)
+        self._buttons = QGridLayout()
+        self._buttons.setColumnStretch(BUTTONS, 1)
+        self.column = lay_out(QVBoxLayout(body), self.state)
         self.column.addStretch(0)  # takes the room as long as there are no tables
-        self.column.addLayout(self.buttons)
+        self.column.addLayout(self._buttons)
         self.pages: QTabWidget | None = None
         self._page: QBoxLayout | None = None
         self.sentences: list[Wrapped] = []
         self.tables: list[TableTwin] = []
         self._shown: list[Wrapped | TableModel] = []
-        self._step, self._since = "", time.monotonic()
+        self._make_row(title)
+        self._step, self._since = "", 0.0
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._show_time)
         self.command = Command((), self)
         self.command.let_go()  # nothing runs yet
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
+        self.add_buttons(self.copy)
         if words:
             self.begin(words)
 
+    def _make_row(self, title: str) -> None:
+        """Make what the strip shows of it."""
+        self.row = QWidget(self)
+        name, self.progress = Label(title), Elided()
+        name.setFont(font(1.0, strong=True))
+        self.progress.setObjectName("muted")
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedSize(BAR)
+        describe(self.bar, self.tr("Progress of {0}").format(title))
+        self.end = Button(self.tr("Cancel"))
+        self.end.clicked.connect(lambda _=False: self.cancel())
+        lay_out(QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
+        self.row.hide()
+        self.destroyed.connect(self.row.deleteLater)
+
     def begin(self, words: Sequence[str]) -> None:
-        """Run a command, as soon as the one before it is gone."""
+        """Run a command, as soon as nothing else is measured."""
         self.command = _command_with_a_folder(words, self)
         self.command.said.connect(self._show_progress)
-        self.command.ended.connect(self._ended)
-        if (before := Leaving.find(EXPLAINS)) is None:
-            self._start()
-            return
-        self.state.setText(self.tr("The measurement before is still ending …"))
-        before.ended.connect(self._start)
+        self.command.ended.connect(self._over)
+        self._say(self.tr("Waits for the measurement before …"))
+        self.bar.hide()
+        take_turn(self.command, self._start)
+        self.changed.emit()
 
     # -- for subclasses --------------------------------------------------------------------------
 
     def show_result(self, printed: bytes) -> None:
         """Show what the command printed (override).
 
-        Raises `msgspec.MsgspecError`, `KeyError` or `IndexError` where it cannot be read.
+        Raises `ValueError`, `LookupError` or `TypeError` where it cannot be read.
         """
         raise NotImplementedError
+
+    def cancel(self) -> None:
+        """End it without a result (override where it has one so far)."""
+        self.close()
+
+    def add_buttons(self, *buttons: Button) -> None:
+        """Put buttons below all else."""
+        for button in buttons:
+            self._buttons.addWidget(button, *divmod(self._buttons.count(), BUTTONS))
 
     def add_sentence(self, text: str) -> None:
         """Show a sentence below what is there."""
@@ -125,6 +171,7 @@ class CommandDialog(QDialog):
             model.longest = LONGEST_LINE
             twin.wrap_columns(*wraps)
         model.replace(*table)
+        twin.setMinimumHeight(TABLE)
         self.add_widget(twin, stretch)
         twin.fit_columns()
         self.tables.append(twin)
@@ -167,54 +214,75 @@ class CommandDialog(QDialog):
 
     def _start(self) -> None:
         if self.working:
-            self.state.setText(self._begins)
+            self._since = time.monotonic()
+            self._tick.start()
+            self.bar.show()
+            self._say(self._begins)
             self.command.start()
 
     @property
     def working(self) -> bool:
         return self.command.running
 
-    def done(self, result: int) -> None:
+    def closeEvent(self, event: QCloseEvent) -> None:
         self._leave()
-        super().done(result)
+        super().closeEvent(event)
+        self.changed.emit()
 
     def _leave(self) -> Leaving | None:
         """Have the command end, and hear no more of it; None where there is none any more."""
+        self._tick.stop()
         process = self.command.let_go()
-        return None if process is None else Leaving(process, EXPLAINS)
+        leaving = None if process is None else Leaving(process, EXPLAINS)
+        leave_turn(self.command)
+        return leaving
 
     def _program_ends(self) -> None:
         leaving = self._leave()
         if leaving is not None:
             leaving.wait()
 
+    def _say(self, text: str, *shorter: str) -> None:
+        """Say how far it is, on the page and in the strip."""
+        self.state.setText(text)
+        self.progress.set_full(text, *shorter)
+
     def _show_progress(self, line: str) -> None:
-        """A step, how much of it is done, and how long the rest of it takes."""
+        """Say what is done."""
         found = SHARE.match(line)
-        step, share = (found["step"], int(found["share"]) / 100) if found else (line, 0.0)
-        if found:
-            step = step.partition(":")[0]  # what follows are names of kernels
-        now = time.monotonic()
-        if step != self._step:
-            self._step, self._since = step, now
-        self.bar.setRange(0, 100 if found else 0)
-        self.bar.setValue(round(100 * share))
-        if share >= LEAST_SHARE:
-            left = (now - self._since) * (1 - share) / share
-            step = self.tr("{0} · about {1} s left").format(step, max(round(left), 1))
-        self.state.setText(step)
+        self._step = found["step"].partition(":")[0] if found else line  # what follows are names of kernels
+        self._show_time()
+
+    def _show_time(self) -> None:
+        """Say how long all of it still takes, by the last one of its kind, or else how long it has taken."""
+        took = time.monotonic() - self._since
+        left = self.expected_s - took
+        self.bar.setRange(0, 100 if self.expected_s else 0)
+        self.bar.setValue(round(99 * min(took / self.expected_s, 1.0)) if self.expected_s else 0)
+        text = (
+            self.tr("about {0} s left").format(round(left))
+            if left >= 1
+            else self.tr("{0} s so far").format(round(took))
+        )
+        self._say(f"{self._step or self._begins} · {text}", text)
+
+    def _over(self, printed: bytes, why: str) -> None:
+        self._tick.stop()
+        leave_turn(self.command)
+        self._ended(printed, why)
+        self.over.emit()
+        self.changed.emit()
 
     def _ended(self, printed: bytes, why: str) -> None:
-        self.bar.hide()
-        self.end.setText(self.tr("Close"))
         if why:
             self.state.setText(why)
             return
         try:
             self.show_result(printed)
-        except (msgspec.MsgspecError, KeyError, IndexError):
+        except (ValueError, LookupError, TypeError, AttributeError):
             self.state.setText(self.tr("What the command printed cannot be read."))
             return
+        self.expected_s = time.monotonic() - self._since
         self.copy.setEnabled(True)
 
     def _copy(self) -> None:
@@ -244,42 +312,6 @@ class Boxed(QFrame):
         self._scrolled.setFixedHeight(min(height, room))
         policy = Qt.FocusPolicy.TabFocus if height > room else Qt.FocusPolicy.NoFocus  # keys scroll it
         self._scrolled.setFocusPolicy(policy)
-
-
-def session_to_measure(window: MainWindow) -> Path | None:
-    """The session shown, if something can be measured with it now; else None, and the window says why."""
-    why, session = window.explain_unavailable_reason(), window.playhead.session
-    if why is None and session is not None:
-        return session.path
-    window.notices.info(why or "")
-    return None
-
-
-def stage_to_measure(window: MainWindow, stage: str) -> tuple[str, StageLine | None] | None:
-    """The name and, if the breakdown has it, the line of a stage: of the one that it explains if `stage` is empty.
-
-    None where that is a group or nothing; the window then says what to choose.
-    """
-    tree = window.desk.breakdown.tree
-    chosen = tree.explained()
-    name = stage or (chosen.name if chosen is not None else "")
-    line = next((line for line in tree.stages if line.name == name), None)
-    if line is None and not stage:
-        window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
-        return None
-    return name, line
-
-
-def open_over(window: MainWindow, dialog: CommandDialog) -> None:
-    """Open a dialog over the window; a run may begin when its process has ended, which may be after it is closed."""
-
-    def closed(*_: object) -> None:
-        window.refresh()
-        if (leaving := Leaving.find(EXPLAINS)) is not None:
-            leaving.ended.connect(window.refresh)
-
-    dialog.finished.connect(closed)
-    dialog.open()
 
 
 def _command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:

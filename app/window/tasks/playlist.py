@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
@@ -14,9 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHBoxLayout, QListWidg
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
 from app.style.plain_text import Button, describe, displayable, set_tip, set_title
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.window.tasks.workbench import Workbench
 
 SIZE = QSize(560, 420)
 PATH = Qt.ItemDataRole.UserRole
@@ -25,12 +22,12 @@ PATH = Qt.ItemDataRole.UserRole
 class PlaylistDialog(QDialog):
     """A list that can be reordered, added to and removed from."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench.window)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, self.tr("Audio of the next run"))
         self.resize(SIZE)
-        self._files, self._before = window.files, window.runs.audio
+        self._files, self._before = bench.files, bench.runs.next.audio
         self.list = QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
         self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
@@ -125,3 +122,7 @@ class PlaylistDialog(QDialog):
             return
         self._files.audio_chosen.emit(choice)
         self.accept()
+
+
+def begin(bench: Workbench) -> None:
+    PlaylistDialog(bench).open()

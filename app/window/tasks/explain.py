@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.model.report import Printed, read_printed
 from app.style.plain_text import describe
 from app.views.labs.card import Panels
-from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure, stage_to_measure
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import StageLine
-    from app.window.main_window import MainWindow
 
 CHART: Final = 170
 """Least height of the chart in pixels."""
@@ -26,34 +26,7 @@ CHART: Final = 170
 EXPLAIN: Final = (*VERB, "explain", "--json")
 
 
-class Variant(msgspec.Struct, frozen=True):
-    """One way of doing the stage again; times in µs per frame, `low` and `high` of the middle half of the rounds."""
-
-    name: str
-    what: str
-    us_per_frame: float
-    low: float
-    high: float
-
-
-class Result(msgspec.Struct, frozen=True):
-    """What `asrscope explain --json` prints, as far as it is shown."""
-
-    evidence: str
-    sentence: str
-    us_per_frame: float
-    ways: list[Variant]
-    conclusion: str
-    audio: str
-    rounds: int
-    verdict: str | None = None
-    parts: dict[str, float] | None = None
-    parts_low: dict[str, float] | None = None
-    parts_high: dict[str, float] | None = None
-    notes: list[str] = []
-
-
-class Explanation(CommandDialog):
+class Explanation(TaskPage):
     """What the time of one stage consists of, as soon as it has been found out."""
 
     def __init__(
@@ -75,7 +48,7 @@ class Explanation(CommandDialog):
 
     def show_result(self, printed: bytes) -> None:
         """Show sentences and tables."""
-        tree = msgspec.json.decode(printed, type=Result)
+        tree = read_printed(printed)
         whole = tree.ways[0].us_per_frame
         rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
@@ -105,7 +78,7 @@ class Explanation(CommandDialog):
             self.add_table(title, (headers, self._part_rows(tree)), 4)
         self.add_sentence(tree.conclusion)
 
-    def _both_measurements(self, tree: Result) -> str:
+    def _both_measurements(self, tree: Printed) -> str:
         """What the stage took here, and in the session: they are two measurements."""
         graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
         here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
@@ -116,7 +89,7 @@ class Explanation(CommandDialog):
         beside = self.tr("in the session {0} µs per frame ({1})")
         return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree.sentence}"
 
-    def _part_rows(self, tree: Result) -> list[list[object]]:
+    def _part_rows(self, tree: Printed) -> list[list[object]]:
         recorded = {} if self._recorded is None else {p.name: p for p in self._recorded.parts}
         parts = tree.parts or {}
         total = sum(parts.values()) or 1.0
@@ -131,7 +104,7 @@ class Explanation(CommandDialog):
         return rows
 
 
-def _chart(variants: Sequence[Variant]) -> Chart:
+def _chart(variants: Sequence[Printed]) -> Chart:
     values, low, high = (tuple(getattr(one, name) for one in variants) for name in ("us_per_frame", "low", "high"))
     names = tuple(one.name for one in variants)
     return Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))
@@ -145,10 +118,10 @@ def _interval(low: float, high: float) -> str:
     return f"{100 * low:.0f} – {100 * high:.0f} %"
 
 
-def explain(window: MainWindow, stage: str = "") -> None:
+def begin(bench: Workbench, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    session = session_to_measure(window)
-    chosen = None if session is None else stage_to_measure(window, stage)
+    session = bench.session()
+    chosen = None if session is None else bench.stage(stage)
     if session is not None and chosen is not None:
         name, recorded = chosen
-        open_over(window, Explanation(session, name, window, recorded=recorded))
+        bench.place(Explanation(session, name, bench.window, recorded=recorded), False)

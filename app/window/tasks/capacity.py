@@ -5,87 +5,55 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from PySide6.QtCore import QCoreApplication, QProcess
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QWidget
 
-from app.layout import NONE, REST, lay_out
+from app.layout import NONE
 from app.model.assignments import words_of_run
 from app.model.capacity import BOUND_S, Quantiles, headline
+from app.model.report import Printed, read_printed
 from app.model.report_lines import number
 from app.style.plain_text import Button, Label, describe
 from app.views.labs.panel import Panel
 from app.views.labs.series import looks
 from app.widgets import NumberBox
-from app.window.command_dialog import VERB, CommandDialog, open_over
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from pipelines.labs.chart import Axis, Chart, Layer, Line, Mark
 from profiler.files.paths import new_session_path
 from profiler.plain import counted
 
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
-
 CAPACITY: Final = (*VERB, "capacity", "--json")
 MOST: Final = 4096
 LONGEST_S: Final = 60.0
-HEIGHT, LEAST_HEIGHT = 200, 540
-"""Pixels of the chart, and of the whole with its sentences and some rows, at least."""
+HEIGHT = 200
+"""Pixels of the chart, at least."""
 
 tr = partial(QCoreApplication.translate, "Capacity")
 
 
-class Row(msgspec.Struct, frozen=True):
-    """N streams, as `asrscope capacity --json` prints them."""
-
-    n: int
-    rtfx: float | None
-    rtf: dict[str, float] | None
-    latency_s: dict[str, dict[str, float] | None]
-    queue_grows: bool
-    memory_bytes: float | None
-    core_s_per_audio_hour: float | None
-    measurements: int
-    held: int
-    p99_range_s: tuple[float, float] | None
-
-    def quantile_of(self, latency: str, quantile: str) -> float | None:
-        """A quantile of a latency, s."""
-        known: Quantiles = self.latency_s.get(latency) or {}
-        return known.get(quantile)
+def quantile_of(row: Printed, latency: str, quantile: str) -> float | None:
+    """A quantile of a latency of N streams, s; None where it is not known."""
+    known: Quantiles = row.latency_s.get(latency) or {}
+    return known.get(quantile)
 
 
-class Result(msgspec.Struct, frozen=True):
-    """What it prints, as far as it is shown."""
-
-    study: str
-    finished: bool
-    cores: int
-    streams: list[Row]
-    capacity: int
-    capacity_range: tuple[int, int]
-    bound_p99_s: float
-    why: str
-    bound_meaning: str
-    notes: list[str] = []
-    cpu_limit: float | None = None
-
-
-def chart(result: Result) -> Chart:
+def chart(result: Printed) -> Chart:
     """p50 and p99 of the delay over the number of streams, with the bound; whiskers are the range of the repeats."""
-    rows = [row for row in result.streams if row.quantile_of(DELAY, "p99") is not None]
+    rows = [row for row in result.streams if quantile_of(row, DELAY, "p99") is not None]
     n = tuple(float(row.n) for row in rows)
     ranges = [row.p99_range_s or (None, None) for row in rows]
     layers: list[Layer] = [
         Line(
             tr("p99"),
             n,
-            tuple(row.quantile_of(DELAY, "p99") for row in rows),
+            tuple(quantile_of(row, DELAY, "p99") for row in rows),
             tuple(low for low, _ in ranges),
             tuple(high for _, high in ranges),
         ),
-        Line(tr("p50"), n, tuple(row.quantile_of(DELAY, "p50") for row in rows)),
+        Line(tr("p50"), n, tuple(quantile_of(row, DELAY, "p50") for row in rows)),
         Mark(tr("bound {0} s").format(f"{result.bound_p99_s:g}"), result.bound_p99_s),
     ]
     if result.capacity:
@@ -101,7 +69,7 @@ HEADERS: Final = (
 )  # fmt: skip
 
 
-class CapacityDialog(CommandDialog):
+class CapacityPage(TaskPage):
     """Bound, cores and most streams; then latency and costs by number of streams."""
 
     def __init__(self, words: Sequence[str], about: str, parent: QWidget, command: Sequence[str] = CAPACITY) -> None:
@@ -110,30 +78,25 @@ class CapacityDialog(CommandDialog):
         self.chart: Panel | None = None
         self.bound, self.cores, self.most = NumberBox(), NumberBox(whole=True), NumberBox(whole=True)
         usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.form = QWidget()
+        rows = QFormLayout(self.form)
+        rows.setContentsMargins(*NONE)
         for box, title, low, high, value in (
-            (self.bound, tr("Bound of the p99"), 0.01, LONGEST_S, BOUND_S),
+            (self.bound, tr("p99 of the delay, at most"), 0.01, LONGEST_S, BOUND_S),
             (self.cores, tr("Cores"), 1, usable, usable),
             (self.most, tr("Streams, at most"), 1, MOST, MOST),
         ):
             box.setRange(low, high)
             box.setValue(value)
             describe(box, title)
+            rows.addRow(Label(title), box)
         self.bound.set_unit(tr(" s"))
         self.start = Button(tr("Start"))
         self.start.setProperty("primary", True)
-        self.start.setDefault(True)
-        self.start.clicked.connect(lambda _=False: self._stop() if self.working else self._begin())
-        self.buttons.insertWidget(self.buttons.count() - 1, self.start)
-        self.form = QWidget()
-        parts = (
-            *(Label(tr("p99 of the delay at most")), self.bound, Label(tr("streams at most")), self.most),
-            *(Label(tr("cores")), self.cores, REST),
-        )
-        lay_out(QHBoxLayout(self.form), *parts, margins=NONE)
+        self.start.clicked.connect(lambda _=False: self.cancel() if self.working else self._begin())
+        self.add_buttons(self.start)
         self.column.insertWidget(1, self.form)
         self.state.setText(about)
-        self.bound.setFocus()
-        self.bar.hide()
 
     def _begin(self) -> None:
         try:
@@ -143,12 +106,10 @@ class CapacityDialog(CommandDialog):
             return
         self.form.setEnabled(False)
         self.start.setText(tr("Stop"))
-        self.bar.setRange(0, 0)
-        self.bar.show()
         own = ("--bound", f"{self.bound.value():g}", "--cores", str(int(self.cores.value())))
         self.begin((*self._command, *own, "--streams", f"1..{int(self.most.value())}", "--out", str(folder)))
 
-    def _stop(self) -> None:
+    def cancel(self) -> None:
         """Have the command end its streams and print what it has measured."""
         if self.command.process.state() == QProcess.ProcessState.NotRunning:  # it waits for the measurement before
             self.close()
@@ -164,7 +125,7 @@ class CapacityDialog(CommandDialog):
 
     def show_result(self, printed: bytes) -> None:
         """Show how many, what limits them, the chart and the table."""
-        result = msgspec.json.decode(printed, type=Result)
+        result = read_printed(printed)
         self.form.hide()
         figures = (result.capacity, result.capacity_range, result.cores, result.bound_p99_s, result.finished)
         self.state.setText(headline(*figures, result.cpu_limit))
@@ -179,18 +140,17 @@ class CapacityDialog(CommandDialog):
             self.add_table(tr("Streams"), ([tr(text) for text in HEADERS], [*map(_cells, result.streams)]), 2)
         self.add_sentence(tr("Delay: {0}.").format(result.bound_meaning))
         self.add_sentence(tr("Study: {0}").format(result.study))
-        self.setMinimumHeight(LEAST_HEIGHT)
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: Printed) -> list[object]:
     seconds = [
-        row.quantile_of(DELAY, "p50"),
-        *(row.quantile_of(name, "p99") for name in (DELAY, "first_shown", "stable", "final")),
+        quantile_of(row, DELAY, "p50"),
+        *(quantile_of(row, name, "p99") for name in (DELAY, "first_shown", "stable", "final")),
     ]
     memory = None if row.memory_bytes is None else row.memory_bytes / 1e6
     return [
         row.n,
-        *(number(value, ".3f") for value in (*seconds, row.quantile_of("chunk", "p99"), (row.rtf or {}).get("p50"))),
+        *(number(value, ".3f") for value in (*seconds, quantile_of(row, "chunk", "p99"), (row.rtf or {}).get("p50"))),
         number(row.rtfx, ".1f"),
         number(memory, ".0f"),
         number(row.core_s_per_audio_hour, ".0f"),
@@ -203,13 +163,12 @@ def _streams(n: int) -> str:
     return counted(n, tr("stream"), tr("streams"))
 
 
-def ask(window: MainWindow) -> CapacityDialog:
+def begin(bench: Workbench) -> None:
     """Ask for bound and cores, with the settings and the audio of the next run."""
-    preset = window.pipeline.preset.name
+    preset = bench.pipeline.preset.name
     about = tr(
         "Streams of the audio of the next run share the cores, each a process with the settings of the form (preset "
         "{0}), until words are shown too late. Use the machine for nothing else meanwhile."
     ).format(preset)
-    dialog = CapacityDialog(words_of_run(window.pipeline.next, preset, window.runs.audio), about, window)
-    open_over(window, dialog)
-    return dialog
+    words = words_of_run(bench.pipeline.next, preset, bench.runs.next.audio)
+    bench.place(CapacityPage(words, about, bench.window), True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
@@ -14,16 +14,14 @@ from app.model.assignments import words_of_run
 from app.model.study import OBJECTIVES
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
 from app.widgets import CheckBox, ChoiceBox, NumberBox
-from app.window.study import show_study
+from app.window.tasks import study
+from app.window.tasks.workbench import Workbench
 from pipelines import config as settings
 from pipelines.config import Option, Value, value_text
 from pipelines.experiments.sweep import space
 from profiler.errors import BadInput
 from profiler.files.paths import new_session_path
 from profiler.plain import counted
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Sweep")
 
@@ -89,12 +87,12 @@ def _hint(option: Option, now: Value) -> str:
 class SweepDialog(QDialog):
     """Settings to vary with their values, number of trials, and objectives."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench.window)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, tr("Sweep"))
-        self._window = window
-        config = self._config = window.pipeline.next
+        self._bench = bench
+        config = self._config = bench.pipeline.next
         self._options = [option for option in settings.options() if _can_vary(option, config)]
         about = tr(
             "Tries settings on the audio of the next run, and finds those that no others beat. All else is as in the "
@@ -111,7 +109,7 @@ class SweepDialog(QDialog):
         describe(self.trials, tr("Trials"))
         self.trials.valueChanged.connect(lambda _: self._check())
         self.objectives = {name: CheckBox(tr(about.title)) for name, about in OBJECTIVES.items()}
-        audio = window.runs.audio
+        audio = bench.runs.next.audio
         self.objectives["wer"].setEnabled(audio is not None and audio.transcripts is not None)
         if not self.objectives["wer"].isEnabled():
             set_tip(self.objectives["wer"], tr("Without transcripts the word errors are not known."))
@@ -128,7 +126,7 @@ class SweepDialog(QDialog):
         number = lay_out(QHBoxLayout(), Label(tr("Trials:")), self.trials, REST, self.add)
         lay_out(
             QVBoxLayout(self),
-            Wrapped(about.format(window.pipeline.preset.name)),
+            Wrapped(about.format(bench.pipeline.preset.name)),
             self._column,
             number,
             low,
@@ -192,8 +190,8 @@ class SweepDialog(QDialog):
 
     def words(self) -> list[str]:
         """The arguments of `asrscope sweep`, without the folder."""
-        window = self._window
-        found = words_of_run(self._config, window.pipeline.preset.name, window.runs.audio)
+        bench = self._bench
+        found = words_of_run(self._config, bench.pipeline.preset.name, bench.runs.next.audio)
         for text in ENDS:
             found += ["--set", text]
         for row in self.rows:
@@ -209,7 +207,7 @@ class SweepDialog(QDialog):
             return
         words = self.words()
         self.accept()
-        show_study(self._window, folder, words)
+        study.begin(self._bench, folder, words)
 
 
 def _can_vary(option: Option, config: settings.Config) -> bool:
@@ -217,7 +215,5 @@ def _can_vary(option: Option, config: settings.Config) -> bool:
     return option.key not in apart and settings.unavailable_reason(config, option.key) is None
 
 
-def ask(window: MainWindow) -> SweepDialog:
-    dialog = SweepDialog(window)
-    dialog.open()
-    return dialog
+def begin(bench: Workbench) -> None:
+    SweepDialog(bench).open()

@@ -7,61 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.model.report import Printed, read_printed
 from app.model.report_lines import interval_text, number, words_changed
 from app.style.plain_text import Button, describe
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from pipelines.config import Value, value_text
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, by_interval
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.plain import counted
 
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
-
 WHATIF: Final = (*VERB, "whatif", "--check", "--json")
 
 
-class StageOutcome(msgspec.Struct, frozen=True):
-    """Time with the change over time without it, of one stage."""
-
-    name: str
-    predicted: float | None
-    ratio: float | None
-    ci95: tuple[float, float] | None
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What was measured."""
-
-    audio: str
-    rounds: int
-    rtf: float | None
-    changed_rtf: float | None
-    predicted_ratio: float | None
-    ratio: float | None
-    ci95: tuple[float, float] | None
-    stages: list[StageOutcome]
-    wer_words: int
-    wer_errors: int
-    changed_wer_errors: int
-
-
-class Result(msgspec.Struct, frozen=True):
-    """What `asrscope whatif --check --json` prints, as far as it is shown."""
-
-    rtf: float | None
-    predicted_rtf: float | None
-    assumptions: list[str]
-    check: Outcome
-
-
-class Trial(CommandDialog):
+class Trial(TaskPage):
     """The effect of settings on the time of a session's audio, predicted and measured.
 
     Args:
@@ -92,12 +56,12 @@ class Trial(CommandDialog):
         self.keep.setEnabled(False)
         self.keep.clicked.connect(lambda _=False: keep(settings))
         self.keep.clicked.connect(self.close)
-        self.buttons.insertWidget(0, self.keep)
+        self.add_buttons(self.keep)
         self.chart: Ratios | None = None
 
     def show_result(self, printed: bytes) -> None:
         """Show prediction and outcome."""
-        found = msgspec.json.decode(printed, type=Result)
+        found = read_printed(printed)
         check = found.check
         rounds = counted(check.rounds, self.tr("round"), self.tr("rounds"))
         self.state.setText(self.tr("Measured on this machine, now: {0} of {1}.").format(rounds, check.audio))
@@ -111,7 +75,7 @@ class Trial(CommandDialog):
                 *(number(rtf, ".4f") for rtf in (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
             )
         )
-        whole = StageOutcome(self.tr("whole run"), check.predicted_ratio, check.ratio, check.ci95)
+        whole = Printed(check, name=self.tr("whole run"), predicted=check.predicted_ratio)
         self.chart = Ratios([self._row(row) for row in (whole, *check.stages) if row.ratio is not None])
         describe(self.chart, self.tr("Measured ratios with their intervals; a bar across the row is the prediction"))
         self.add_widget(self.chart, 3)
@@ -127,7 +91,7 @@ class Trial(CommandDialog):
             self.add_sentence(sentence)
         self.keep.setEnabled(True)
 
-    def _row(self, row: StageOutcome) -> RatioRow:
+    def _row(self, row: Printed) -> RatioRow:
         """A line of the chart."""
         ratio = row.ratio or 0.0
         verdict = by_interval(Ratio(ratio, *(row.ci95 or (None, None))))
@@ -141,13 +105,13 @@ def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:
     return f"{value:.1%}" if ends is None else f"{value:.1%} ({ends[0]:.1%} – {ends[1]:.1%})"
 
 
-def try_change(window: MainWindow, settings: Mapping[str, Value]) -> None:
+def begin(bench: Workbench, settings: Mapping[str, Value]) -> None:
     """Try settings on the session shown."""
 
     def keep(kept: Mapping[str, Value]) -> None:
         for key, value in kept.items():
-            window.pipeline.set(key, value)
+            bench.pipeline.set(key, value)
 
-    session = session_to_measure(window)
+    session = bench.session()
     if session is not None:
-        open_over(window, Trial(session, settings, window, keep))
+        bench.place(Trial(session, settings, bench.window, keep), False)

@@ -5,54 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import msgspec
 from PySide6.QtWidgets import QWidget
 
+from app.model.report import Printed, read_printed
 from app.model.report_lines import interval_text, number
 from app.style.plain_text import describe
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import VERB, CommandDialog, open_over, session_to_measure, stage_to_measure
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, UNDECIDED
 from profiler.plain import counted
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 CONFIRM: Final = (*VERB, "confirm", "--json")
 
 
-class Perturbation(msgspec.Struct, frozen=True):
-    """A change of the stage, what its verdict predicts of it, and what was measured; times changed / unchanged."""
-
-    name: str
-    why: str | None = None
-    change: str | None = None
-    predicted: float | None = None
-    measured_ratio: float | None = None
-    ci95: tuple[float, float] | None = None
-    agrees: bool | None = None
-    unavailable: str | None = None
-
-
-class Result(msgspec.Struct, frozen=True):
-    """What `asrscope confirm --json` prints, as far as it is shown."""
-
-    stage: str
-    evidence: str
-    sentence: str
-    audio: str
-    rounds: int
-    notes: list[str]
-    perturbations: list[Perturbation]
-    verdict: str | None = None
-    verdict_now: str | None = None
-    why: str | None = None
-    survives: bool | None = None
-
-
-class Confirmation(CommandDialog):
+class Confirmation(TaskPage):
     """Whether the verdict of a stage survives when the stage is changed."""
 
     def __init__(self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = CONFIRM) -> None:
@@ -64,7 +33,7 @@ class Confirmation(CommandDialog):
         )
         self.chart: Ratios | None = None
 
-    def _row(self, one: Perturbation) -> RatioRow:
+    def _row(self, one: Printed) -> RatioRow:
         """A line of the chart, coloured by whether the outcome is as predicted."""
         texts = {
             True: (B_FASTER, self.tr("as predicted")),
@@ -76,7 +45,7 @@ class Confirmation(CommandDialog):
 
     def show_result(self, printed: bytes) -> None:
         """Show the outcome, then each change."""
-        found = msgspec.json.decode(printed, type=Result)
+        found = read_printed(printed)
         rounds = counted(found.rounds, self.tr("round"), self.tr("rounds"))
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, found.audio)
         self.state.setText(" ".join([state, *found.notes]))
@@ -113,9 +82,9 @@ class Confirmation(CommandDialog):
         self.add_table(title, ([self.tr(text) for text in titles], rows), wraps=(-1,))
 
 
-def confirm(window: MainWindow, stage: str = "") -> None:
+def begin(bench: Workbench, stage: str = "") -> None:
     """Confirm the verdict of a stage; without a name, of the one that the breakdown explains."""
-    session = session_to_measure(window)
-    chosen = None if session is None else stage_to_measure(window, stage)
+    session = bench.session()
+    chosen = None if session is None else bench.stage(stage)
     if session is not None and chosen is not None:
-        open_over(window, Confirmation(session, chosen[0], window))
+        bench.place(Confirmation(session, chosen[0], bench.window), False)

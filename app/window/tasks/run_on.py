@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout
 
 from app.layout import REST, lay_out
-from app.model.runs import Elsewhere
+from app.model.next_run import Elsewhere
 from app.style.plain_text import Button, Label, Wrapped, describe, set_title
+from app.window.tasks.workbench import Workbench
 from profiler.errors import BadInput
 from profiler.remote.link import ssh
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "RunOn")
 
@@ -25,14 +23,13 @@ WIDTH: Final = 480
 class RunOnDialog(QDialog):
     """Asks for a machine; `elsewhere` is what was entered."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench.window)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, tr("Run on another machine"))
-        self._window = window
         self.host = QComboBox()
         self.host.setEditable(True)
-        self.host.addItems(window.runs.hosts())
+        self.host.addItems(bench.runs.next.hosts())
         self.audio, self.transcripts = QLineEdit(), QLineEdit()
         self.audio.setPlaceholderText(tr("empty: the bundled voices"))
         form = QFormLayout()
@@ -48,7 +45,7 @@ class RunOnDialog(QDialog):
         self.begin.setProperty("primary", True)
         self.begin.setDefault(True)
         self.begin.clicked.connect(lambda _=False: self.accept())
-        self.accepted.connect(lambda: window.runs.start_on(self.elsewhere))
+        self.accepted.connect(lambda: bench.runs.start_on(self.elsewhere))
         cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.reject)
         about = tr(
@@ -85,7 +82,5 @@ class RunOnDialog(QDialog):
         self.begin.setEnabled(not text)
 
 
-def ask(window: MainWindow) -> RunOnDialog:
-    dialog = RunOnDialog(window)
-    dialog.open()
-    return dialog
+def begin(bench: Workbench) -> None:
+    RunOnDialog(bench).open()

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
@@ -16,12 +16,10 @@ from app.model.microphone import LONGEST_S, SILENCE, Recording, inputs
 from app.model.sound import SoundError
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.widgets import ChoiceBox
+from app.window.tasks.workbench import Workbench
 from profiler.files.paths import sessions_dir
 from profiler.plain import clock
 from profiler.process import limits
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 DRAIN_MS: Final = 50
 QUIETEST_DB: Final = -60
@@ -110,19 +108,17 @@ class MicrophoneDialog(QDialog):
             recording.give_up()
 
 
-def record(window: MainWindow) -> MicrophoneDialog | None:
+def begin(bench: Workbench) -> None:
     """Show the dialog; where nothing can record, the window says why."""
     try:
         devices = inputs()
     except SoundError as error:
-        window.notices.error(str(error))
-        return None
+        bench.notices.error(str(error))
+        return
 
     def decode(path: Path) -> None:
-        if window.files.take_audio([path]):
-            window.pipeline.hear()
-            window.runs.start()
+        if bench.files.take_audio([path]):
+            bench.pipeline.hear()
+            bench.runs.start()
 
-    dialog = MicrophoneDialog(devices, decode, window)
-    dialog.open()
-    return dialog
+    MicrophoneDialog(devices, decode, bench.window).open()

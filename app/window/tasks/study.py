@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlocker, Signal, SignalInstance
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFormLayout, QWidget
 
-from app.layout import NONE, REST, lay_out
+from app.layout import NONE
 from app.model.recent import STUDY
 from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, write_csv
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
@@ -24,14 +24,12 @@ from app.views.parallel_coordinates import ParallelCoordinates
 from app.views.study_front import StudyFront, other_objective
 from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
-from app.window.command_dialog import SHARE, VERB, CommandDialog, open_over
+from app.window.tasks.page import SHARE, VERB, TaskPage
+from app.window.tasks.workbench import Workbench
 from pipelines import config as settings
 from profiler.errors import BadInput
 from profiler.files.inputs import regular
 from profiler.files.outputs import OutputError
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Study")
 
@@ -42,7 +40,7 @@ DETAILS: Final = 2
 EMPTY: Final = Study("", [], [], [], {}, [], False)
 
 
-class StudyDialog(CommandDialog):
+class StudyPage(TaskPage):
     """Trials and front of a sweep, and what can be done with a trial.
 
     Args:
@@ -71,8 +69,6 @@ class StudyDialog(CommandDialog):
         self._stopping = False
         self._limited = False
         self._build()
-        self.end.setText(tr("Close"))
-        self.bar.hide()
         if words:
             self._go_on()
         else:
@@ -108,8 +104,10 @@ class StudyDialog(CommandDialog):
         self.begin_page(tr("Front"))
         self.add_widget(self.front, 1)
         limit = QWidget()
-        parts = (Label(tr("Fastest trial with")), self.objective, Label(tr("at most")), self.limit, REST)
-        lay_out(QHBoxLayout(limit), *parts, margins=NONE)
+        rows = QFormLayout(limit)
+        rows.setContentsMargins(*NONE)
+        for title, box in ((tr("Fastest trial with"), self.objective), (tr("at most"), self.limit)):
+            rows.addRow(Label(title), box)
         self.add_widget(limit, 0)
         self.add_widget(self.fastest, 0)
         self.begin_page(tr("Trials"))
@@ -125,32 +123,27 @@ class StudyDialog(CommandDialog):
         self.add_widget(self.details, 0)
         self.use, self.open_session = Button(tr("Use these settings")), Button(tr("Open the session"))
         self.save, self.more = Button(tr("Save as CSV…")), Button(tr("Stop"))
-        for place, button in enumerate((self.use, self.open_session, self.save)):
-            self.buttons.insertWidget(place, button)
-        self.buttons.insertWidget(self.buttons.count() - 1, self.more)
+        self._buttons.removeWidget(self.copy)
+        self.add_buttons(self.use, self.open_session, self.save, self.more)
         self.use.clicked.connect(lambda _=False: self._use())
         self.open_session.clicked.connect(lambda _=False: self._open(self.chosen))
         self.save.clicked.connect(lambda _=False: self.saved.emit())
-        self.more.clicked.connect(lambda _=False: self._stop() if self.working else self._go_on())
+        self.more.clicked.connect(lambda _=False: self.cancel() if self.working else self._go_on())
         self.copy.hide()
-        for button in (self.use, self.open_session, self.save, self.more, self.copy, self.end):
-            button.setAutoDefault(False)  # Enter is of the limit and of the table
 
     # -- the sweep -------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         self._stopping = False
-        self.bar.setRange(0, 0)
-        self.bar.show()
         self.begin((*SWEEP, *(self._words or self.study.command), "--out", str(self.folder), "--json"))
         self._offer()
 
-    def _stop(self) -> None:
+    def cancel(self) -> None:
         """Ask the sweep to end: the trial that runs closes its session first."""
         self._stopping = True
         if self.command.process.state() == QProcess.ProcessState.NotRunning:  # it waits for the measurement before
-            self.command.let_go()
-            self._ended(b"", "")
+            self._leave()
+            self._over(b"", "")
             return
         self.more.setEnabled(False)
         self.state.setText(tr("Stopping; the trial that runs is tried again when the sweep goes on …"))
@@ -161,11 +154,13 @@ class StudyDialog(CommandDialog):
         self.bar.setRange(0, 100 if found else 0)
         self.bar.setValue(int(found["share"]) if found else 0)
         if not self._stopping:
-            self.state.setText(found["step"] if found else line)
+            self._say(found["step"] if found else line)
         self._read(sentence=False)
 
+    def _show_time(self) -> None:
+        """The sweep says itself how long it still takes."""
+
     def _ended(self, printed: bytes, why: str) -> None:
-        self.bar.hide()
         self.more.setEnabled(True)
         self._read()
         if self._stopping:
@@ -336,28 +331,23 @@ def _above(figure: float) -> float:
     return float(f"{figure * 1.005:.3g}")
 
 
-def show_study(window: MainWindow, folder: Path, words: Sequence[str] = ()) -> StudyDialog:
+def begin(bench: Workbench, folder: Path, words: Sequence[str] = ()) -> None:
     """Show the study in `folder`, or run the sweep of `words` there."""
-    window.memory.remember(STUDY, str(folder))
-    dialog = StudyDialog(folder, window, words)
+    bench.memory.remember(STUDY, str(folder))
+    page = StudyPage(folder, bench.window, words)
 
     def save() -> None:
-        target = window.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
+        target = bench.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
         if target is not None:
-            dialog.write_table(target)
+            page.write_table(target)
 
-    def show(session: Path) -> None:
-        dialog.close()
-        window.open_session(session)
-
-    dialog.wanted.connect(show)
-    dialog.used.connect(partial(_use, window, dialog))
-    dialog.saved.connect(save)
-    open_over(window, dialog)
-    return dialog
+    page.wanted.connect(bench.files.open_session)
+    page.used.connect(partial(_use, bench, page))
+    page.saved.connect(save)
+    bench.place(page, True)
 
 
-def _use(window: MainWindow, dialog: StudyDialog, session: Path) -> None:
+def _use(bench: Workbench, page: StudyPage, session: Path) -> None:
     """Take the settings of a trial, as its session has them, for the next run."""
     from profiler.session.reader import Session
 
@@ -366,17 +356,16 @@ def _use(window: MainWindow, dialog: StudyDialog, session: Path) -> None:
             config, preset = found.configs[-1].tree, str(found.meta.get("preset", ""))
         settings.from_dict(config)
     except (OSError, ValueError, IndexError) as problem:
-        dialog.state.setText(str(problem))
+        page.state.setText(str(problem))
         return
-    if (why := window.when.may_run.unavailable_reason()) is not None:
-        dialog.state.setText(why)
+    if (why := bench.when.may_run.unavailable_reason()) is not None:
+        page.state.setText(why)
         return
-    window.pipeline.adopt(config, preset, session)
-    window.pipeline.edit()
-    text = dialog.details.text().partition(" · ")[0]
-    dialog.close()
-    window.show_desk()
-    banner = window.notices.info(tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:]))
-    if window.when.can_start():
-        banner.add_button(tr("Run"), window.runs.start)
-    window.runs.begun.connect(banner.dismiss)
+    bench.pipeline.adopt(config, preset, session)
+    bench.pipeline.edit()
+    text = page.details.text().partition(" · ")[0]
+    bench.show_desk()
+    banner = bench.notices.info(tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:]))
+    if bench.when.can_start():
+        banner.add_button(tr("Run"), bench.runs.start)
+    bench.runs.begun.connect(banner.dismiss)

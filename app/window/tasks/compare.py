@@ -1,6 +1,6 @@
-"""Compare two sessions, or the arms of one: `asrscope compare` as a dialog, ratios with intervals first.
+"""Compare two sessions, or the arms of one: what `asrscope compare` prints, ratios with intervals first.
 
-What both ran can be recorded again on this machine, in turns (`asrscope ab`): that is shown by the same dialog.
+What both ran can be recorded again on this machine, in turns (`asrscope ab`): that is shown in the same way.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.model.figures import rate_name
 from app.model.recent import SESSION_SUFFIX
+from app.model.report import Printed, read_printed
 from app.model.report_lines import interval_text, number
 from app.model.statistics import QUANTILES, Statistics
 from app.style.plain_text import Button, describe, set_tip
@@ -26,13 +27,11 @@ from app.views.roofline import point_table
 from app.views.roofline_model import Place, Point
 from app.views.roofline_plot import Roofline
 from app.widgets import ChoiceBox
-from app.window.command_dialog import VERB, CommandDialog, open_over
-from pipelines.config import Value, value_text
+from app.window.tasks.page import VERB, TaskPage
+from app.window.tasks.workbench import Workbench
+from pipelines.config import value_text
 from profiler.analysis.comparison.compare import UNDECIDED
 from profiler.plain import counted, milliseconds
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Comparison")
 
@@ -43,85 +42,7 @@ MOST_REPEATS: Final = 64
 """Of each arm, where repeats are added until it is decided."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A ratio of `asrscope compare --json`; times in seconds."""
-
-    ratio: float
-    ci95: tuple[float, float] | None
-    verdict: str
-    a_s: float
-    b_s: float
-    name: str = ""
-    p_adjusted: float | None = None
-    rtf_a: float | None = None
-    rtf_b: float | None = None
-
-
-class WordsRow(msgspec.Struct, frozen=True):
-    """An utterance whose recognised words differ; errors are None without a transcript."""
-
-    id: str
-    reference: str | None
-    a: str
-    b: str
-    errors_a: int | None
-    errors_b: int | None
-
-
-class Words(msgspec.Struct, frozen=True):
-    """In how many utterances the words differ, and the worst of them."""
-
-    of: int
-    differ: int
-    utterances: list[WordsRow]
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """How the ms per frame of one side are spread."""
-
-    frames: int
-    mean_ms: float
-    p50_ms: float
-    p90_ms: float
-    p99_ms: float
-    highest_ms: float
-    counts: list[int]
-
-
-class FrameTimes(msgspec.Struct, frozen=True):
-    """The ms per frame of A and B, of whole frames or of a stage, in one histogram."""
-
-    name: str
-    edges_ms: list[float]
-    a: Spread
-    b: Spread
-
-
-class Result(msgspec.Struct, frozen=True):
-    """What `asrscope compare --json` and `asrscope ab --json` print, as far as it is shown."""
-
-    a: str
-    b: str
-    warnings: list[str]
-    overall: Row
-    stages: list[Row]
-    only_a: dict[str, float]
-    only_b: dict[str, float]
-    wer: dict[str, float | None]
-    wer_errors: dict[str, int]
-    wer_words: dict[str, int]
-    repeats: int
-    cer: dict[str, float | None]
-    audio_s: float
-    interleaved: bool
-    differences: dict[str, tuple[Value | None, Value | None]]
-    words: Words
-    frame_times: list[FrameTimes]
-    session: str | None = None
-    roofline: dict[str, list[Point]] = {}
-
-
-class Comparison(CommandDialog):
+class Comparison(TaskPage):
     """What differs, what it does to the time of each stage and to the words, and how sure that is.
 
     Args:
@@ -153,7 +74,6 @@ class Comparison(CommandDialog):
             tr("Decoding what the sessions decoded, with both settings in turns …") if measures else tr("Comparing …")
         )
         super().__init__(title.format(names), (*command, *map(str, sessions)), begins, parent)
-        self.resize(960, 700)
         self.sessions = tuple(sessions)
         self.chart: Ratios | None = None
         self.times: FrameTimesPage | None = None
@@ -162,9 +82,9 @@ class Comparison(CommandDialog):
         self.open_new = Button(tr("Open the new session"))
         self.again = Button(tr("Run again here"))
         self.more = Button(tr("More repeats until decided"))
-        for place, button in enumerate((self.open_new, self.again, self.more)):
+        for button in (self.open_new, self.again, self.more):
             button.setEnabled(False)
-            self.buttons.insertWidget(place, button)
+            self.add_buttons(button)
         self.open_new.hide()
         self.open_new.clicked.connect(lambda _=False: self.wanted.emit(self.sessions[0]))
         self.again.clicked.connect(lambda _=False: self.measure.emit(False))
@@ -172,7 +92,7 @@ class Comparison(CommandDialog):
 
     def show_result(self, printed: bytes) -> None:
         """Show warnings, the whole, the words, then pages with stages, words and times per frame."""
-        result = msgspec.json.decode(printed, type=Result)
+        result = read_printed(printed)
         one = result.a == result.b
         what = tr("A and B of {0}") if one else tr("A: {0} · B: {1}")
         said = [what.format(Path(result.a).name, Path(result.b).name)]
@@ -202,12 +122,13 @@ class Comparison(CommandDialog):
         self._add_words(result.words)
         self.begin_page(tr("Time per frame"))
         self._add_times(result.frame_times)
-        if any(result.roofline.values()):
+        a, b = (msgspec.convert(result.get("roofline", {}).get(side, []), list[Point]) for side in "ab")
+        if a or b:
             self.begin_page(tr("Roofline"))
-            self._add_roofline(result.roofline["a"], result.roofline["b"])
+            self._add_roofline(a, b)
         self._offer(result)
 
-    def _add_stages(self, result: Result) -> None:
+    def _add_stages(self, result: Printed) -> None:
         rows = [RatioRow(tr("whole run"), *_judged(result.overall))]
         rows += [RatioRow(row.name, *_judged(row)) for row in result.stages]
         self.chart = Ratios(rows)
@@ -230,7 +151,7 @@ class Comparison(CommandDialog):
         table += [[n, "", f"{s:.3f}", "", "", "", tr("only in B")] for n, s in result.only_b.items()]
         self.add_table(tr("Stages of A and B"), (headers, table), 2)
 
-    def _add_words(self, words: Words) -> None:
+    def _add_words(self, words: Printed) -> None:
         of = counted(words.of, tr("utterance"), tr("utterances"))
         if not words.differ:
             self.add_sentence(tr("The recognised words are the same in A and B ({0}).").format(of))
@@ -245,7 +166,7 @@ class Comparison(CommandDialog):
         ]
         self.add_table(tr("Utterances whose words differ, the worst first"), (headers, rows), wraps=(3, 4, 5))
 
-    def _add_times(self, times: Sequence[FrameTimes]) -> None:
+    def _add_times(self, times: Sequence[Printed]) -> None:
         self.times = FrameTimesPage(times)
         self.add_widget(self.times.stage, 0)
         self.add_widget(self.times.plot, 3)
@@ -267,9 +188,9 @@ class Comparison(CommandDialog):
         self.add_widget(plot, 3)
         self.add_table(tr("Roofline of B and A"), point_table(b, a, "A"), 2)
 
-    def _offer(self, result: Result) -> None:
+    def _offer(self, result: Printed) -> None:
         """What can be done next."""
-        if result.session is not None:
+        if "session" in result:
             self.sessions = (Path(result.session),)
             self.open_new.show()
             self.open_new.setEnabled(True)
@@ -288,7 +209,7 @@ class Comparison(CommandDialog):
 class FrameTimesPage:
     """The histogram of the ms per frame of A and B, and the choice of the stage that it is of."""
 
-    def __init__(self, times: Sequence[FrameTimes]) -> None:
+    def __init__(self, times: Sequence[Printed]) -> None:
         self._times = times
         self.plot = Histogram()
         self.stage = ChoiceBox(tr("Time of"), [(tr(one.name), one.name) for one in times])
@@ -307,14 +228,14 @@ class FrameTimesPage:
         describe(self.plot, tr("Time per frame"), sentence)
 
 
-def _statistics(times: FrameTimes, side: Spread) -> Statistics:
+def _statistics(times: Printed, side: Printed) -> Statistics:
     quantiles = (side.p50_ms, side.p90_ms, side.p99_ms)
     edges, counts = np.array(times.edges_ms), np.array(side.counts, np.int64)
     slowest = np.empty(0, np.int64), np.empty(0)
     return Statistics(times.name, side.frames, side.mean_ms, quantiles, side.highest_ms, edges, counts, *slowest)
 
 
-def _summary(result: Result) -> str:
+def _summary(result: Printed) -> str:
     overall = result.overall
     interval = "" if overall.ci95 is None else f" ({interval_text(overall.ci95)})"
     how = tr("in turns") if result.interleaved else tr("one after the other")
@@ -328,7 +249,7 @@ def _summary(result: Result) -> str:
     )
 
 
-def _judged(row: Row) -> tuple[float, tuple[float, float] | None, str]:
+def _judged(row: Printed) -> tuple[float, tuple[float, float] | None, str]:
     return row.ratio, row.ci95, row.verdict
 
 
@@ -336,44 +257,38 @@ def _value(value: object) -> str:
     return "–" if value is None else value_text(value)
 
 
-def compare_with(window: MainWindow) -> None:
+def begin(bench: Workbench) -> None:
     """Ask for a session, and compare the one shown with it; an A/B session compares its arms without asking."""
-    session = window.playhead.session
+    session = bench.playhead.session
     if session is None:
         return
     sessions = [session.path]
     if "ab" not in session.meta:
-        kinds = window.tr("Sessions (*{0})").format(SESSION_SUFFIX)
-        title = window.tr("Compare {0} with").format(session.path.name)
-        path, _ = QFileDialog.getOpenFileName(window, title, str(session.path.parent), kinds)
+        kinds = tr("Sessions (*{0})").format(SESSION_SUFFIX)
+        title = tr("Compare {0} with").format(session.path.name)
+        path, _ = QFileDialog.getOpenFileName(bench.window, title, str(session.path.parent), kinds)
         if not path:
             return
         sessions.append(Path(path))
-    _open(window, Comparison(sessions, window, unavailable_reason=window.calibrate_unavailable_reason))
+    _place(bench, Comparison(sessions, bench.window, unavailable_reason=bench.machine_reason))
 
 
-def _measure(window: MainWindow, before: Comparison, until_decided: bool) -> None:
+def _measure(bench: Workbench, before: Comparison, until_decided: bool) -> None:
     """Record what the sessions of a comparison ran, in turns on this machine, and compare the arms."""
     until = ("--until-decided", str(MOST_REPEATS)) if until_decided else ()
     command = (*MEASURE, *until, FROM)
-    reason = window.calibrate_unavailable_reason
-    _open(window, Comparison(before.sessions, before, command, measures=True, unavailable_reason=reason))
+    reason = bench.machine_reason
+    _place(bench, Comparison(before.sessions, bench.window, command, measures=True, unavailable_reason=reason))
 
 
-def _open(window: MainWindow, made: Comparison) -> None:
-    """Open a comparison, from which further ones can be measured; each lies over the one before."""
-
-    def show(path: Path) -> None:
-        for dialog in reversed(window.findChildren(Comparison)):
-            dialog.close()
-        window.open_session(path)
-
-    made.measure.connect(lambda until_decided: _measure(window, made, until_decided))
-    made.wanted.connect(show)
-    made.command.ended.connect(lambda *_: _remember(window, made))
-    open_over(window, made)
+def _place(bench: Workbench, made: Comparison) -> None:
+    """Show a comparison, from which further ones can be measured."""
+    made.measure.connect(lambda until_decided: _measure(bench, made, until_decided))
+    made.wanted.connect(bench.files.open_session)
+    made.over.connect(lambda: _remember(bench, made))
+    bench.place(made, False)
 
 
-def _remember(window: MainWindow, made: Comparison) -> None:
+def _remember(bench: Workbench, made: Comparison) -> None:
     if made.open_new.isEnabled():
-        window.memory.add_session(made.sessions[0])
+        bench.memory.add_session(made.sessions[0])

@@ -1,0 +1,263 @@
+"""The run under way as the window sees it: its session is shown, changes reach it, and its end is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app import crash_report
+from app.model.pipeline import Pipeline
+from app.model.playhead import Playhead
+from app.model.processes.run_control import RunControl, RunRequest
+from app.model.recent import Memory
+from app.model.setup_progress import USUAL_S, SetUp
+from pipelines import config as settings
+from pipelines.config import Config, Value
+from profiler.frames import FRAME_S
+from profiler.plain import clock
+from profiler.session.facts import COMPILING
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+
+PROGRESS_MS: Final = 500
+"""Between two looks at how far a set-up has got."""
+SET_UP: Final = "set-up"
+"""Key of the seconds that the phases of the last set-up took."""
+PROBLEM: Final = "error"
+"""Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
+
+
+def number(text: str) -> float:
+    """A number that was remembered as text; NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+class SetUpProgress(QObject):
+    """What the set-up of a run is doing, and how long it still takes: one bar for all of it."""
+
+    changed = Signal(str, object)  # What is being done, and the share done
+    ended = Signal()
+
+    def __init__(self, memory: Memory, parent: QObject) -> None:
+        super().__init__(parent)
+        self._memory = memory
+        self._set_up: SetUp | None = None
+        self._ticks = QTimer(self)
+        self._ticks.setInterval(PROGRESS_MS)
+        self._ticks.timeout.connect(self._show)
+
+    @property
+    def under_way(self) -> bool:
+        return self._set_up is not None
+
+    def update(self, stage: str, fraction: float | None) -> None:
+        """Show what the worker reports."""
+        now = time.monotonic()
+        if self._set_up is None:
+            before = [number(text) for text in self._memory.texts(SET_UP)]
+            self._set_up = SetUp(now, before or USUAL_S)
+            self._ticks.start()
+        self._set_up.update(stage, fraction, now)
+        self._show()
+
+    def _show(self) -> None:
+        if self._set_up is None:
+            return
+        now = time.monotonic()
+        text, left = self.tr(self._set_up.text), self._set_up.left_to_show(now)
+        if left is not None:
+            text = self.tr("{0} · about {1} s left").format(text, left)
+        self.changed.emit(text, self._set_up.share(now))
+
+    def end(self, complete: bool) -> None:
+        """Remember how long a `complete` set-up took."""
+        self._ticks.stop()
+        if self._set_up is not None and complete:
+            took = self._set_up.durations(time.monotonic())
+            self._memory.remember(SET_UP, [f"{seconds:.2f}" for seconds in took])
+        self._set_up = None
+        self.ended.emit()
+
+
+class CurrentRun(QObject):
+    """Joins settings, worker and playhead for as long as a run is under way."""
+
+    changed = Signal()
+    shown = Signal()
+    ended = Signal()  # Finished, stopped, failed or dead; comes before what is told of it
+    finished = Signal()
+    given_up = Signal()  # The run was cancelled before its first frame: there is no session of it
+    remarked = Signal(str)
+    failed = Signal(str, str)  # One sentence, and a report that may be empty
+    died = Signal(str, str)  # The same of a run that can be restarted
+
+    def __init__(
+        self, pipeline: Pipeline, playhead: Playhead, memory: Memory, worker: Sequence[str], parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._pipeline, self._playhead, self._memory = pipeline, playhead, memory
+        self._config: Config = pipeline.next
+        self._problems_shown = 0
+        self.set_up = SetUpProgress(memory, self)
+        self.control = control = RunControl(worker, self)
+        control.state_changed.connect(lambda _: self.changed.emit())
+        control.progress.connect(self._on_progress)
+        control.running.connect(self._on_running)
+        control.finished.connect(self._on_finished)
+        control.failed.connect(self._on_failed)
+        control.died.connect(self._on_died)
+        control.refused.connect(self._on_refused)
+        pipeline.live_change.connect(control.set)
+        playhead.changed.connect(self._on_frames)
+        playhead.ended.connect(lambda _: self.changed.emit())
+
+    def start(self, worker: Sequence[str], config: Config, request: RunRequest) -> None:
+        self._config = config
+        self.control.use(worker)
+        self.control.start(request)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the desk shows its session."""
+        session = self._playhead.session
+        return session is not None and str(session.path) == self.control.session
+
+    def show(self) -> None:
+        if self.control.session and not self.is_shown:
+            self._follow(self.control.session)
+
+    def mark(self) -> None:
+        here = clock(self._playhead.n_frames * FRAME_S)
+        self.control.mark(self.tr("mark at {0}").format(here))
+
+    def _follow(self, path: str) -> bool:
+        try:
+            self._playhead.open(path)
+        except (OSError, ValueError) as error:
+            self.failed.emit(str(error), "")
+            return False
+        self.shown.emit()
+        return True
+
+    # -- what the worker reports -----------------------------------------------------------
+
+    def _on_progress(self, stage: str, fraction: float | None) -> None:
+        # The session exists before model and graph are ready: all of that is "getting ready".
+        decoding = self.is_shown and self._playhead.n_frames > 0
+        if not decoding and (self.control.state != "running" or self.is_shown):
+            self.set_up.update(stage, fraction)
+
+    def _on_frames(self, snapshot: Snapshot) -> None:
+        if not self.is_shown:
+            return
+        if self.set_up.under_way and self._playhead.n_frames > 0:
+            self.set_up.end(complete=True)
+        if snapshot.live:
+            self._tell_problems(snapshot)
+
+    def _tell_problems(self, snapshot: Snapshot) -> None:
+        """Say what went wrong in the run without ending it, each once; a change given up waits for the next run.
+
+        And what a change waits for.
+        """
+        problems = [m for m in snapshot.session.markers if m.kind == PROBLEM or m.text.startswith(COMPILING)]
+        for marker in problems[self._problems_shown :]:
+            if marker.kind != PROBLEM:
+                self.remarked.emit(self.tr("Decoding goes on: {0}.").format(marker.text))
+                continue
+            key = marker.text.partition("=")[0]
+            if any(option.key == key for option in self._pipeline.options):
+                self._pipeline.not_taken(key)
+            self.failed.emit(marker.text, "")
+        self._problems_shown = len(problems)
+
+    def _on_running(self, path: str) -> None:
+        self._problems_shown = 0
+        self._pipeline.run_started(self._config)
+        for key, value in self._changed_meanwhile():
+            self.control.set(key, value)
+        if path and self._follow(path) and self._playhead.path is not None:
+            self._memory.add_session(self._playhead.path)
+        self.changed.emit()
+
+    def _changed_meanwhile(self) -> list[tuple[str, Value]]:
+        """Live settings that a person changed while the run was being prepared."""
+        wanted = self._pipeline.next
+        return [
+            (option.key, settings.get(wanted, option.key))
+            for option in self._pipeline.options
+            if option.live and settings.get(self._config, option.key) != settings.get(wanted, option.key)
+        ]
+
+    def _end(self) -> None:
+        self.set_up.end(complete=self._playhead.n_frames > 0)
+        self._pipeline.run_ended()
+        self.ended.emit()
+        self.changed.emit()
+
+    def _on_finished(self, path: str, state: str) -> None:
+        self._end()
+        if self._playhead.live:
+            self._playhead.tick()
+        if state == "stopped" and path and self.is_shown and self._playhead.n_frames == 0:
+            self._playhead.close()
+            self._memory.forget_session(Path(path))
+            with suppress(OSError):  # nothing was to be kept of it
+                Path(path).unlink(missing_ok=True)
+            self.given_up.emit()
+        self.finished.emit()
+
+    def _on_failed(self, message: str, session: str | None) -> None:
+        was_shown = self.is_shown
+        self._end()
+        if was_shown and self._playhead.live:
+            self._playhead.tick()
+        self._remove_empty(session)
+        self.failed.emit(message, self._report(message))
+
+    def _remove_empty(self, path: str | None) -> bool:
+        """Remove the session of a run that failed before its first frame; whether it was one."""
+        from app.model.session_facts import remove_if_empty  # not before the window has been painted
+
+        there = self.is_shown
+        if path is None or (there and self._playhead.n_frames) or not remove_if_empty(Path(path)):
+            return False
+        self._memory.forget_session(Path(path))
+        if there:
+            self._playhead.close()
+            self.given_up.emit()
+        return True
+
+    def _on_refused(self, key: str, message: str) -> None:
+        self._pipeline.not_taken(key)
+        self.failed.emit(message, "")
+
+    def _on_died(self, reason: str, session: str | None) -> None:
+        was_shown = self.is_shown
+        self._end()
+        if session is None or self._remove_empty(session):
+            message = self.tr("The worker stopped ({0}) before the run began.").format(reason)
+        else:
+            if was_shown:
+                try:
+                    self._playhead.reopen()
+                except (OSError, ValueError) as error:
+                    self.failed.emit(str(error), "")
+            at = clock(self._playhead.n_frames * FRAME_S)
+            text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
+            if not was_shown:
+                text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")
+            message = text.format(reason, at, session)
+        self.died.emit(message, self._report(message))
+
+    def _report(self, message: str) -> str:
+        return crash_report.compose(message, self.control.session, self.control.report)

@@ -1,0 +1,56 @@
+"""Results: what tasks have found (explanations, comparisons, sweeps), a tab each, beside the desk's own figures."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+
+from app.layout import wrapped
+from app.model.time_axis import TimeAxis
+from app.style.icons import ButtonIcon
+from app.style.keys import ToolButton
+from app.style.plain_text import describe, literal
+from app.views.view import View
+
+ICON = QSize(13, 13)
+
+
+class ResultsView(View):
+    """The pages of tasks; it has nothing of a session."""
+
+    id = "results"
+    title = "Results"
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        self._controls.remove(self._toggle)
+        self._toggle.hide()
+        nothing = wrapped(self.tr("What you explain, confirm, audit, compare, try or sweep is shown here."))
+        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.set_body(nothing)
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        describe(self.tabs, self.tr("Results"))
+        self._stack.addWidget(self.tabs)
+
+    def show_result(self, page: QWidget) -> None:
+        """Show a page in front, which is there until it is closed."""
+        if self.tabs.indexOf(page) < 0:
+            at = self.tabs.addTab(page, literal(page.windowTitle()))
+            close = ToolButton()
+            close.setObjectName("dock-button")
+            close.setIconSize(ICON)
+            describe(close, self.tr("Close {0}").format(page.windowTitle()))
+            ButtonIcon(close, "close", "muted", "border")
+            close.clicked.connect(lambda _=False: page.close())
+            self.tabs.tabBar().setTabButton(at, QTabBar.ButtonPosition.RightSide, close)
+            page.destroyed.connect(self._show_tabs)
+        self.tabs.setCurrentWidget(page)
+        self._show_tabs()
+
+    def _show_tabs(self, *_: object) -> None:
+        self._stack.setCurrentIndex(1 if self.tabs.count() else 0)
+
+    def model(self) -> int:
+        return self.tabs.count()

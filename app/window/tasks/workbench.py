@@ -1,0 +1,155 @@
+"""What a task is given: the session and stage shown, the settings of the next run, and places for what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QWidget
+
+if TYPE_CHECKING:
+    from app.model.conditions import Conditions
+    from app.model.desk_snapshot import StageLine
+    from app.model.pipeline import Pipeline
+    from app.model.playhead import Playhead
+    from app.model.recent import Memory
+    from app.model.runs import Runs
+    from app.views.stage_tree import StageTree
+    from app.window.actions.files import Files
+    from app.window.notices import Notices
+    from app.window.tasks.page import TaskPage
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("Tasks", text)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """Models and places. `stages`: the tree of the breakdown; `window`: the parent of what asks.
+
+    `place` takes a page: a row of the strip while it works, and its place among the results when it is over, or, if
+    told so, at once. `show_desk` brings the desk to the front, where the welcome page or the labs are.
+    """
+
+    window: QWidget
+    playhead: Playhead
+    pipeline: Pipeline
+    runs: Runs
+    when: Conditions
+    files: Files
+    memory: Memory
+    notices: Notices
+    stages: Callable[[], StageTree]
+    place: Callable[[TaskPage, bool], None]
+    show_desk: Callable[[], None]
+
+    def machine_reason(self) -> str | None:
+        """Why the machine cannot be measured now, or None."""
+        if not self.when.is_idle():
+            return tr("A run is under way, which would disturb the measurement.")
+        return self.runs.other_run()
+
+    def audio_reason(self) -> str | None:
+        """Why the audio of the next run cannot be decoded for a measurement now, or None."""
+        return self.when.has_audio.unavailable_reason() or self.machine_reason()
+
+    def session_reason(self) -> str | None:
+        """Why no session can be decoded again now (explained, confirmed, audited), or None."""
+        if not self.when.has_finished_session():
+            return tr("That needs a finished session; stop the run or open one.")
+        return self.machine_reason()
+
+    def session(self) -> Path | None:
+        """The session shown, if something can be measured with it now; else None, and the window says why."""
+        why, session = self.session_reason(), self.playhead.session
+        if why is None and session is not None:
+            return session.path
+        self.notices.info(why or "")
+        return None
+
+    def stage(self, name: str) -> tuple[str, StageLine | None] | None:
+        """The name and, if the breakdown has it, the line of a stage: of the one that it explains if `name` is empty.
+
+        None where that is a group or nothing; the window then says what to choose.
+        """
+        tree = self.stages()
+        chosen = tree.explained()
+        wanted = name or (chosen.name if chosen is not None else "")
+        line = next((line for line in tree.stages if line.name == wanted), None)
+        if line is None and not name:
+            self.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
+            return None
+        return wanted, line
+
+    def begin(self, module: str, *what: object) -> None:
+        """Begin the task of a module; what it needs is loaded when it is first wanted."""
+        import_module(f"app.window.tasks.{module}").begin(self, *what)
+
+
+class Task(NamedTuple):
+    """How a task is offered: the id of its action, its module, what it needs (a `_reason` of the workbench), texts."""
+
+    id: str
+    module: str
+    needs: str
+    text: str
+    help: str
+
+
+TASKS: Final = (
+    Task(
+        "run.explain",
+        "explain",
+        "session",
+        "Explain the stage in the breakdown",
+        "Scores some seconds of the session again, hot, cold and reshaped",
+    ),
+    Task(
+        "run.confirm",
+        "confirm",
+        "session",
+        "Confirm the verdict of that stage",
+        "Changes block, threads and parameters of the stage, and compares with what is predicted",
+    ),
+    Task(
+        "run.audit",
+        "audit",
+        "session",
+        "Audit: what this configuration costs in scores and words",
+        "Decodes the session's audio with its configuration and with exact scoring",
+    ),
+    Task(
+        "run.calibrate",
+        "calibrate",
+        "machine",
+        "Measure the roofs of this machine",
+        "Rates and bandwidth, which verdicts are judged by",
+    ),
+    Task(
+        "run.compare_sessions",
+        "compare",
+        "finished",
+        "Compare with another session…",
+        "Ratio of each stage with its interval; of an A/B session, its two arms",
+    ),
+    Task(
+        "run.sweep",
+        "sweep",
+        "audio",
+        "Sweep…",
+        "Tries settings on the audio of the next run, and finds those that no others beat",
+    ),
+    Task(
+        "run.capacity",
+        "capacity",
+        "audio",
+        "How many streams?…",
+        "Lets more and more streams share the cores until words are shown too late",
+    ),
+)
+"""The tasks of the menu, in its order."""
