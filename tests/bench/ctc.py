@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -27,7 +28,6 @@ from pipelines.config import Config, Search
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.ctc.units import Units
 from pipelines.run import playlist
-from pipelines.run.playlist import Item
 from pipelines.search.graph.ctc import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
@@ -46,7 +46,7 @@ CUTS = (0.5, 0.7, 0.9)
 """Shares of an utterance that are kept, from its begin or up to its end."""
 PARTS = ("HLG", "HL", "H")
 TOPOLOGIES = ("standard", "compact", "minimal")
-SHARES = (1.0, 0.999, 0.99, 0.95, 0.9)
+SHARES = (1.0, 0.999, 0.99, 0.95, 0.9, 0.7, 0.5)
 SAME_COST = 0.02
 """Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
 RATE = 16_000
@@ -116,13 +116,16 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             rows[-1][side] /= seconds
     for topology in TOPOLOGIES:
         graph = graphs.load_or_build(msgspec.structs.replace(config, topology=topology), net.units, progress=progress)
-        for share in SHARES if topology == "standard" else (1.0, 0.95):
-            took, errors, words = alone(graph, items, scores, repeat, share)
+        variants = alone(graph, scores, SHARES if topology == "standard" else (1.0, 0.95))
+        interleave(list(variants.values()), list(scores), repeat, lambda part: progress("searching in turns", part))
+        for share, side in variants.items():
             kept = sum(searched(s, net.units.blank, share) for s in scores.values()) / sum(map(len, scores.values()))
+            errors = wer.total((item.reference, " ".join(side.best[item.name])) for item in items)
             rows.append(
                 {
                     "topology": topology, "states": graph.n_states, "arcs": graph.n_arcs, "blank_skipping": share,
-                    "searched": kept, "errors": errors, "words": words, "rtf": took / seconds,
+                    "searched": kept, "errors": errors.errors, "words": errors.reference_words,
+                    "rtf": median(side.seconds) / seconds, "time_share": median(paired(side, variants[1.0])),
                 }
             )  # fmt: skip
     equal = rows[: len(PARTS)]
@@ -189,17 +192,16 @@ def compared(
     return ratios
 
 
-def alone(graph: Graph, items: Sequence[Item], scores: Scores, repeat: int, share: float) -> tuple[float, int, int]:
-    """Seconds of our search over all utterances, best of the rounds, and word errors and words of those labelled."""
-    decoder = Viterbi(graph, search(share))
+def alone(graph: Graph, scores: Scores, shares: Iterable[float]) -> dict[float, Searching]:
+    """Our search with each blank skipping; all have the same arrays, as where it is switched while it runs."""
+    decoder = Viterbi(graph, search())
     decoder.warm_up()
-    taken, found = [], dict[str, str]()
-    for _ in range(repeat):
-        start = time.thread_time()
-        found = {item.name: " ".join(_words(decoder, scores[item.name])) for item in items}
-        taken.append(time.thread_time() - start)
-    counted = wer.total((item.reference, found[item.name]) for item in items)
-    return min(taken), counted.errors, counted.reference_words
+
+    def decode(name: str, settings: Search) -> list[str]:
+        decoder.configure(settings)
+        return _words(decoder, scores[name])
+
+    return {share: Searching(f"{share:g}", partial(decode, settings=search(share))) for share in shares}
 
 
 def searched(scores: F32, blank: int, share: float) -> int:
