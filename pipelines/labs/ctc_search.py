@@ -77,12 +77,14 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     for name, settings in GRAPHS.items():
         wanted = assign(config, settings).graph
         graph = graphs.load_or_build(wanted, ctc.units, None, desk.progress, desk.stopping)
-        searches[name] = Viterbi(graph, config.search)
-    graph = searches[GRAPH].graph
-    searches[SKIPPING] = Viterbi(graph, assign(config, {"search.blank_skipping": params.share}).search)
-    said = pronounced(graph)
+        searches[name] = Viterbi(graph, config.search), config.search
+    # Over the same arrays: others lie elsewhere in the caches.
+    searches[SKIPPING] = searches[GRAPH][0], assign(config, {"search.blank_skipping": params.share}).search
+    said = pronounced(searches[GRAPH][0].graph)
 
-    def search(viterbi: Viterbi, rows: Array) -> list[str]:
+    def search(name: str, rows: Array) -> list[str]:
+        viterbi, settings = searches[name]
+        viterbi.configure(settings)
         viterbi.start(0)
         viterbi.advance(rows, 0)
         return [word for word, _, _ in viterbi.finish()]
@@ -90,7 +92,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     def work(name: str) -> Callable[[], list[list[str]]]:
         if name == GREEDY:
             return lambda: [greedy(rows, ctc.units, said) for rows in scores]
-        return lambda: [search(searches[name], rows) for rows in scores]
+        return lambda: [search(name, rows) for rows in scores]
 
     works = {name: work(name) for name in (GREEDY, *searches)}
     errors = {}
@@ -99,7 +101,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         counts = wer.total((item.reference, " ".join(words)) for item, words in zip(items, found, strict=True))
         errors[name] = float(counts.errors)
     timings = one_size(works, sum(map(len, scores)), "searches in turns", calls=1).run(desk, params.seconds)
-    arcs = {name: float(viterbi.graph.n_arcs) for name, viterbi in searches.items()}
+    arcs = {name: float(viterbi.graph.n_arcs) for name, (viterbi, _) in searches.items()}
     return SweepResult(
         timings=timings, counts={"words": counts.reference_words}, by_variant={"errors": errors, "arcs": arcs}
     )

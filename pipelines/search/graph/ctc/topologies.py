@@ -55,8 +55,15 @@ def apply(lg: Fst, units: Units, topology: str) -> Topology:
         parts = [home, blank, onward]
         final = lg.final[state]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    whole = from_arcs(lg.n_states + len(state), lg.start, np.concatenate([lg.final, final]), *columns)
-    return epsilon_first(Topology(whole, *_loops(units, lg.n_states, label)))
+    # What stands for one state of L and G lies together, so that tokens that pass from one to the other find it cached.
+    order = np.argsort(np.concatenate([np.arange(lg.n_states), state]), kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    columns[0], columns[-1] = number[columns[0]], number[columns[-1]]
+    final = np.concatenate([lg.final, final])[order]
+    labels, weights = _loops(units, lg.n_states, label)
+    whole = from_arcs(len(order), int(number[lg.start]), final, *columns)
+    return epsilon_first(Topology(whole, labels[order], weights))
 
 
 class _Arcs(NamedTuple):
