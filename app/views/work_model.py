@@ -165,8 +165,8 @@ class _Window:
 def _senones(session: Session) -> float | None:
     """All that can be scored of a frame, where one row of scores may be for several."""
     about = session.meta.get("scoring")
-    number = about.get("senones") if isinstance(about, dict) else None
-    return number / about.get("frames_per_output", 1) if isinstance(number, int) and number > 0 else None
+    number, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
+    return number / each if isinstance(number, int) and number > 0 else None
 
 
 def _mean(total: float, frames: int) -> float:

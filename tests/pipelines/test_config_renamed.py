@@ -19,7 +19,8 @@ OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
 
 ADDED = {
     *("replay", "repeat_on_change", "gmm.selection.prepare", "placement.graphs"),
-    *("audio.channel", "audio.raw", "dnn.context"),
+    *("audio.channel", "audio.raw", "dnn.context", "ctc.dtype"),
+    *("graph.parts", "graph.topology", "graph.alternative_cost", "search.blank_skipping"),
     *(option.key for option in settings.options() if option.key.startswith("stream.")),
 }
 """Settings that came after it was recorded."""

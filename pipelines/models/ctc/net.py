@@ -26,8 +26,8 @@ from profiler.plain import one_line
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-WINDOW: Final = 3_000
-"""Frames: half a minute, longer than what CTC nets are trained on."""
+WINDOW: Final = 2_000
+"""Frames: as long as most of what CTC nets are trained on."""
 AROUND: Final = 104
 """Frames on either side that a window hears and gives no scores of: a multiple of the frames for an output."""
 LEAST: Final = 16
@@ -72,8 +72,9 @@ def windows(net: Input, frames: int) -> Iterator[Window]:
         for at in range(0, frames, net.shift):
             yield Window(at, at + net.chunk, at, at + net.shift)
         return
-    step = WINDOW // net.each * net.each
-    around = AROUND // net.each * net.each if frames > step else 0
+    number = max(-(-frames // WINDOW), 1)
+    step = -(-frames // (number * net.each)) * net.each
+    around = AROUND // net.each * net.each if number > 1 else 0
     for at in range(0, frames, step):
         last = min(frames, at + step)
         yield Window(max(at - around, 0), min(last + around, frames), at, last)

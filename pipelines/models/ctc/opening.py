@@ -18,7 +18,7 @@ import numpy as np
 
 from pipelines.models import foreign
 from pipelines.models.ctc.layouts import Input, input_of
-from pipelines.models.ctc.net import MOST_LACKING, WINDOW, Computing, Ctc, part, silence
+from pipelines.models.ctc.net import AROUND, MOST_LACKING, WINDOW, Computing, Ctc, part, silence
 from pipelines.models.ctc.units import Units
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import graph, runtime
@@ -42,7 +42,7 @@ BOUNDARY: Final = "<wb>"
 MOST_UNITS: Final = 65_536
 LARGEST_LIST: Final = 4 << 20
 """Bytes of the list of units."""
-TRIED: Final = (1, 40, 100, 1_000, WINDOW)
+TRIED: Final = (1, 40, 100, 1_000, WINDOW + 2 * AROUND)
 """Frames of silence that a net is tried on."""
 LONG: Final = 100
 """Frames from which the number of outputs tells how many each is for."""
