@@ -38,7 +38,7 @@ EXPLAINED = ("scoring", "search")
 LEAST_TREE = 6 * ROW
 """Pixels of the tree in which all groups are in sight below its heading."""
 
-LEAST_IN_PICTURE = 280
+LEAST_IN_PICTURE = 274
 """Height of a picture that has the categories, their sum and the groups."""
 
 
@@ -115,7 +115,7 @@ class BreakdownView(View):
             return
         verdict = verdicts(line)[0] if line not in self.tree.groups else self.tr("all stages")
         head = " · ".join(filter(None, (line.name, verdict)))
-        self.panel.show_line(line, head, explanation(line, self.tree.stages))
+        self.panel.show_line(line, head, explanation(line, self.tree.stages, self.tree.of_steps))
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class BreakdownView(View):
             percent(model.share(model.categories[largest])),
         )
         line = self.tree.explained()
-        return f"{text} {explanation(line, self.tree.stages)}" if line is not None else text
+        return f"{text} {explanation(line, self.tree.stages, self.tree.of_steps)}" if line is not None else text
 
     def table(self) -> Table:
         """Return categories, then stages, then the groups whose parts are known."""

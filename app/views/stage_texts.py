@@ -72,13 +72,13 @@ def verdicts(line: StageLine) -> tuple[str, ...]:
     return graded, of or line.evidence
 
 
-def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
+def explanation(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
     """The share of a stage in its group, and where its time went; of a group, its largest part and stage.
 
-    `stages`: all of the scope; a line that is none of them is a group.
+    `stages`: all of the scope; a line that is none of them is a group. `of_steps`: whether frames are a lab's steps.
     """
     if line not in stages:
-        return _of_group(line, stages)
+        return _of_group(line, stages, tr("step") if of_steps else tr("10 ms frame"))
     texts = ("{0} of the time", "{0} of the operations", "{0} of the bytes")
     shares = zip(line.of_group, texts, strict=True)
     parts = [tr(text).format(percent(part)) for part, text in shares if part is not None]
@@ -97,9 +97,9 @@ def _besides(line: StageLine) -> str:
     return tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
 
 
-def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
+def _of_group(line: StageLine, stages: Sequence[StageLine], each: str) -> str:
     largest = max(line.parts, key=lambda part: part.share, default=None)
-    whole = tr("All stages of {0} take {1} ms per 10 ms frame").format(name_of(line), milliseconds(line.ms))
+    whole = tr("All stages of {0} take {1} ms per {2}").format(name_of(line), milliseconds(line.ms), each)
     if largest is not None:
         part = PART_NAMES[largest.name], percent(largest.share)
         whole = tr("{0}; {1} is the largest part ({2})").format(whole, *part)
@@ -109,6 +109,6 @@ def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
     return whole if dearest is None else f"{whole} {explanation(dearest, stages)}"
 
 
-def tip(line: StageLine, stages: Sequence[StageLine]) -> str:
+def tip(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
     parts = [part_text(part) for part in rows_of(line.parts)]
-    return "\n".join(filter(None, [explanation(line, stages), *parts]))
+    return "\n".join(filter(None, [explanation(line, stages, of_steps), *parts]))

@@ -93,6 +93,7 @@ class StageTree(QTreeWidget):
         self._axis = axis
         self.stages: tuple[StageLine, ...] = ()
         self.groups: tuple[StageLine, ...] = ()
+        self.of_steps = False  # Whether a frame is a step of a lab
         self._keys: list[str] = []
         self._rows: dict[str, _Row] = {}
         self.exposed = QRegion()
@@ -122,6 +123,7 @@ class StageTree(QTreeWidget):
     def show_model(self, model: DeskSnapshot | None) -> None:
         """Show these figures; None shows nothing."""
         self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
+        self.of_steps = model is not None and model.of_steps
         entries = []
         if model is not None and model.frames:
             entries = [*self._stages(model)]
@@ -295,7 +297,7 @@ class _Delegate(QStyledItemDelegate):
         self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
     ) -> bool:
         """Tool tip of a stage: its sentence, and its parts with their intervals."""
-        text = tip(self._entry(index).line, self._tree.stages) if index.isValid() else ""
+        text = tip(self._entry(index).line, self._tree.stages, self._tree.of_steps) if index.isValid() else ""
         show_tip(event.globalPos(), text, view)
         return True
 

@@ -120,7 +120,7 @@ def test_hover_reads_out_the_values_under_the_mouse(desk: Desk) -> None:
 @pytest.mark.parametrize("name", ["dark", "light"])
 def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> None:
     set_theme(name)
-    desk.window.resize(900, 1500)  # a layer is a whole number of pixels high
+    desk.window.resize(900, 2000)  # a layer is a whole number of pixels high
     settle()
     tokens = THEMES[name]
     picture = pixels(desk.cost.plot)

@@ -309,7 +309,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     assert window.notices.banners[-1].text.startswith("The measurement before is still ending")
     window.show_lab()
     reported = []
-    window._lab.runs.current.failed.connect(reported.append)
+    window._lab.runs.failed.connect(reported.append)
     window._lab.runs.start("call-costs", {})
     assert reported == [leaving.unavailable_reason()]
     assert window.bench.session_reason() is None, "the next explanation waits by itself"

@@ -69,7 +69,7 @@ class Desk:
             column.addWidget(view)
             self.playhead.changed.connect(view.update_snapshot)
             self.playhead.closed.connect(view.clear)
-        self.window.resize(900, 1300)
+        self.window.resize(900, 1600)
         self.window.show()
         self.playhead.open(path)
         settle()
