@@ -167,7 +167,7 @@ class View(QFrame):
         if shown and self._table is not None:
             self._renew_texts()
             self._stack.setCurrentWidget(self._table)
-        else:
+        elif self._table is not None and self._stack.currentWidget() is self._table:
             self._stack.setCurrentIndex(0)
 
     def menu(self) -> QMenu:

@@ -84,6 +84,8 @@ def test_the_view_shows_the_steps(
         assert view.summary().startswith("The first block was decoded after 9.00 s; build or load")
         assert [row[3] for row in view.table()[1]] == ["1.500", "2.000", "5.000", "0.500"]
         assert view.note == "since the process began"
+        view.show_table(False)
+        assert view.start.isVisible(), "there was no table in its place"
         view.clear()
         assert view.start.chart is None
         assert view.summary() == "No frame is decoded yet."
