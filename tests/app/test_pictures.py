@@ -25,7 +25,7 @@ from app.pictures.layout import lay_out
 from app.pictures.request import PictureError, PictureRequest
 from app.pictures.writers import write_picture
 from app.style.theme import THEMES, theme
-from app.views import VIEWS
+from app.views import PICTURES
 from profiler.errors import BadInput
 from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError
@@ -96,7 +96,7 @@ def test_origin_of_a_session(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", list(VIEWS))
+@pytest.mark.parametrize("view", PICTURES)
 @pytest.mark.parametrize("name", ["dark", "light"])
 def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name: str) -> None:
     out = tmp_path / "v.png"

@@ -30,7 +30,7 @@ from app.pictures.request import PictureRequest
 from app.pictures.session import SessionPictures
 from app.pictures.writers import SUFFIXES
 from app.style.theme import set_theme
-from app.views import VIEWS
+from app.views import PICTURES, VIEWS
 from app.views.chart import ChartView
 from app.views.view import View
 from app.window.main_window import MainWindow
@@ -236,7 +236,7 @@ def _pictures(path: Path, folder: Path) -> None:
     """One picture of all views, one of each view, in every kind of file."""
     pictures = SessionPictures(path)
     try:
-        for number, views in enumerate([(), *((name,) for name in VIEWS)]):
+        for number, views in enumerate([(), *((name,) for name in PICTURES)]):
             target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"
             pictures.write(PictureRequest(views, scale=1.0), target)
             assert target.stat().st_size > 0
