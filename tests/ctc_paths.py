@@ -39,7 +39,7 @@ def ours(decoder: Viterbi, scores: np.ndarray, block: int = 16) -> Best:
         label, word = (int(graph.arcs[name][arc]) for name in ("ilabel", "olabel"))
         segments += [(label - 1, frame)] if label else []
         words += [word] if word else []
-    return Best(words[::-1], decoder.best_cost, _told(segments[::-1], graph.blank), decoder.complete)
+    return Best(words[::-1], decoder.best_cost, _without_leading_blank(segments[::-1], graph.blank), decoder.complete)
 
 
 def kaldis(fst: Any, scaled: np.ndarray, blank: int, **options: float) -> Best | None:
@@ -51,8 +51,8 @@ def kaldis(fst: Any, scaled: np.ndarray, blank: int, **options: float) -> Best |
         return None
     _, labels, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
     segments = [(label - 1, t) for t, label in enumerate(labels) if not t or labels[t - 1] != label]
-    return Best(words, weight.value1 + weight.value2, _told(segments, blank), decoder.reached_final())
+    return Best(words, weight.value1 + weight.value2, _without_leading_blank(segments, blank), decoder.reached_final())
 
 
-def _told(segments: Segments, blank: int) -> Segments:
+def _without_leading_blank(segments: Segments, blank: int) -> Segments:
     return segments[1:] if segments and segments[0][0] == blank else segments

@@ -1,4 +1,4 @@
-"""The run under way as the window sees it: its session is shown, changes reach it, and its end is told."""
+"""The run under way as the window sees it: shows its session, passes changes on to it, and reports its end."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class CurrentRun(QObject):
 
     changed = Signal()
     shown = Signal()
-    ended = Signal()  # Finished, stopped, failed or dead; comes before what is told of it
+    ended = Signal()  # Finished, stopped, failed or dead; comes before the report of it
     finished = Signal()
     given_up = Signal()  # The run was cancelled before its first frame: there is no session of it
     remarked = Signal(str)

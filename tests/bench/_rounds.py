@@ -53,6 +53,20 @@ class Side:
     seconds: list[float] = field(default_factory=list)
 
 
+class Searching(Side):
+    """A decoder of the search over the names of utterances: processor time, and the best path of each."""
+
+    def __init__(self, name: str, decode: Callable[[str], Any]) -> None:
+        self.best: dict[str, Any] = {}
+
+        def take(utterance: str) -> float:
+            start = time.thread_time()
+            self.best[utterance] = decode(utterance)
+            return time.thread_time() - start
+
+        super().__init__(name, take)
+
+
 def interleave(
     sides: Sequence[Side], speech: Sequence[Any], rounds: int, progress: Callable[[float], None] = lambda fraction: None
 ) -> None:

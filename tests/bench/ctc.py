@@ -10,7 +10,7 @@ processor time of that thread. Then what topologies and blank skipping change, o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from statistics import median
@@ -20,13 +20,13 @@ import kaldi_decoder
 import kaldifst
 import msgspec
 import numpy as np
-import onnxruntime
 
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, Search
 from pipelines.config import Graph as GraphConfig
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.net import Computing
+from pipelines.models.ctc.opening import load
 from pipelines.run import playlist
 from pipelines.search.graph.ctc import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
@@ -35,11 +35,11 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
 from tests import ctc_paths
 from tests.bench import _data
-from tests.bench._rounds import Progress, Side, interleave, paired, result, spread
+from tests.bench._rounds import Progress, Searching, interleave, paired, result, spread
 from tests.graph_fst import fst_of
 
 BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0
-"""Those of the prototype's tables; sherpa-onnx has 15 or 20 and 3000."""
+"""sherpa-onnx has beams of 15 or 20 and at most 3000 active states."""
 UTTERANCES = 520
 SNRS_DB = (20, 15, 10, 5)
 CUTS = (0.5, 0.7, 0.9)
@@ -55,71 +55,36 @@ Scores = Mapping[str, F32]
 """Outputs of the net by the name of the utterance."""
 
 
-class Net:
-    """The phone net of the wheel hama, on one thread."""
-
-    def __init__(self) -> None:
-        from importlib import resources
-
-        from hama.vocab import Vocabulary
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        folder = resources.files("hama.assets")
-        symbols = (*Vocabulary.load().decoder, "<wb>", "<blank>")
-        self.units = Units(symbols, len(symbols) - 1, len(symbols) - 2)
-        self._session = onnxruntime.InferenceSession(str(folder / "asr_waveform_fp16.onnx"), options)
-        self._inputs = [node.name for node in self._session.get_inputs()]
-
-    def __call__(self, samples: F32) -> F32:
-        feeds = dict(zip(self._inputs, (samples[None], np.array([len(samples)], np.int64)), strict=True))
-        found: F32 = np.ascontiguousarray(self._session.run(None, feeds)[0][0], np.float32)
-        return found
-
-
-class Searching(Side):
-    """A decoder over the names of utterances: processor time, and the best path of each."""
-
-    def __init__(self, name: str, decode: Callable[[str], Any]) -> None:
-        self.best: dict[str, Any] = {}
-
-        def take(utterance: str) -> float:
-            start = time.thread_time()
-            self.best[utterance] = decode(utterance)
-            return time.thread_time() - start
-
-        super().__init__(name, take)
-
-
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Compare on `paths` (default: human speech and the bundled voices), `repeat` rounds per graph."""
-    net = Net()
+    net = Computing(load(""))
+    units = net.net.units
     items = (
         playlist.build(paths, transcripts).items if paths else [*_data.human_speech(), *playlist.build([], None).items]
     )
     sounds = {item.name: audio.load(item.path).samples.astype(np.float32) for item in items}
     spent = time.process_time()
-    scores = {name: net(samples) for name, samples in sounds.items()}
+    scores = {name: net.scores(samples) for name, samples in sounds.items()}
     spent = time.process_time() - spent
     seconds = sum(map(len, sounds.values())) / RATE
     more = dict(scores)
     for n, (name, samples) in enumerate(derived(sounds, max(UTTERANCES - len(scores), 0))):
         progress("outputs of the net", n / UTTERANCES)
-        more[name] = net(samples)
+        more[name] = net.scores(samples)
     config = GraphConfig()
     rows, ratios = [], []
     for parts in PARTS:
-        graph = graphs.load_or_build(msgspec.structs.replace(config, parts=parts), net.units, progress=progress)
+        graph = graphs.load_or_build(msgspec.structs.replace(config, parts=parts), units, progress=progress)
         ratios.append(compared(graph, scores, more, repeat, rows, progress))
         rows[-1] = {"graph": parts, "states": graph.n_states, "arcs": graph.n_arcs, **rows[-1]}
         for side in ("rtf", "peer_rtf"):
             rows[-1][side] /= seconds
     for topology in TOPOLOGIES:
-        graph = graphs.load_or_build(msgspec.structs.replace(config, topology=topology), net.units, progress=progress)
+        graph = graphs.load_or_build(msgspec.structs.replace(config, topology=topology), units, progress=progress)
         variants = alone(graph, scores, SHARES if topology == "standard" else (1.0, 0.95))
         interleave(list(variants.values()), list(scores), repeat, lambda part: progress("searching in turns", part))
         for share, side in variants.items():
-            kept = sum(searched(s, net.units.blank, share) for s in scores.values()) / sum(map(len, scores.values()))
+            kept = sum(searched(s, units.blank, share) for s in scores.values()) / sum(map(len, scores.values()))
             errors = wer.total((item.reference, " ".join(side.best[item.name])) for item in items)
             rows.append(
                 {

@@ -10,8 +10,7 @@ is measured on both sides; our scaling of the scores and our word times included
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -33,7 +32,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.frames import FRAME_S
-from tests.bench._rounds import Progress, Side, interleave, paired, result, scored, spread
+from tests.bench._rounds import Progress, Searching, interleave, paired, result, scored, spread
 from tests.graph_fst import fst_of
 
 Best = tuple[list[str], float]
@@ -45,20 +44,6 @@ EXTRA_VOCABULARY = 20_000
 """Compared as well; building its graph, where it is not in the cache, takes half a minute."""
 SAME_COST = 0.02
 """Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
-
-
-class Searching(Side):
-    """One decoder over the names of utterances: processor time, and the best path of each."""
-
-    def __init__(self, name: str, decode: Callable[[str], Best]) -> None:
-        self.best: dict[str, Best] = {}
-
-        def take(utterance: str) -> float:
-            start = time.thread_time()
-            self.best[utterance] = decode(utterance)
-            return time.thread_time() - start
-
-        super().__init__(name, take)
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:

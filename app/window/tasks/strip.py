@@ -30,7 +30,7 @@ class TaskStrip(QFrame):
         memory: keeps how long tasks took.
         notices: say that a task is done while something else than the desk is shown.
         status: the status line.
-        show: brings the page of a task to the front of the desk, and the desk if told so; whether the page is there.
+        show: brings the page of a task to the front of the desk, with True also the desk; whether the page is there.
     """
 
     changed = Signal()  # A task began or ended
@@ -47,7 +47,7 @@ class TaskStrip(QFrame):
         self.hide()
 
     def place(self, page: TaskPage, at_once: bool) -> None:
-        """Show the row of a page while it works, and the page when that is over or, if told so, at once."""
+        """Show the row of a page while it works, and the page when that is over, or `at_once`."""
         known = self._memory.text(f"{TOOK}{type(page).__name__}")
         page.expected_s = float(known) if known.isdecimal() else 0.0
         self._row.addWidget(page.row, 1)

@@ -32,8 +32,8 @@ def tr(text: str) -> str:
 class Workbench:
     """Models and places. `stages`: the tree of the breakdown; `window`: the parent of what asks.
 
-    `place` takes a page: a row of the strip while it works, and its place among the results when it is over, or, if
-    told so, at once. `show_desk` brings the desk to the front, where the welcome page or the labs are.
+    `place` takes a page: a row of the strip while it works, and its place among the results when it is over, or with
+    True at once. `show_desk` brings the desk to the front, where the welcome page or the labs are.
     """
 
     window: QWidget

@@ -1,6 +1,6 @@
 """The layouts in which people have CTC nets: what goes into each, from the metadata of the ONNX file and its inputs.
 
-Those of sherpa-onnx are told apart by `model_type`: zipformer2_ctc (icefall), zipformer2 with states (streaming),
+Those of sherpa-onnx differ by `model_type`: zipformer2_ctc (icefall), zipformer2 with states (streaming),
 EncDecCTCModel… (NeMo), wenet_ctc and t-one. Metadata and features are as its csrc/…-ctc-model.cc read and make them.
 """
 
@@ -31,7 +31,7 @@ class Input:
     """How speech goes into a net: `rate` Hz, and an output for `each` frames of 10 ms.
 
     `arrangement` of the first input: f32 [1, samples] (wave), int32 [1, samples, 1] (samples), f32 [1, frames, bins] or
-    [1, bins, frames] of `fbank`. A net with `chunk` takes so many frames at a time, `shift` apart, and all its other
+    [1, bins, frames] of `fbank`. A net with `chunk` takes that many frames at a time, `shift` apart, and all its other
     inputs are states; without, it takes the whole utterance, and its second input, if there is one, is the length.
     """
 
