@@ -12,7 +12,7 @@ from typing import Final
 
 from pipelines import worker
 from pipelines.run.control import Control
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 QUIT: Final = b'{"do": "quit"}\n'
 

@@ -14,7 +14,7 @@ from pipelines import config as settings
 from pipelines import worker
 from pipelines.config import Config, Value, presets
 from pipelines.run.control import Control
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 from profiler.remote import link
 
 

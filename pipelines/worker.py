@@ -31,7 +31,7 @@ from pipelines.run.control import Control
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import limits, numba_settings, signals
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 PATIENCE_S: Final = 0.5
 """For a run to notice that it is to stop; then its session is closed without it, since the window waits."""

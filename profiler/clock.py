@@ -1,4 +1,4 @@
-"""The clock of every span, and its tie to the wall clock.
+"""The clock of every span, its tie to the wall clock, and the frame by which a session counts audio.
 
 All times in a session are ns of one monotonic clock (`time.perf_counter_ns`; CLOCK_MONOTONIC on Linux, shared by the
 processes of a machine). Wall-clock time is stored only as pairs of the two, because wall clocks step.
@@ -6,6 +6,7 @@ processes of a machine). Wall-clock time is stored only as pairs of the two, bec
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 now_ns: Callable[[], int] = time.perf_counter_ns
 """Monotonic nanoseconds; the origin is arbitrary."""
@@ -25,3 +26,7 @@ def wall_pair(clock: Callable[[], int] = now_ns) -> tuple[int, int]:
             best = (after - before, (before + after) // 2, wall)
     assert best is not None
     return best[1], best[2]
+
+
+FRAME_S: Final = 0.01
+"""Seconds from one frame to the next: the hop of the front end, by which a session numbers its frames."""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.process.children import ROOT
-from profiler.process.entry import read_arguments
+from profiler.process.children import ROOT, read_arguments
 
 
 def started_modules() -> list[str]:

@@ -21,7 +21,7 @@ from app.charts.time_plot import TimePlot
 from app.style.plain_text import fitting, write
 from app.style.theme import font, theme
 from profiler.arrays import I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.session.model import Marker
 
 FLAG_ROW = 21

@@ -61,7 +61,7 @@ def prepare(session: Session) -> Again:
 def moved_files(texts: Iterable[str]) -> dict[str, Value]:
     """What --set says of files that a session names and that lie elsewhere now; BadInput for other settings."""
     from profiler.errors import BadInput
-    from profiler.files import named
+    from profiler.files import paths
 
     found: dict[str, Value] = {}
     for text in texts:
@@ -72,7 +72,7 @@ def moved_files(texts: Iterable[str]) -> dict[str, Value]:
                 f"--set {key}: a session brings its own settings; beside it --set says only where its files are now "
                 f"({names})."
             )
-        found[option.key] = value if value in option.shipped() else named.kept(str(value))
+        found[option.key] = value if value in option.shipped() else paths.kept(str(value))
     return found
 
 

@@ -160,8 +160,7 @@ def _order(ladder: tuple[str, int]) -> tuple[int, str, int]:
 
 
 def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
-    from profiler.machine.roofs.ladder import plateaus
-    from profiler.machine.roofs.table import size_text
+    from profiler.machine.roofs.table import plateaus, size_text
 
     count = counted(threads, "thread", "threads")
     flat = plateaus(rungs)

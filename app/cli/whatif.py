@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict, perhaps check, and report."""
     from profiler.analysis import whatif
     from profiler.analysis.breakdown import breakdown
+    from profiler.clock import FRAME_S
     from profiler.errors import BadInput
-    from profiler.frames import FRAME_S
     from profiler.session.reader import Session
 
     if not arguments.scale and not arguments.set:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.report import Tree

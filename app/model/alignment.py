@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.audio import word_errors as wer
 from pipelines.audio.word_errors import SAME, ErrorCount, Transcribed, errors_of, total_of, transcribed
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance

@@ -16,10 +16,10 @@ from PySide6.QtCore import QObject, Signal
 
 from app.model.playhead import Playhead
 from app.model.time_axis import NamedRange
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
 from profiler.files.inputs import InputError, read_json
 from profiler.files.outputs import writing
-from profiler.frames import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

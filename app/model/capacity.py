@@ -21,8 +21,8 @@ import numpy as np
 from app.model.report import Tree
 from app.model.word_latency import PARTS, Spoken, milliseconds, of_utterance, quantiles
 from profiler.arrays import F64
+from profiler.clock import FRAME_S
 from profiler.files.inputs import MIB, read_struct
-from profiler.frames import FRAME_S
 from profiler.plain import counted
 from profiler.session.facts import Stream
 

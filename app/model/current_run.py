@@ -18,7 +18,7 @@ from app.model.recent import Memory
 from app.model.setup_progress import USUAL_S, SetUp
 from pipelines import config as settings
 from pipelines.config import Config, Value
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock
 from profiler.session.facts import COMPILING
 

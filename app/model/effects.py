@@ -19,8 +19,8 @@ from app.model.configurations import Configurations, Settings, differing, going_
 from pipelines import config as known_settings
 from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
-from profiler.frames import FRAME_S
 from profiler.plain import counted, milliseconds
 from profiler.session.facts import setting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import assets
 from app.model.configurations import settings_before
 from pipelines import config as settings
 from pipelines.config import Config
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.frames import FRAME_S
 from profiler.session.facts import setting
 
 if TYPE_CHECKING:

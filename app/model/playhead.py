@@ -18,7 +18,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.model.events import snap_points
 from app.model.pace import RedrawClock, SmoothCursor, single_shot
 from app.model.time_axis import TimeAxis
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot

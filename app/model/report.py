@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory, word_latency
 from app.model.figures import counts_steps
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from PySide6.QtCore import QCoreApplication
 from app.model.configurations import arm_of, is_ab
 from app.model.effects import effects_of
 from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE, Kind
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:

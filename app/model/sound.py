@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.model.playhead import Playhead
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.model.sound import SoundError, read
 from profiler.arrays import F32, F64, Array
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

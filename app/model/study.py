@@ -20,7 +20,7 @@ from app.model.figures import rate_name
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
-from profiler.files import named
+from profiler.files import paths
 from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
 from profiler.plain import one_line
@@ -193,7 +193,7 @@ def study_of(tree: Tree) -> Study:
 
 def session_of(trial: Trial, folder: Path) -> Path | None:
     """The session of a trial of the study in `folder`, wherever that was when the trial ran; None without any."""
-    return named.inside(folder, trial.session or "", 3)
+    return paths.inside(folder, trial.session or "", 3)
 
 
 def write_csv(study: Study, path: str | os.PathLike[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 MINIMUM_SPAN_S = 0.05
 """Narrowest visible range: five frames; below that a chart of frames has nothing to say."""

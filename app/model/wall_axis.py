@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.model.time_axis import NamedRange, TimeAxis
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.lod.spans import Timeline

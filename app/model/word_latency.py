@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import counted
 from profiler.session.facts import STREAM
 

@@ -22,8 +22,7 @@ from app.views.labs.panel import Panel
 from app.views.labs.series import Look, looks
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
 from pipelines.labs.texts import figure
-from profiler.machine.roofs.ladder import plateaus
-from profiler.machine.roofs.table import RATE, Roof, RoofTable, size_text
+from profiler.machine.roofs.table import RATE, Roof, RoofTable, plateaus, size_text
 
 SIZE: Final = (1200, 666)
 MARGIN: Final = 16

@@ -17,8 +17,8 @@ from app.pictures.request import (
 )
 from profiler.analysis.breakdown import BETWEEN
 from profiler.analysis.categories import OVERHEAD
+from profiler.clock import FRAME_S
 from profiler.files.inputs import InputError
-from profiler.frames import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from app.pictures.messages import Answer, Job, line
 from app.pictures.session import SessionPictures
 from profiler.errors import BadInput
 from profiler.plain import one_line
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 YIELDING: Final = 10
 """Added to the niceness of the process (POSIX)."""

@@ -28,8 +28,8 @@ from app.views import create
 from app.views.view import View
 from app.views.words import WordsView
 from pipelines.labs import record
+from profiler.clock import FRAME_S
 from profiler.files.outputs import writing
-from profiler.frames import FRAME_S
 from profiler.session.files import own_files
 
 

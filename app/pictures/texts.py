@@ -23,7 +23,7 @@ from app.style.theme import FONT_FAMILY
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets, value_text
 from profiler.analysis.utterances import audio_seconds
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.machine.roofs.table import sound_drift
 from profiler.plain import clock, one_line
 

@@ -12,7 +12,7 @@ from app.charts.time_plot import GUTTER, TimePlot
 from app.model.configurations import Turn
 from app.style.plain_text import describe, fitting, write
 from app.style.theme import font, theme
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 HEIGHT = 20
 """Pixels of the strip."""

@@ -13,7 +13,7 @@ from app.style.plain_text import describe
 from app.views.confusions_model import Confusion, confusions
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.views.words_model import align
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, counted
 
 AT_ONCE = 16

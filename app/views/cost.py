@@ -28,7 +28,7 @@ from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import LAYERS, OWN, CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
 from profiler.analysis.categories import CATEGORIES, THROTTLED
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds
 
 FLAG_ROWS = 3

@@ -17,7 +17,7 @@ from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.utterances import audio_seconds, counts_steps, real_time_factor
 from profiler.arrays import F64, I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot

@@ -27,7 +27,7 @@ from app.views.chart import ChartView
 from app.views.lanes_model import Curve, LanesModel, Panel
 from app.views.table_twin import Table
 from profiler.arrays import F64, U32
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.widgets import Elided
 from profiler.arrays import I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, one_line
 from profiler.session.facts import setting
 from profiler.session.model import Marker

@@ -26,7 +26,7 @@ from app.views.lanes import TABLE_ROWS
 from app.views.memory_use_model import COMPONENTS, MEGABYTE, MemoryUseModel, memory_use_model
 from app.views.table_twin import Table
 from app.widgets import Elided
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from app.model import memory
 from app.views.system_model import held_once
 from profiler.analysis.lod.columns import column_edges
 from profiler.arrays import F64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.machine.memory import DEVICE, sample_name
 
 if TYPE_CHECKING:

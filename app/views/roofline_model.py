@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from app.charts.scale import prefixed
-from profiler.machine.roofs.ladder import FLAT, plateaus
-from profiler.machine.roofs.table import Roof, size_text
+from profiler.machine.roofs.table import FLAT, Roof, plateaus, size_text
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, I64, U32
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 ROW = 17
 """Height of a row of words in pixels."""

@@ -12,7 +12,7 @@ from app.model.figures import rtf_text
 from app.model.report_lines import PREEMPTED_FROM
 from app.views.part_bars import part_text, rows_of
 from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from app.views.histogram import Histogram
 from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox, Elided
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds
 
 AROUND = 40.0

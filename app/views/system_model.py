@@ -22,7 +22,7 @@ from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.spans import timeline_of
 from profiler.arrays import F64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.machine import energy
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.spans import DECODE, KINDS, RowKey, SpanRow
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import one_line
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pipelines.audio.word_errors import SAME, errors_of
 from pipelines.config import value_text
 from profiler.analysis.utterances import real_time_factor
 from profiler.arrays import F64, I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, milliseconds
 from profiler.session.model import Utterance
 

@@ -11,7 +11,7 @@ import numpy as np
 from app.model.figures import own_ns
 from app.views.words_model import Left, Spoken, spoken_in
 from profiler.arrays import F64, I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

@@ -26,7 +26,7 @@ from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.analysis.lod.columns import column_edges
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock
 
 AT_ONCE = 16

@@ -16,7 +16,7 @@ from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.envelope import envelope_of
 from profiler.arrays import F64, I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

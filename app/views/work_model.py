@@ -23,7 +23,7 @@ from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack

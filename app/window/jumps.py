@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Playhead
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:

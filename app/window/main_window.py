@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
 from app.window.first_window import FirstWindow, Skeleton
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import counted
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from pipelines.audio.link_file import Content, Fault, decoding, quiet
 from pipelines.audio.raw import Format
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.frames import FRAME_S
 from profiler.plain import one_line
 from profiler.spans import Cost
 

@@ -5,10 +5,8 @@ The window imports this package, so it must load nothing heavier than msgspec.
 
 from pipelines.config.audio import SOUND, Audio
 from pipelines.config.conditions import DEVICES, MIXTURES
-from pipelines.config.ctc import Ctc
-from pipelines.config.dnn import Dnn
-from pipelines.config.files import found_again, kept, of_files
-from pipelines.config.frames import Frames
+from pipelines.config.dnn import Ctc, Dnn
+from pipelines.config.fitting import named_now
 from pipelines.config.gmm import Gmm, Selection
 from pipelines.config.graph import Graph
 from pipelines.config.options import (
@@ -28,11 +26,21 @@ from pipelines.config.options import (
     value_text,
     value_texts,
 )
-from pipelines.config.placement import Placement
 from pipelines.config.recommended import FOLDER, assign_with_folder, unavailable_reason, with_folder
-from pipelines.config.renamed import named_now
 from pipelines.config.search import Search
-from pipelines.config.tree import COURSE, Config, from_dict, option, options, parse_assignment
+from pipelines.config.tree import (
+    COURSE,
+    Config,
+    Frames,
+    Placement,
+    found_again,
+    from_dict,
+    kept,
+    of_files,
+    option,
+    options,
+    parse_assignment,
+)
 
 __all__ = [
     "COURSE",

@@ -1,4 +1,4 @@
-"""Settings of scoring by a neural net."""
+"""Settings of scoring by a neural net, also one with a CTC output."""
 
 from __future__ import annotations
 
@@ -110,3 +110,19 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             when={**NET, "dnn.dtype": ("fp32",)},
         ),
     ] = "simd"
+
+
+class Ctc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Scoring by a net with a CTC output, which onnxruntime computes."""
+
+    dtype: Annotated[
+        Literal["stored", "int8"],
+        setting(
+            "Arithmetic",
+            "stored: the numbers of the file; those of 16 bits are computed in 32 where the processor has no others. "
+            "int8: matrix products in 8-bit integers, made when the net is loaded, with a scale for the activations of "
+            "each call (onnxruntime's quantize_dynamic).",
+            layer="Neural net",
+            when={"model": ("ctc",)},
+        ),
+    ] = "stored"

@@ -24,8 +24,7 @@ from typing import (
 import msgspec
 
 import assets
-from pipelines.config.fitting import SHOWN, fitting, quoted, wanted
-from pipelines.config.renamed import key_now, value_now
+from pipelines.config.fitting import SHOWN, fitting, key_now, quoted, value_now, wanted
 from profiler.errors import BadInput
 from profiler.plain import one_line
 

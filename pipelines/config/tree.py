@@ -6,33 +6,156 @@ and which other settings it depends on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pipelines.config.audio import Audio
-from pipelines.config.conditions import DENSE, DEVICES, NOT_DENSE
-from pipelines.config.ctc import Ctc
-from pipelines.config.dnn import Dnn
+from pipelines.config.audio import Audio, Stream
+from pipelines.config.conditions import DENSE, DEVICES, MIXTURES, NOT_CTC, NOT_DENSE
+from pipelines.config.dnn import Ctc, Dnn
 from pipelines.config.fitting import quoted
-from pipelines.config.frames import Frames
 from pipelines.config.gmm import Gmm
 from pipelines.config.graph import Graph
 from pipelines.config.options import (
     ConfigError,
     Option,
+    Toggle,
     Value,
     fitted,
     flatten,
+    get,
     option_of,
     options_of,
     replace,
     setting,
 )
-from pipelines.config.placement import Placement
 from pipelines.config.search import Search
-from pipelines.config.stream import Stream
+from profiler.files import paths
+
+
+class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Frame layer: which frames are scored."""
+
+    skip: Annotated[
+        int,
+        setting(
+            "Frame skipping",
+            "1 scores every frame; k scores every k-th frame, and the rule below gives the others their scores.",
+            layer="Frame layer",
+            live=True,
+            main=True,
+            words={1: "off", 2: "every 2nd", 3: "every 3rd", 4: "every 4th"},
+            toggle=Toggle(
+                "Frame skipping",
+                "Score only every n-th frame",
+                place=2,
+                key="K",
+                off=1,
+                on=2,
+                without="every frame scored",
+            ),
+            when=NOT_CTC,
+            ge=1,
+            le=4,
+        ),
+    ] = 1
+    rule: Annotated[
+        Literal["copy", "conditional", "multi-frame"],
+        setting(
+            "Skipped frames",
+            "copy: skipped frames repeat the scores of the last scored frame. conditional: a frame is skipped only "
+            "while the nearest codeword stays the same, at most k−1 in a row. multi-frame: a net with several output "
+            "layers scores k frames at once (Vanhoucke 2013).",
+            layer="Frame layer",
+            live=True,
+            when=NOT_CTC,
+            choices_when={
+                "conditional": {"model": MIXTURES},
+                "multi-frame": {"model": ("dnn",), "dnn.senones": ("all",)},
+            },
+        ),
+    ] = "copy"
+    codewords: Annotated[
+        int,
+        setting(
+            "Frame codewords",
+            "Size of the codebook that decides whether the sound has changed. With more codewords, fewer frames are "
+            "skipped.",
+            layer="Frame layer",
+            unit="codewords",
+            live=True,
+            ge=16,
+            le=4096,
+            when={"frames.rule": ("conditional",)},
+        ),
+    ] = 256
+
+
+class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where data is held and how it is transferred when scoring runs on a device."""
+
+    weights: Annotated[
+        Literal["resident", "each-block"],
+        setting(
+            "Parameters",
+            "resident: uploaded once. each-block: uploaded for every block, as in a program that keeps none of them.",
+            layer="Device",
+            live=True,
+            when={"device": DEVICES},
+        ),
+    ] = "resident"
+    transfer: Annotated[
+        Literal["block", "frame"],
+        setting(
+            "Transfer per",
+            "Features are uploaded and scores downloaded once per block, or frame by frame.",
+            layer="Device",
+            live=True,
+            when={"device": DEVICES},
+        ),
+    ] = "block"
+    pinned: Annotated[
+        bool,
+        setting(
+            "Pinned memory",
+            "Page-locked host buffers, which the device can copy to and from directly.",
+            layer="Device",
+            live=True,
+            when={"device": ("cuda", "xpu")},
+        ),
+    ] = True
+    overlapped: Annotated[
+        bool,
+        setting(
+            "Overlap copies",
+            "Score the next block while the search processes this one.",
+            layer="Device",
+            live=True,
+            when={"device": DEVICES},
+        ),
+    ] = False
+    graphs: Annotated[
+        bool,
+        setting(
+            "Kernel graphs",
+            "Each stage of a block is recorded once and given to the device with one launch, not kernel by kernel.",
+            layer="Device",
+            live=True,
+            when={"device": ("cuda",)},
+        ),
+    ] = False
+    dtype: Annotated[
+        Literal["fp32", "fp16", "bf16"],
+        setting(
+            "Data type",
+            "Data type of the parameters and products on the device.",
+            layer="Device",
+            live=True,
+            when={"device": DEVICES},
+        ),
+    ] = "fp32"
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,4 +327,26 @@ def from_dict(tree: Mapping[str, Any], where: str = "configuration", base: Confi
             config = replace(config, key, value)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
+    return config
+
+
+def of_files() -> list[Option]:
+    return [option for option in options() if option.type == "text" and not option.like]
+
+
+def kept(config: Config) -> Config:
+    """`config` as a session keeps it: files by their whole path, what ships with the program by its name."""
+    return _with_places(config, paths.kept)
+
+
+def found_again(config: Config, session: Path) -> Config:
+    """`config` with the files that it named when `session` was recorded, which may have named them from elsewhere."""
+    return _with_places(config, lambda path: paths.locate(path, session))
+
+
+def _with_places(config: Config, place: Callable[[str], str]) -> Config:
+    for option in of_files():
+        path = str(get(config, option.key))
+        if path and path not in option.shipped():
+            config = replace(config, option.key, place(path))
     return config

@@ -10,7 +10,7 @@ from pipelines.availability import availability
 from pipelines.device.accelerator import QueueDevice, TorchDevice
 from pipelines.device.base import HOST, Device, DeviceError
 from pipelines.device.host import HostDevice
-from profiler.machine import gpus
+from profiler.machine import accelerator
 
 
 def open_device(name: str, threads: int = 1) -> Device:
@@ -56,7 +56,7 @@ def identity(name: str) -> dict[str, str]:
             found[key] = str(value)
     if (major := getattr(about, "major", None)) is not None:
         found["capability"] = f"{major}.{getattr(about, 'minor', 0)}"
-    place = gpus.place_of(found.get("uuid", ""), [each.get("uuid", "") for each in gpus.gpus()])
+    place = accelerator.place_of(found.get("uuid", ""), [each.get("uuid", "") for each in accelerator.gpus()])
     if place is not None:
         found["nvml"] = f"gpu{place}"
     return found

@@ -26,8 +26,8 @@ from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.parts import MEMORY_PARTS, TOLD_FROM
 from profiler.analysis.replays import REPLAYED
 from profiler.arrays import F32, Array
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput, Cancelled
-from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue

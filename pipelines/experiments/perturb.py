@@ -31,8 +31,8 @@ from profiler.analysis.comparison.perturbation import Perturbation, expected, pe
 from profiler.analysis.comparison.statistics import Ratio, alternated
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
-from profiler.frames import FRAME_S
 from profiler.machine.describe import describe
 from profiler.machine.roofs.table import RoofTable
 from profiler.recording.drained_lane import DrainedLane

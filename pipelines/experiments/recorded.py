@@ -14,7 +14,7 @@ from pipelines.experiments import rerun
 from pipelines.run.playlist import Item
 from profiler.analysis.comparison.arms import arms_of
 from profiler.errors import BadInput
-from profiler.files import inputs, named
+from profiler.files import inputs, paths
 from profiler.plain import one_line
 from profiler.session.reader import Session
 
@@ -66,7 +66,7 @@ def _spoken(sessions: Sequence[Session]) -> tuple[Item, ...]:
         done = [utterance for utterance in session.utterances if utterance.done]
         items = [_with_bundled(item) for item in rerun.items_of(done, session.path)]
         once = list({(item.path, item.part): item for item in items}.values())
-        gone = [item for item in once if not (named.of_this_machine(item.path) and inputs.regular(item.path))]
+        gone = [item for item in once if not (paths.of_this_machine(item.path) and inputs.regular(item.path))]
         if once and not gone:
             return tuple(once)
         if gone:

@@ -35,7 +35,7 @@ from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
-from profiler.files import inputs, named
+from profiler.files import inputs, paths
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.recording.drained_lane import DrainedLane
@@ -124,7 +124,7 @@ def named_files(config: Config, session: Path, instead: Mapping[str, Value] = NO
         if not value or value in option.shipped():
             continue
         folder = option.key == FOLDER_KEY
-        if not named.of_this_machine(value) or not (os.path.isdir(value) if folder else inputs.regular(Path(value))):
+        if not paths.of_this_machine(value) or not (os.path.isdir(value) if folder else inputs.regular(Path(value))):
             if option.key not in instead:
                 kind, tried = "folder" if folder else "file", ""
                 if not os.path.isabs(value):
@@ -153,7 +153,7 @@ def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> li
                 f"The session says of {one_line(spoken.name)} that it is a part of a file which there cannot be: "
                 f"{one_line(str(error))}."
             ) from None
-        path = spoken.path if session is None else named.locate(spoken.path, session)
+        path = spoken.path if session is None else paths.locate(spoken.path, session)
         items.append(Item(spoken.name, Path(path), spoken.reference, part))
     return items
 
@@ -191,7 +191,7 @@ def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Ite
         if left < limit_s / 4 and items:
             break
         try:
-            if not (named.of_this_machine(item.path) and inputs.regular(item.path)):
+            if not (paths.of_this_machine(item.path) and inputs.regular(item.path)):
                 raise OSError
             sound = audio.load(item.path, item.part)
             length = sound.duration_s

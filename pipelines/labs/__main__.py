@@ -17,7 +17,7 @@ import msgspec
 from pipelines import worker
 from profiler.errors import BadInput
 from profiler.plain import one_line
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 if TYPE_CHECKING:
     from pipelines.run.control import Control

@@ -13,7 +13,7 @@ from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.errors import ModelError
 from pipelines.models.opening import ctc_model, front_end, read_model
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from pipelines.models.errors import ModelError
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children, limits
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 MEMORY_BYTES: Final = 1_200 << 20
 """What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths."""

@@ -31,7 +31,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
 from profiler.process import children, kernel_cache
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 POLL_S: Final = 0.05
 MODULE: Final = "pipelines.run.compiling"

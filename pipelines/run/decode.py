@@ -34,7 +34,7 @@ from pipelines.run.stream import Stream
 from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Journal, Tiles
 from pipelines.run.transcript import Transcript, text_of
 from profiler.arrays import Array
-from profiler.files import named
+from profiler.files import paths
 from profiler.session.facts import STREAM
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -209,7 +209,7 @@ class Decoder:
         notes = (*item.notes, *sound.notes)
         number = self._journal.utterance(
             item.name,
-            named.kept(str(item.path)),
+            paths.kept(str(item.path)),
             first,
             n_frames,
             sound.duration_s,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.config.stream import Stream
+from pipelines.config.audio import Stream
 from pipelines.search.viterbi import Viterbi
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 
 def endpoint(settings: Stream, search: Viterbi, frames: int) -> int:

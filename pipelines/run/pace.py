@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.run.control import Control
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.spans import Lane, NullLane, Recorder
 
 

@@ -35,7 +35,7 @@ from profiler import counting
 from profiler.counting import CountingLane
 from profiler.device.time import EVENTS
 from profiler.errors import Cancelled
-from profiler.files import named
+from profiler.files import paths
 from profiler.machine import describe, energy
 from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
@@ -178,7 +178,7 @@ def _open(
         return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
-        "audio": list(dict.fromkeys(named.kept(str(item.path)) for item in items)),
+        "audio": list(dict.fromkeys(paths.kept(str(item.path)) for item in items)),
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from pipelines.config.stream import Stream as Settings
+from pipelines.config.audio import Stream as Settings
 from pipelines.frontend.mfcc import Piece
 from pipelines.models.opening import FrontEnd
 from pipelines.scoring import Scorer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 MIN_BEAM = 4.0
 """Narrower than this hardly anything but the best path is left, and words are lost without a gain."""

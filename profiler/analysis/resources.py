@@ -14,7 +14,7 @@ import numpy as np
 from profiler.analysis.lod.spans import timeline_of
 from profiler.analysis.utterances import audio_seconds
 from profiler.arrays import F64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.machine.energy import IDLE, PACKAGE
 from profiler.machine.memory import PART, PEAK, sample_name
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from profiler.analysis.recorded import Recorded, Utterance
 from profiler.arrays import F64, I64
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.session.model import Utterances
 
 

@@ -1,14 +1,24 @@
 """Where the program keeps things for a user: a cache of what it can make again, and the sessions.
 
+Also paths that a session names, and folders that one process at a time works on.
+
 Linux follows the XDG base directory specification; macOS and Windows have their own customs.
 """
 
+from __future__ import annotations
+
+import contextlib
 import os
 import re
+import shutil
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+from profiler.errors import BadInput
+from profiler.plain import one_line
 
 CACHE_VARIABLE = "ASRSCOPE_CACHE"
 """Environment variable that puts the cache elsewhere (tests, shared machines)."""
@@ -109,3 +119,94 @@ def _base() -> Path:
     if xdg and Path(xdg).is_absolute():
         return Path(xdg) / "asrscope"
     return Path.home() / ".cache" / "asrscope"
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+def refuse_others(folder: Path, what: str) -> None:
+    """BadInput where `folder` has more in it than files and folders: links lead elsewhere, and pipes are waited for."""
+    with os.scandir(folder) as entries:
+        others = [e.name for e in entries if not (e.is_file(follow_symlinks=False) or e.is_dir(follow_symlinks=False))]
+    if others:
+        shown = one_line(os.path.join(folder, min(others)))
+        raise BadInput(f"{shown} is a link, a pipe or a device; a {what} has only files and folders.")
+
+
+def demand_room(folder: Path, least: float) -> None:
+    """BadInput where the disk of `folder`, a study, has less than `least` bytes free."""
+    free = shutil.disk_usage(folder).free
+    if free < least:
+        raise BadInput(
+            f"{one_line(str(folder))}: the disk is full ({free / 1e6:.0f} MB are free); the study is kept, "
+            "and the same command goes on with it once there is room."
+        )
+
+
+@contextlib.contextmanager
+def alone(folder: Path, what: str) -> Iterator[None]:
+    """Hold `folder` while the context lasts; BadInput where another process holds it. `what` it is: study."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            shown = one_line(str(folder))
+            raise BadInput(f"{shown}: another process works on this {what}; wait for it, or stop it.") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(handle)
+
+
+_NUMBERED = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
+
+def kept(path: str) -> str:
+    """`path` as a session keeps it: from the root where something is there, so that it is found from any folder."""
+    place = os.path.expanduser(path)
+    return os.path.join(os.getcwd(), place) if os.path.exists(place) else path
+
+
+def locate(path: str, session: Path) -> str:
+    """Return where the file `path` of a session is: a relative path starts in the session's folder or the current one.
+
+    A path that is in neither, or on another machine, is returned unchanged.
+    """
+    place = os.path.expanduser(path)
+    if os.path.isabs(place) or not of_this_machine(path):
+        return place
+    beside = os.path.join(os.path.abspath(session.parent), place)
+    return beside if os.path.exists(beside) else kept(path)
+
+
+def inside(folder: Path, path: str, levels: int) -> Path | None:
+    """The file in `folder` that has the last `levels` names of `path`, wherever the folder was when that was written.
+
+    None where these are no names, or links lead out of the folder.
+    """
+    parts = Path(path).parts[-levels:]
+    if len(parts) < levels or Path(path).anchor in parts or ".." in parts or "\0" in path:
+        return None
+    found, whole = folder.joinpath(*parts), os.path.realpath(folder)
+    return found if os.path.realpath(found).startswith(os.path.join(whole, "")) else None
+
+
+def numbered(folder: Path) -> list[tuple[int, int, Path]]:
+    """The folders in `folder` that are called NUMBER-ATTEMPT, in order; no links, and nothing of other names."""
+    try:
+        each = [(_NUMBERED.fullmatch(one.name), one) for one in os.scandir(folder) if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted((int(name[1]), int(name[2]), Path(one.path)) for name, one in each if name)
+
+
+def of_this_machine(path: str | Path) -> bool:
+    return not (os.name == "nt" and Path(path).drive.startswith("\\\\"))

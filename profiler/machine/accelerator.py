@@ -6,8 +6,11 @@ own. What a device does not tell is left out from then on.
 """
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 PACKAGE: Final = "pynvml"
@@ -165,3 +168,51 @@ def _sentence(nvml: Any, error: Exception) -> str:
     if code == getattr(nvml, "NVML_ERROR_NO_PERMISSION", object()):
         return "this user may not access the NVIDIA driver (/dev/nvidiactl)"
     return f"NVML does not start: {error}"
+
+
+DRIVER: Final = Path("/proc/driver/nvidia")
+VISIBLE: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_TF32_OVERRIDE")
+"""Variables that decide which device a program gets, and how it multiplies."""
+
+
+def gpus(library: object = None, driver: Path = DRIVER) -> list[dict[str, str]]:
+    """Return name, uuid, driver and cuda of each device, as far as they are known; empty where there is none."""
+    try:
+        with devices(library) as found:
+            return found.identity()
+    except Unavailable:
+        return _of_the_driver(driver)
+
+
+def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    return {name: environment[name] for name in VISIBLE if name in environment}
+
+
+def place_of(uuid: str, uuids: Sequence[str]) -> int | None:
+    """Return which of NVML's devices CUDA calls `uuid`; None where it is none of them.
+
+    torch gives it without NVML's "GPU-" before it.
+    """
+    wanted = _bare(uuid)
+    return next((i for i, each in enumerate(uuids) if _bare(each) == wanted), None)
+
+
+def _bare(uuid: str) -> str:
+    return uuid.lower().removeprefix("gpu-")
+
+
+def _of_the_driver(folder: Path) -> list[dict[str, str]]:
+    try:
+        known = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (folder / "version").read_text("utf-8"))
+        cards = sorted(folder.glob("gpus/*/information"))
+        texts = [card.read_text("utf-8", "replace") for card in cards]
+    except OSError:
+        return []
+    found = []
+    for text in texts:
+        lines = (line.partition(":") for line in text.splitlines())
+        values = {name.strip(): value.strip() for name, _, value in lines}
+        one = {"name": values.get("Model", ""), "uuid": values.get("GPU UUID", "")}
+        one["driver"] = known.group(1) if known else ""
+        found.append({name: value for name, value in one.items() if value})
+    return found

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import psutil
 
-from profiler.machine import cpu_limit, gpus
+from profiler.machine import accelerator, cpu_limit
 
 VECTORS: Final = {
     "avx512f": "AVX-512",
@@ -46,8 +46,8 @@ def describe() -> dict[str, Any]:
         "caches": _caches,
         "memory_bytes": lambda: psutil.virtual_memory().total,
         "virtualised": _virtualised,
-        "gpus": gpus.gpus,
-        "gpu_settings": gpus.chosen,
+        "gpus": accelerator.gpus,
+        "gpu_settings": accelerator.chosen,
         "governor": lambda: _line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "os": platform.platform,
         "host": platform.node,

@@ -6,13 +6,14 @@ so for grandchildren. The child finds this very copy of the program, wherever it
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
 import site
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -106,3 +107,21 @@ def _installed() -> bool:
     """Whether this copy is on Python's default path; placed first on the path it could hide modules."""
     places = [*site.getsitepackages(), site.getusersitepackages()]
     return str(ROOT) in {str(Path(place).resolve()) for place in places}
+
+
+def read_arguments(module: str, purpose: str | None, *names: str, arguments: Sequence[str] | None = None) -> list[str]:
+    """Return the values of `names` in `arguments` (None: the command line's), one after the other.
+
+    A name that ends with "?" may be left out, one with "+" may have several values. `--help` prints `purpose`, the
+    module's docstring, and ends the process (SystemExit), as does any unknown argument (status 2).
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {module}",
+        description=purpose,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name in names:
+        plain = name.rstrip("?+")
+        parser.add_argument(plain, nargs=name[len(plain) :] or 1)
+    found = vars(parser.parse_args(sys.argv[1:] if arguments is None else arguments))
+    return [value for values in found.values() for value in ([values] if isinstance(values, str) else values or [])]

@@ -22,8 +22,7 @@ from profiler.session.errors import Damaged, SessionError, plain, reason
 from profiler.session.files import claim, connect_alone, inode, owner_alive, recorded_here
 from profiler.session.format import rows, schema
 from profiler.session.format.blocks import Blocks
-from profiler.session.format.encode import to_json
-from profiler.session.format.tables import COUNT_SPANS, Round
+from profiler.session.format.tables import COUNT_SPANS, Round, to_json
 from profiler.session.owner import identity
 from profiler.session.reader import SAMPLE
 from profiler.session.recover import locate

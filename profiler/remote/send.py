@@ -16,8 +16,8 @@ from profiler.errors import BadInput
 from profiler.machine.describe import own_version
 from profiler.remote.run_files import Commands, Log
 from profiler.remote.wire import MAGIC, PROTOCOL, Position, Value, frame
+from profiler.session.database import Queries
 from profiler.session.format import rows, schema
-from profiler.session.queries import Queries
 from profiler.session.reader import SAMPLE, Session
 from profiler.session.recover import Located, locate
 from profiler.spans import RECORD_BYTES

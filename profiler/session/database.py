@@ -1,4 +1,5 @@
-"""The database of a session that is recorded: how it is made, how its -wal is moved, and how it ends as one file.
+"""The database of a session that is recorded: how it is made, how its -wal is moved, and how it ends as
+one file; and the queries that read one.
 
 A checkpoint waits for the disk. Were it made by the connection that commits (SQLite's own habit), spans would wait in
 memory meanwhile, where a crash loses them; so a thread of its own moves the -wal into the main file.
@@ -8,14 +9,15 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from profiler.session.errors import SessionError, reason
-from profiler.session.files import side_files
+from profiler.session.errors import Damaged, SessionError, reason
+from profiler.session.files import side_files, size_of
 from profiler.session.format import schema
 from profiler.session.format.blocks import give_back
+from profiler.session.format.schema import MAX_BLOCK_RECORDS
 
 RELEASE_SECONDS: Final = 3.0
 """How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
@@ -122,3 +124,55 @@ class Checkpointer:
     def _run(self) -> None:
         while not self._stopping.wait(EVERY_SECONDS):
             checkpoint(self._connection)
+
+
+SLACK_BYTES: Final = 1 << 16
+"""What a value may weigh in memory beyond its bytes in the file, for all rows of one reading together."""
+
+
+class Queries:
+    """Queries of one read transaction of `db`, the session in the file `path`.
+
+    Raises Damaged when the rows of all queries together weigh more than the file itself, or a block is impossible.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db = db
+        self._path = path
+        self._size = size_of(path)
+        self._room = self._size + SLACK_BYTES
+
+    def rows(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+        """Give the rows of `query`, as long as they do not weigh more than the file itself."""
+        for row in self._db.execute(query, values):
+            self._room -= sum(len(value) for value in row if isinstance(value, bytes | str))
+            if self._room < 0:
+                # A live file has grown meanwhile.
+                size = size_of(self._path)
+                self._room, self._size = self._room + size - self._size, size
+                if self._room < 0:
+                    raise Damaged("it holds more than fits into the file")
+            yield row
+
+    def later(self, table: str, columns: str, last: dict[str, int]) -> list[tuple[Any, ...]]:
+        """The rows of `table` with an id beyond last[table], which moves on to the newest of them."""
+        query = f"SELECT id, {columns} FROM {table} WHERE id>? ORDER BY id"
+        found = list(self.rows(query, last[table]))
+        if found:
+            last[table] = found[-1][0]
+        return [row[1:] for row in found]
+
+    def blocks(
+        self, table: str, column: str, owner: int, seen: int, record_bytes: int
+    ) -> Iterator[tuple[memoryview, int]]:
+        """Give what is new of the blocks of `owner`: (records, count after them), no record twice."""
+        query = f"SELECT end_record, data FROM {table} WHERE {column}=? AND end_record>? ORDER BY end_record"
+        for end, data in self.rows(query, owner, seen):
+            if not isinstance(end, int) or not isinstance(data, bytes):
+                raise Damaged(f"a {table} of {column} {owner} is of no known kind")
+            count, rest = divmod(len(data), record_bytes)
+            begin = end - count
+            if rest or count > MAX_BLOCK_RECORDS or not 0 <= begin <= seen < end:
+                raise Damaged(f"a {table} of {column} {owner} has an impossible length")
+            yield memoryview(data)[(seen - begin) * record_bytes :], end
+            seen = end

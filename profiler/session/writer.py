@@ -27,8 +27,7 @@ from profiler.session import database
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, inode, recorded_here, side_files
 from profiler.session.format import schema
-from profiler.session.format.encode import text, to_column, to_json
-from profiler.session.format.tables import REVISION, Tables, Word
+from profiler.session.format.tables import REVISION, Tables, Word, text, to_column, to_json
 from profiler.session.model import CounterTotal
 from profiler.session.owner import identity
 from profiler.spans import Recorder, measure_ns_per_span

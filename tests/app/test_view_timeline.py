@@ -18,7 +18,7 @@ from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView, duration
 from app.views.timeline_model import Ruler
 from profiler.analysis.lod.spans import KINDS, Shown, timeline_of
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 SETUP_S = 2.5
 

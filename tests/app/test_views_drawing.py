@@ -40,7 +40,7 @@ from app.views.breakdown import BreakdownView
 from app.views.cost_model import OWN
 from app.views.stage_texts import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import RING_RECORDS, WORK_COUNTS, Recorder
 from tests.bench._rounds import LANE, Progress

@@ -31,7 +31,7 @@ from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from tests.bench._rounds import Progress, Searching, interleave, paired, result, scored, spread
 from tests.graph_fst import fst_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.cli import main
 from pipelines import config as settings
-from pipelines.config import Config, presets, renamed
+from pipelines.config import Config, fitting, presets
 from pipelines.run.control import Control
 from profiler.session.reader import Session
 from tests.each import each
@@ -27,8 +27,8 @@ ADDED = {
 
 GIVEN = {"search.wished_rtf": 0.5, "model.folder": "a-model"}
 MEANT = [
-    *((old, GIVEN.get(old, True), now, None) for old, now in renamed.KEYS.items()),
-    *((key, old, key, now) for key, values in renamed.VALUES.items() for old, now in values.items()),
+    *((old, GIVEN.get(old, True), now, None) for old, now in fitting.KEYS.items()),
+    *((key, old, key, now) for key, values in fitting.VALUES.items() for old, now in values.items()),
 ]
 
 

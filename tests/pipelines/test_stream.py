@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from pipelines.config import Config, Value, assign, unavailable_reason
-from pipelines.config.stream import Stream
+from pipelines.config.audio import Stream
 from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import PRIOR_FRAMES, Mfcc
 from pipelines.models.opening import FrontEnd

@@ -30,7 +30,7 @@ from pipelines.experiments.sweep.judge import Confirmed
 from pipelines.experiments.sweep.study import Study, plan_grid
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
-from profiler.files import named
+from profiler.files import paths
 from profiler.process import children
 from tests.bench import sweep as bench
 from tests.each import each
@@ -375,7 +375,7 @@ def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_pat
     assert [one.state for one in swept(tmp_path, sweep, trials=2).trials()] == ["done", "done"]
     (tmp_path / "elsewhere").mkdir()
     (study / "trials/9-1").symlink_to(tmp_path / "elsewhere")
-    inside = partial(named.inside, study, levels=3)
+    inside = partial(paths.inside, study, levels=3)
     assert inside("/elsewhere/study/trials/0-1/trial.asrs") == study / "trials/0-1/trial.asrs"
     for text in ("/tmp/x.asrs", "/dev/zero", "a/../b", "", "x", "trials/9-1/x.asrs", "a/b/\0", "../../etc/passwd"):
         assert inside(text) is None, text

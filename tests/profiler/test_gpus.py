@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from test_energy_accelerator import NEW, OLD, FakeNvml
 
-from profiler.machine import accelerator, describe, gpus
+from profiler.machine import accelerator, describe
 from profiler.machine.roofs import calibration
 
 
 def test_devices_have_name_uuid_and_driver(tmp_path: Path) -> None:
-    new, old = gpus.gpus(FakeNvml(), tmp_path)
+    new, old = accelerator.gpus(FakeNvml(), tmp_path)
     assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
     assert new["uuid"] == NEW
     # CUDA counts the fastest first, and torch leaves out what NVML writes before the number.
     uuids = [old["uuid"], new["uuid"]]
-    assert gpus.place_of("AAAAAAAA-1111", uuids) == 1
-    assert gpus.place_of("cccccccc-3333", uuids) is None
-    assert gpus.place_of("", uuids) is None
+    assert accelerator.place_of("AAAAAAAA-1111", uuids) == 1
+    assert accelerator.place_of("cccccccc-3333", uuids) is None
+    assert accelerator.place_of("", uuids) is None
 
 
 def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,16 +29,16 @@ def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.Monkey
         raise accelerator.Unavailable("not here")
 
     monkeypatch.setattr(accelerator, "devices", absent)
-    assert gpus.gpus(driver=tmp_path) == []
+    assert accelerator.gpus(driver=tmp_path) == []
     card = tmp_path / "gpus" / "0000:01:00.0"
     card.mkdir(parents=True)
     (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64  580.95.05  Tue Sep 23\n")
     (card / "information").write_text(f"Model: \t New GPU\nGPU UUID: \t {NEW}\nBus: x\n")
-    assert gpus.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
+    assert accelerator.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
 
 
 def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpus.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
+    assert accelerator.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
     names = set()
     for devices, chosen in (
         ([], {}),
@@ -47,8 +47,8 @@ def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch
         ([{"name": "A", "driver": "2"}], {}),
         ([{"name": "A", "driver": "1"}], {"CUDA_VISIBLE_DEVICES": "1"}),
     ):
-        monkeypatch.setattr(gpus, "gpus", lambda result=devices: result)
-        monkeypatch.setattr(gpus, "chosen", lambda result=chosen: result)
+        monkeypatch.setattr(accelerator, "gpus", lambda result=devices: result)
+        monkeypatch.setattr(accelerator, "chosen", lambda result=chosen: result)
         assert describe.describe().get("gpus", []) == devices
         names.add(calibration.file())
     assert len(names) == 5

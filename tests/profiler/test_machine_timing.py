@@ -9,8 +9,7 @@ import pytest
 from profiler_sessions import roof
 
 from profiler.machine.roofs import cpu, timing
-from profiler.machine.roofs.ladder import plateaus
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, plateaus
 from profiler.machine.roofs.timing import Effort, better, is_steady, roof_of, rounds
 
 MS = 0.001

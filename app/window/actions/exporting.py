@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from app.pictures.request import SIZE, WORDS, PictureRequest, range_text, seconds_text
 from app.style.theme import theme
 from app.views import PICTURES
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from pathlib import Path

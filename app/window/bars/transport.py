@@ -17,7 +17,7 @@ from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
 from app.widgets import ChoiceBox
 from app.window.actions.actions import ActionButton, Registry
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import msgspec
 
 from pipelines.experiments.capacity.streams import RESULT, Level
 from profiler.errors import BadInput
-from profiler.files import named, outputs
-from profiler.files.alone import alone, refuse_others
+from profiler.files import outputs, paths
 from profiler.files.inputs import InputError, read_struct
+from profiler.files.paths import alone, refuse_others
 from profiler.plain import one_line
 
 ABOUT: Final = "study.json"
@@ -67,7 +67,7 @@ def opened(folder: Path, about: About) -> Iterator[None]:
 def kept(folder: Path) -> dict[int, list[Kept]]:
     """The measurements that have ended, by number of streams and in their order; what has no result is removed."""
     found: dict[int, list[Kept]] = {}
-    for n, _, each in named.numbered(folder / LEVELS):
+    for n, _, each in paths.numbered(folder / LEVELS):
         try:
             level = read_struct(each / RESULT, Level, "a measurement")
         except InputError:
@@ -81,7 +81,7 @@ def kept(folder: Path) -> dict[int, list[Kept]]:
 
 def next_folder(folder: Path, n: int) -> Path:
     """Where the next measurement of `n` streams goes."""
-    last = max((attempt for of, attempt, _ in named.numbered(folder / LEVELS) if of == n), default=0)
+    last = max((attempt for of, attempt, _ in paths.numbered(folder / LEVELS) if of == n), default=0)
     return folder / LEVELS / f"{n}-{last + 1}"
 
 

@@ -25,7 +25,7 @@ from profiler.arrays import F32
 from profiler.clock import now_ns
 from profiler.errors import BadInput, Cancelled
 from profiler.files import outputs
-from profiler.files.alone import demand_room
+from profiler.files.paths import demand_room
 from profiler.machine import cpu_limit, energy
 from profiler.process import children
 

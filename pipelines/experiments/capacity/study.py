@@ -17,8 +17,8 @@ from pipelines.experiments.capacity.folder import Kept
 from pipelines.experiments.capacity.streams import Bench
 from profiler.errors import BadInput
 from profiler.files import outputs
-from profiler.files.alone import demand_room
 from profiler.files.inputs import MIB, InputError, read_struct
+from profiler.files.paths import demand_room
 from profiler.plain import counted, duration_text
 
 WORDS: Final = 400

@@ -21,7 +21,7 @@ from pipelines.experiments.sweep.space import Axis, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.files.alone import alone, refuse_others
+from profiler.files.paths import alone, refuse_others
 from profiler.plain import one_line
 from profiler.process import kernel_cache
 

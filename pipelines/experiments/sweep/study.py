@@ -35,9 +35,9 @@ from pipelines.experiments.sweep.journal import FAILURE, FIGURES, Failure
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
 from pipelines.experiments.sweep.space import Choice
 from profiler.errors import BadInput
-from profiler.files import named
-from profiler.files.alone import demand_room
+from profiler.files import paths
 from profiler.files.inputs import InputError, read_struct
+from profiler.files.paths import demand_room
 from profiler.plain import duration_text
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ class Study:
         """What the reference recognised in the first trial that is done."""
         for one in self.trials():
             if one.figures is not None:
-                session = named.inside(self.folder, one.figures.session, 3)
+                session = paths.inside(self.folder, one.figures.session, 3)
                 if session is not None:
                     with contextlib.suppress(BadInput):
                         return judge.read_report(session.with_name(f"{BEFORE}.json")).words()
@@ -379,7 +379,7 @@ class Study:
 
     def _report(self, progress: Progress, ended: int, wanted: int, slots: int) -> None:
         seconds = list[float]()
-        for _, _, folder in named.numbered(self.folder / "trials"):
+        for _, _, folder in paths.numbered(self.folder / "trials"):
             with contextlib.suppress(InputError):
                 seconds.append(read_struct(folder / trial.RESULT, trial.Result, "the result of a trial").seconds)
         left = max(wanted - ended, 0)
@@ -404,4 +404,4 @@ def _value_at(place: int) -> Callable[[optuna.trial.FrozenTrial], float]:
 
 
 def _attempts(folder: Path, number: int) -> int:
-    return max((attempt for of, attempt, _ in named.numbered(folder) if of == number), default=0)
+    return max((attempt for of, attempt, _ in paths.numbered(folder) if of == number), default=0)

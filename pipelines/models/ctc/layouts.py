@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from pipelines.frontend.fbank import Fbank
 from pipelines.models.errors import ModelError
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.plain import one_line
 
 MOST_EACH: Final = 16

@@ -26,7 +26,7 @@ from profiler.arrays import F32
 from profiler.files import cache
 from profiler.files.inputs import InputError, json_tree, lines_of, read_bytes, there
 from profiler.plain import one_line
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 HAMA: Final = "asr_waveform_fp16.onnx"
 HAMA_UNITS: Final = "g2p_vocab.json"

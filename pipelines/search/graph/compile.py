@@ -31,7 +31,7 @@ from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
 from profiler.files import cache
 from profiler.process import children, limits
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 Progress = Callable[[str, float | None], None]
 Compiler = Callable[[Recipe, Callable[[str, float], None]], Graph]

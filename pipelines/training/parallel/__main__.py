@@ -22,7 +22,7 @@ from pipelines.training.parallel import lessons, worker
 from pipelines.training.parallel.job import Job, Piece
 from pipelines.training.parallel.peers import Diary, Peers
 from profiler.errors import BadInput
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 PATIENCE = timedelta(hours=1)
 """For another worker's answer: a machine may sleep meanwhile. One that died ends the others through torchrun."""

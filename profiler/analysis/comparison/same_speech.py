@@ -19,8 +19,8 @@ from profiler.analysis.comparison.arms import Arm, by_key
 from profiler.analysis.comparison.compare import UNDECIDED, by_interval, compare_arms
 from profiler.analysis.comparison.statistics import DRAWS, Ratio, bootstrap_interval, undisturbed
 from profiler.arrays import Array
+from profiler.clock import FRAME_S
 from profiler.errors import BadInput
-from profiler.frames import FRAME_S
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 

@@ -7,7 +7,7 @@ ran. Operations are spelled `class[.library][:dtype][@device]`: "exp", "exp.nump
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -310,3 +310,43 @@ def size_text(size: int) -> str:
         if size >= 1 << power:
             return f"{size / (1 << power):.3g} {unit}"
     return f"{size} B"
+
+
+FLAT: Final = 0.12
+"""Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more."""
+
+MIN_RUNGS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plateau:
+    """Neighbouring rungs with the same bandwidth: smallest and largest working set, bytes/s."""
+
+    first_bytes: int
+    last_bytes: int
+    rate: float
+
+    @property
+    def label(self) -> str:
+        """The sizes it holds for: "16 KiB … 512 KiB"."""
+        return f"{size_text(self.first_bytes)} … {size_text(self.last_bytes)}"
+
+
+def plateaus(rungs: Sequence[Roof]) -> list[Plateau]:
+    """Return the plateaus of a ladder (rungs by growing size); slopes between them belong to none."""
+    found: list[Plateau] = []
+    group: list[Roof] = []
+    for rung in [*rungs, None]:
+        if rung is not None and group and _fits(group, rung):
+            group.append(rung)
+            continue
+        if len(group) >= MIN_RUNGS:
+            rates = sorted(r.median for r in group)
+            found.append(Plateau(group[0].bytes, group[-1].bytes, rates[len(rates) // 2]))
+        group = [rung] if rung is not None else []
+    return found
+
+
+def _fits(group: Sequence[Roof], rung: Roof) -> bool:
+    mean = sum(r.median for r in group) / len(group)
+    return abs(rung.median / mean - 1.0) <= FLAT

@@ -16,7 +16,7 @@ from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
 from profiler.machine.roofs.torch_child import DEVICE, part
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 DTYPES: Final = ("float32", "bfloat16", "float16", "int8")
 GEMM_SIZES: Final = (512, 1024)

@@ -26,7 +26,7 @@ from pipelines.search.graph import compile as graphs_of
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
-from profiler.frames import FRAME_S
+from profiler.clock import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE
 from tests.bench.device_steps import rules

@@ -16,7 +16,7 @@ import assets
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.dictionary import Pronunciation
 from profiler.files import cache
-from profiler.process.entry import read_arguments
+from profiler.process.children import read_arguments
 
 Progress = Callable[[str, float], None]
 EVERY = 500
