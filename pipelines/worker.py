@@ -165,6 +165,7 @@ class Worker:
             transcripts=command.get("transcripts"),
             out=Path(command["out"]),
             repeat=int(command.get("repeat", 1)),
+            chosen=bool(command.get("chosen", True)),
         )
         outcome = execute(request, control, self.progress, running)
         return [*outcome.result.refused, *filter(None, [outcome.problem])], outcome.state

@@ -38,11 +38,19 @@ NIST = b"NIST_1A\n"
 
 @dataclass(frozen=True)
 class AudioChoice:
-    """Files or folders as the worker gets them, and the transcripts that belong to them."""
+    """Files or folders as the worker gets them, and the transcripts that belong to them.
+
+    `found`: nobody chose the transcripts, which lie beside the audio and may be of something else.
+    """
 
     paths: tuple[str, ...]
     transcripts: str | None
     bundled: bool = False
+    found: bool = False
+
+    @property
+    def name(self) -> str:
+        return "" if self.bundled else Path(self.paths[0]).stem
 
     @cached_property
     def files(self) -> int:
@@ -118,7 +126,7 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
     if not audio:
         raise ValueError("Transcripts alone cannot be decoded; add the audio files.")
     folder = audio[0] if os.path.isdir(audio[0]) else audio[0].parent
-    return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder))
+    return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder), found=table is None)
 
 
 def _no_sound(path: Path) -> str | None:

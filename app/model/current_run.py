@@ -131,6 +131,11 @@ class CurrentRun(QObject):
         session = self._playhead.session
         return session is not None and str(session.path) == self.control.session
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the session shown is being recorded by this run, not by another process."""
+        return self._playhead.live and self.is_shown
+
     def show(self) -> None:
         if self.control.session and not self.is_shown:
             self._follow(self.control.session)

@@ -22,6 +22,7 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Marker, ...
     """Markers as they were known when the playhead first reached `cursor_frame` of `frames`, in order of time.
 
     A marker set at the frame of the playhead comes with the next frame; at the end of a finished session all are shown.
+    Of several changes of a setting at one frame only the last is shown: it is what holds from there on.
     """
     all_over = cursor_frame >= frames and session.state != "recording"
     found = []
@@ -33,7 +34,8 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Marker, ...
             marker = replace(marker, applied_frame=None, epoch=None)
         text = one_line(marker.text)
         found.append(marker if text == marker.text else replace(marker, text=text))
-    return tuple(sorted(found, key=lambda marker: (marker.frame, marker.asked_frame)))
+    last = {(marker.frame, marker.key or marker.id): marker for marker in found}
+    return tuple(sorted(last.values(), key=lambda marker: (marker.frame, marker.asked_frame)))
 
 
 def boundaries(session: Session, cursor_frame: int) -> I64:

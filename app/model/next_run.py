@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from PySide6.QtCore import QObject, Signal
@@ -32,6 +33,10 @@ class Elsewhere:
     host: str
     audio: tuple[str, ...] = ()
     transcripts: str | None = None
+
+    @property
+    def name(self) -> str:
+        return PurePath(self.audio[0]).stem if self.audio else ""
 
 
 class NextRun(QObject):

@@ -1,7 +1,8 @@
 """The settings of the scope of a recording: what form and toggles show while one is looked at, unchangeable.
 
-A run under way is changed in the form, so there is nothing to look up; a person may also ask for the settings of
-the next run instead, and goes back to the recording by moving its cursor.
+The window's own run is changed in the form, so there is nothing to look up; a session that another process records is
+a recording like any other. A person may also ask for the settings of the next run instead, and goes back to the
+recording by moving its cursor.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pipelines import config as settings
 from pipelines.config import Config, ConfigError
 
 if TYPE_CHECKING:
+    from app.model.current_run import CurrentRun
     from app.model.playhead import Snapshot
     from profiler.session.reader import Session
 
@@ -47,9 +49,9 @@ class RecordedSettings(QObject):
 
     changed = Signal()
 
-    def __init__(self, pipeline: Pipeline, playhead: Playhead, parent: QObject | None = None) -> None:
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, run: CurrentRun, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pipeline, self._playhead = pipeline, playhead
+        self._pipeline, self._playhead, self._run = pipeline, playhead, run
         self._shown: tuple[bool, bool] | None = None
         self._editing = True
         self._at_end = True
@@ -65,7 +67,7 @@ class RecordedSettings(QObject):
     @property
     def offered(self) -> bool:
         session = self._playhead.session  # that of a lab has no settings
-        return session is not None and bool(session.configs) and not self._playhead.live
+        return session is not None and bool(session.configs) and not self._run.is_live
 
     def edit(self, wanted: bool) -> None:
         """Show the settings of the next run, or again those at the cursor."""
@@ -75,14 +77,14 @@ class RecordedSettings(QObject):
             self._follow(snapshot)
 
     def _opened(self, _session: object) -> None:
-        self._editing, self._at_end = self._playhead.live, True
+        self._editing, self._at_end = self._run.is_live, True
 
     def _follow(self, snapshot: Snapshot) -> None:
         at_end = snapshot.live or snapshot.cursor_frame >= snapshot.track.n_frames
         if self._at_end and not at_end:
             self._editing = False  # looking back ends what was being edited
         self._at_end = at_end
-        wanted = not (snapshot.live or self._editing)
+        wanted = not (self._run.is_live or self._editing)
         config = settings_at(snapshot.session, snapshot.desk.scope.last) if wanted else None
         self._show(config, str(snapshot.session.meta.get("preset", "")))
 

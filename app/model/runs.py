@@ -99,8 +99,9 @@ class Runs(QObject):
             return
         config, name = self._pipeline.next, self._pipeline.preset.name
         try:
+            # Of one's own audio the name says more than that of the preset, which is seen beside it.
             changed = modified(config, self._pipeline.preset.config)
-            out = new_session_path(f"{name}-modified" if changed else name)
+            out = new_session_path(audio.name or (f"{name}-modified" if changed else name))
         except OSError as error:
             text = self.tr("Sessions cannot be written: {0}.")
             self.current.failed.emit(text.format(error.strerror or error), "")
@@ -115,6 +116,7 @@ class Runs(QObject):
                 preset=name,
                 audio=audio.audio if isinstance(audio, Elsewhere) else audio.paths,
                 transcripts=audio.transcripts,
+                chosen=isinstance(audio, Elsewhere) or not audio.found,
                 out=str(out),
             ),
         )
@@ -144,13 +146,13 @@ class Runs(QObject):
         title = self.tr(presets.load(name).title)
         text = self.tr("Stop this run and start “{0}”, or use it for the next run?")
         answers = {
-            self.tr("Finish this run and start"): partial(self._finish_then, start),
+            self.tr("Finish this run and start"): partial(self.finish_then, start),
             self.tr("For the next run"): partial(self._pipeline.choose, name),
             self.tr("Cancel"): None,
         }
         self.asked.emit(text.format(title), answers)
 
-    def _finish_then(self, start: Callable[[], None]) -> None:
+    def finish_then(self, start: Callable[[], None]) -> None:
         if not self.control.busy:
             start()
             return

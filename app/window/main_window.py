@@ -69,10 +69,10 @@ class MainWindow(FirstWindow):
         self.history = History(self.playhead, self)
         self.jumps = Jumps(self.playhead, self)
         self.bookmarks = Bookmarks(self.playhead, self)
-        self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
         self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
+        self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self.runs.current, self)
         self.undo = Undo(self.pipeline, self.runs, self)
         RunNotices(self.runs, self.notices)
         self.files = Files(self, self.playhead, self.notices, self.memory)
@@ -252,8 +252,15 @@ class MainWindow(FirstWindow):
         return self.files.open_session(path)
 
     def close_session(self) -> None:
+        """Close the session shown; that of a run under way only together with the run."""
+        if self.runs.current.is_shown and not self.when.is_idle():
+            stop = {self.tr("Stop and close"): partial(self.runs.finish_then, self.close_session)}
+            self.runs.asked.emit(self.tr("Stop this run and close its session?"), stop | {self.tr("Cancel"): None})
+            return
         self.playhead.close()
-        if self.when.is_idle():
+        if not self.when.is_idle():
+            self.runs.current.show()
+        if self.playhead.session is None:
             self.show_welcome()
 
     def show_welcome(self) -> None:
@@ -343,7 +350,10 @@ class MainWindow(FirstWindow):
             form.which.show_which(at.editing, at.offered, not self.when.is_idle())
         path, session = self.playhead.path, self.playhead.session
         self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
-        set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
+        names = [] if path is None else [path.stem]
+        if self.playhead.live and not self.runs.current.is_shown:
+            names.append(self.tr("recorded by another process"))
+        set_title(self, " – ".join([*names, "asrscope"]))
 
     def _show_speech(self) -> None:
         """Show in the form what the next run decodes, or what the recording did whose settings are shown."""
@@ -371,11 +381,10 @@ class MainWindow(FirstWindow):
             self.actions_.refresh()
 
     def _show_recording(self) -> None:
-        if not self.when.is_running():
-            self.top.show_recording(None)
+        if self.playhead.live:
+            self.top.show_recording(self.playhead.n_frames * FRAME_S)
         else:
-            there = self.runs.current.is_shown
-            self.top.show_recording(self.playhead.n_frames * FRAME_S if there else float("nan"))
+            self.top.show_recording(float("nan") if self.when.is_running() else None)
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         shown = self._snapshot

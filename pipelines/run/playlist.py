@@ -55,14 +55,21 @@ def bundled_speech() -> tuple[list[str], str]:
     return [str(folder)], str(folder / "transcripts.tsv")
 
 
-def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) -> Playlist:
+def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, chosen: bool = True) -> Playlist:
     """The files that `paths` (files, folders, globs) name, matched with transcripts, in the parts of `choice`.
 
     Without any path the files that the transcripts name are taken; without those, too, the bundled synthetic voices.
     Raises `audio.AudioError`, also when none of the files can be decoded; those among others that cannot be are named
-    when their turn comes.
+    when their turn comes. Transcripts that nobody has `chosen`, which only lie beside the audio, are left out with a
+    note where they cannot be read or name none of the files.
     """
-    said = texts.read(transcripts, plain=not paths) if transcripts else None
+    notes: list[str] = []
+    try:
+        said = texts.read(transcripts, plain=not paths) if transcripts else None
+    except audio.AudioError as problem:
+        if chosen:
+            raise
+        said, notes = None, [f"The words are not judged: {problem}"]
     if said is not None:
         paths = paths or said.files()
     elif not paths:
@@ -75,8 +82,12 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
         )
     found = collecting.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
     files = list(found)
-    rows, notes = _matched(said.rows if said else (), files)
-    if said is not None and not rows:
+    rows, of_rows = _matched(said.rows if said else (), files)
+    notes += of_rows
+    if said is not None and not rows and not chosen:
+        beside = f"{audio.printable(said.path)}, which lies beside the audio, names none of it"
+        notes = [f"{beside}; choose transcripts with the audio to have its words judged."]
+    elif said is not None and not rows:
         given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
             f"{audio.printable(said.path)}, read as {said.title}, names none of the {given} given (its first: "

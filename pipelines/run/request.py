@@ -19,7 +19,8 @@ from pipelines.run.playlist import Item, Playlist
 class Request:
     """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go.
 
-    `items`: what is decoded instead of `audio` and `transcripts`, if there is any.
+    `items`: what is decoded instead of `audio` and `transcripts`, if there is any. `chosen`: somebody chose the
+    transcripts, which else only lie beside the audio.
 
     Raises ConfigError for settings that cannot act together.
     """
@@ -32,6 +33,7 @@ class Request:
     repeat: int = 1
     replace: bool = False
     items: tuple[Item, ...] = ()
+    chosen: bool = True
 
     def __post_init__(self) -> None:
         settings.check(self.config)
@@ -41,7 +43,7 @@ class Request:
         """The files to decode, collected once. Raises AudioError if none can be decoded."""
         if self.items:
             return Playlist(list(self.items))
-        return playlist.build(self.audio, self.transcripts, self.config.audio)
+        return playlist.build(self.audio, self.transcripts, self.config.audio, self.chosen)
 
 
 @dataclass

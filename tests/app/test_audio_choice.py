@@ -28,8 +28,8 @@ def test_all_that_can_be_read_is_looked_for() -> None:
 )
 def test_the_only_transcripts_next_to_the_audio_are_used(name: str, tmp_path: Path) -> None:
     folder_with(tmp_path, name)
-    assert chosen([tmp_path]).transcripts == str(tmp_path / name)
-    assert chosen([tmp_path / "a.wav"]).transcripts == str(tmp_path / name)
+    for one in (chosen([tmp_path]), chosen([tmp_path / "a.wav"])):
+        assert (one.transcripts, one.found) == (str(tmp_path / name), True)
 
 
 def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_path: Path) -> None:
@@ -49,6 +49,7 @@ def test_a_text_file_is_taken_if_it_is_chosen(tmp_path: Path) -> None:
     folder_with(tmp_path, "words.txt", text="a two nine\n")
     assert chosen([tmp_path]).transcripts is None
     table = str(tmp_path / "words.txt")
-    assert chosen([tmp_path / "a.wav", table]).transcripts == table
+    one = chosen([tmp_path / "a.wav", table])
+    assert (one.transcripts, one.found) == (table, False)
     with pytest.raises(ValueError, match="Transcripts alone"):
         chosen([table])

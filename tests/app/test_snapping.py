@@ -12,7 +12,7 @@ from views_desk import Desk, drag, settle, view_on
 from window_recording import Recording
 
 from app.charts.time_plot import SNAP
-from app.model.events import snap_points
+from app.model.events import marks, snap_points
 from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView
 from profiler.session.reader import Session
@@ -84,3 +84,14 @@ def test_the_timeline_snaps_in_its_own_time(sample: Path, qtbot: QtBot) -> None:
         drag(view.plot, view.wall.seconds_at(UTTERANCE) + near, view.wall.seconds_at(3.5))
         assert playhead.axis.selected is not None
         assert playhead.axis.selected[0] == pytest.approx(UTTERANCE, abs=1e-6)
+
+
+def test_of_changes_of_a_setting_at_one_frame_the_last_is_shown(recording) -> None:
+    made = recording()
+    made.write(600)
+    for text, frame in (("on", 0), ("off", 0), ("on again", 0), ("off later", 300)):
+        made.marker(text, frame, "gmm.selection.enabled", text)
+    made.marker("noise", 0)
+    made.close()
+    with Session.open(made.path) as session:
+        assert [mark.text for mark in marks(session, 600, 600)] == ["on again", "noise", "off later"]

@@ -106,6 +106,50 @@ def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_bac
     assert live.text() == "Live"
 
 
+def test_a_session_has_the_name_of_ones_own_audio(qtbot, window, audio):
+    w = window()
+    w.pipeline.set("search.beam", 9.0)
+    path = running(qtbot, w, audio[:1])
+    assert path.stem.endswith("-one")
+    assert not w.runs.control.request.chosen, "nobody chose transcripts"
+
+
+def test_closing_the_session_of_a_run_asks_and_leaves_no_empty_desk(qtbot, window, audio, finished):
+    w = window()
+    running(qtbot, w, audio)
+    own = w.playhead.path
+    w.open_session(finished)
+    qtbot.keyClick(w, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    assert w.playhead.path == own, "behind another session is that of the run"
+    for answer, closes in (("Cancel", False), ("Stop and close", True)):
+        qtbot.keyClick(w, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+        (question,) = w.notices.banners
+        assert question.kind == "question"
+        assert w.playhead.path == own
+        click(qtbot, next(b for b in question.findChildren(QPushButton) if b.text() == answer))
+        if closes:
+            qtbot.waitUntil(lambda: w.playhead.path is None)
+    assert w.playhead.path is None
+    assert w.pages.currentWidget() is w.welcome
+    assert Session.open(own).state == "stopped"
+
+
+def test_a_session_that_another_process_records_says_so_and_shows_its_settings(window, recording):
+    made = recording("other.asrs")
+    made.write(600)
+    w = window()
+    w.pipeline.set("search.beam", 9.0)
+    w.pipeline.choose("ctc")
+    assert w.open_session(made.path)
+    assert w.windowTitle() == "other – recorded by another process – asrscope"
+    assert "REC" in w.top.recording.text()
+    assert w.pipeline.preset_shown.name == "gmm"
+    assert w.pipeline.locked
+    assert not w.desk.form.which.recorded.isHidden()
+    w.desk.form.which.next.click()
+    assert w.pipeline.locked is None
+
+
 def test_the_figures_are_those_of_the_session(qtbot, window, finished):
     w = window()
     assert w.open_session(finished)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -83,6 +84,24 @@ def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, mo
     assert made.chart is not None
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     made.close()
+    window.close()
+
+
+def test_an_a_b_is_compared_with_any_session_or_its_own_arms(
+    two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sqlite3.connect(two[0]) as file:
+        arms = {"arms": [{"name": name, "epoch": epoch} for epoch, name in enumerate("AB")]}
+        file.execute("INSERT INTO meta VALUES ('ab', ?)", (json.dumps(arms),))
+    file.close()
+    window, made = chosen(two[0], two[1], qtbot, monkeypatch)
+    assert made.sessions == tuple(two)
+    window.actions_["run.compare_arms"].trigger()
+    (_, arms_page) = window.findChildren(Comparison)
+    assert arms_page.sessions == (two[0],)
+    qtbot.waitUntil(lambda: not arms_page.working)
+    window.open_session(two[1])
+    assert window.actions_.unavailable_reason("run.compare_arms") == "No session of an A/B is shown."
     window.close()
 
 

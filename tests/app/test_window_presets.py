@@ -192,7 +192,6 @@ def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
     qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
     w = window()
-    chosen_own(w, tmp_path)
     w.runs.choose_preset("gmm")
     title = presets.load("gmm").title
     w.pipeline.set("loop", True)

@@ -62,6 +62,22 @@ def test_rows_that_name_no_file_are_reported(tmp_path: Path) -> None:
     refused(build, tmp_path, "c two\n", "text", says=("text", "Kaldi", "names none of the 2 audio files"))
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("file\ttranscript\nc.wav\tnine\n", "t.tsv, which lies beside the audio, names none of it; choose"),
+        ("pitch\tgain\n1\t2\n", "The words are not judged: "),
+    ],
+)
+def test_transcripts_that_nobody_chose_are_left_out_with_a_note(text: str, says: str, tmp_path: Path) -> None:
+    make(tmp_path / "a.wav")
+    refused(build, tmp_path, text, says=("t.tsv",))
+    found = playlist.build([str(tmp_path / "a.wav")], str(tmp_path / "t.tsv"), chosen=False)
+    assert references(found.items) == {"a": None}
+    (note,) = found.notes
+    assert says in note
+
+
 def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path: Path) -> None:
     make(tmp_path / "spk1" / "001.wav", tmp_path / "spk2" / "001.wav", tmp_path / "002.wav")
     elsewhere = "file\ttranscript\n/gone/spk1/001.flac\ttwo\n/gone/spk2/001.flac\tnine\n"

@@ -44,6 +44,7 @@ class RunRequest:
     audio: Sequence[str]
     out: str
     transcripts: str | None = None
+    chosen: bool = True
 
     def command(self) -> dict[str, Any]:
         """Return the ``start`` command."""

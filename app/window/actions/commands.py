@@ -147,6 +147,7 @@ def _run(w: MainWindow) -> list[Action]:
         "machine": Condition(w.bench.machine_reason),
         "audio": Condition(w.bench.audio_reason),
         "finished": when.has_finished_session,
+        "arms": Condition(w.bench.arms_reason),
     }
     return [
         add("run.start", tr("Run"), w.runs.start, keys=("Ctrl+R",), enabled=when.can_start),
@@ -163,7 +164,7 @@ def _run(w: MainWindow) -> list[Action]:
             add(
                 task.id,
                 tr(task.text),
-                partial(w.bench.begin, task.module),
+                partial(w.bench.begin, task.module, *([True] if task.needs == "arms" else [])),
                 enabled=needs[task.needs],
                 help=tr(task.help),
             )

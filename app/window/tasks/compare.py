@@ -257,13 +257,13 @@ def _value(value: object) -> str:
     return "–" if value is None else value_text(value)
 
 
-def begin(bench: Workbench) -> None:
-    """Ask for a session, and compare the one shown with it; an A/B session compares its arms without asking."""
+def begin(bench: Workbench, arms: bool = False) -> None:
+    """Ask for a session, and compare the one shown with it; `arms`: compare A and B of the one shown."""
     session = bench.playhead.session
     if session is None:
         return
     sessions = [session.path]
-    if "ab" not in session.meta:
+    if not arms:
         kinds = tr("Sessions (*{0})").format(SESSION_SUFFIX)
         title = tr("Compare {0} with").format(session.path.name)
         path, _ = QFileDialog.getOpenFileName(bench.window, title, str(session.path.parent), kinds)

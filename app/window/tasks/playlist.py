@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
@@ -113,13 +114,13 @@ class PlaylistDialog(QDialog):
     def _take(self) -> None:
         """Choose the list for the next run; if it cannot be decoded, say why."""
         paths, before = self.paths(), self._before
-        if before is not None and before.transcripts is not None and not set(paths).isdisjoint(before.paths):
-            paths.append(before.transcripts)
         try:
             choice = audio_choice.chosen(paths)
         except ValueError as error:
             self.about.setText(str(error))
             return
+        if before is not None and before.transcripts is not None and not set(paths).isdisjoint(before.paths):
+            choice = replace(choice, transcripts=before.transcripts, found=before.found)
         self._files.audio_chosen.emit(choice)
         self.accept()
 

@@ -86,6 +86,13 @@ class Workbench:
             return None
         return wanted, line
 
+    def arms_reason(self) -> str | None:
+        """Why there are no two arms to compare, or None."""
+        session = self.playhead.session
+        if session is None or "ab" not in session.meta:
+            return tr("No session of an A/B is shown.")
+        return self.when.has_finished_session.unavailable_reason()
+
     def begin(self, module: str, *what: object) -> None:
         """Begin the task of a module; what it needs is loaded when it is first wanted."""
         import_module(f"app.window.tasks.{module}").begin(self, *what)
@@ -135,7 +142,14 @@ TASKS: Final = (
         "compare",
         "finished",
         "Compare with another session…",
-        "Ratio of each stage with its interval; of an A/B session, its two arms",
+        "Ratio of each stage with its interval",
+    ),
+    Task(
+        "run.compare_arms",
+        "compare",
+        "arms",
+        "Compare A and B of this session",
+        "Ratio of each stage with its interval, over the turns that both settings had",
     ),
     Task(
         "run.sweep",
