@@ -250,10 +250,10 @@ def _report(
     limit: float | None,
     notes: Sequence[str],
 ) -> Tree:
-    from pipelines.experiments.capacity import search
+    from pipelines.experiments.capacity.study import capacity, first_failing, interval
 
     cores = len(study.bench.machine.cores)
-    failing = search.first_failing(study.outcomes)
+    failing = first_failing(study.outcomes)
     middle = {n: model.middle(each) for n, each in sorted(measured.items())}
     if failing is not None:
         why = model.reason(middle[min(middle)], middle[failing], cores, limit)
@@ -273,8 +273,8 @@ def _report(
         "threads_per_stream": 1,
         "chunk_ms": preset.config.stream.chunk_ms,
         "streams": [model.row(measured[n], bound_s) for n in middle],
-        "capacity": search.capacity(study.outcomes),
-        "capacity_range": list(search.interval(study.outcomes)),
+        "capacity": capacity(study.outcomes),
+        "capacity_range": list(interval(study.outcomes)),
         "bound_p99_s": bound_s,
         "why": why,
         "notes": [*notes, *filter(None, map(model.words_behind, middle.values()))],

@@ -178,7 +178,7 @@ def _words(arguments: argparse.Namespace, preset: Preset) -> list[str]:
 def _engine(arguments: argparse.Namespace) -> Engine:
     """Where the trials run."""
     if arguments.server is not None:
-        from pipelines.experiments.sweep.cluster import Cluster
+        from pipelines.experiments.sweep.home import Cluster
 
         return Cluster(Path(arguments.server).absolute(), arguments.parallel)
     from pipelines.experiments.sweep.home import Home

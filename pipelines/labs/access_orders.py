@@ -11,14 +11,12 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.declaration import Finding, Lab, Parameters, Seconds, all_of, at_least
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, run_all
 from pipelines.labs.texts import ci, figure
-from pipelines.labs.verdicts import Finding, all_of, at_least
 
 WORD: Final = 4
 STRIDES: Final = (1, 4, 16, 64, 256, 1024)

@@ -10,14 +10,12 @@ import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import Finding, Lab, Parameters, PublishedValue, Seconds, at_most
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.labs.texts import ci, figure
-from pipelines.labs.verdicts import Finding, at_most
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.cpu import Step

@@ -10,14 +10,12 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.declaration import UNDECIDED, Finding, Lab, Parameters, Seconds, all_of, at_least
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.texts import ci, figure, format_integer
-from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
 FLOAT: Final = 4
 MANY: Final = 1000

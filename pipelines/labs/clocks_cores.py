@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 from pipelines.config.options import setting
-from pipelines.labs._accelerator import HALF
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.desk import Desk
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    at_least,
+)
+from pipelines.labs.desk import HALF, Desk
 from pipelines.labs.figures import between
 from pipelines.labs.sweep import SweepResult, Work, one_size
 from pipelines.labs.texts import ci
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 

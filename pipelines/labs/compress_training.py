@@ -14,11 +14,21 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    Measured,
+    Parameters,
+    PublishedValue,
+    all_of,
+    at_most,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import quotient
 from pipelines.labs.texts import SHARE, ci, format_integer
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
 if TYPE_CHECKING:
@@ -85,7 +95,7 @@ class _Exam:
         from pipelines.models import sphinx
         from pipelines.training.corpus import labels
         from pipelines.training.corpus.data import HELD_OUT, Pool
-        from pipelines.training.teachers import Mixtures
+        from pipelines.training.train import Mixtures
 
         path = folder / f"{HELD_OUT}.safetensors"
         self._pool = Pool.of([path])
@@ -143,8 +153,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
     from pipelines.models import nets
     from pipelines.training.corpus.data import HELD_OUT, Pool
     from pipelines.training.recipes import GMM
-    from pipelines.training.teachers import LargerNet, Teacher
-    from pipelines.training.train import Trainer, card_for, started
+    from pipelines.training.train import LargerNet, Teacher, Trainer, card_for, started
 
     cpu = torch.device("cpu")
     first = started(nets.load(nets.find(recipe.start)), recipe) if recipe.start else None

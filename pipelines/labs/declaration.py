@@ -1,21 +1,78 @@
 """What a lab declares: the claim, its parameters, what measures, judges and draws it, and what follows.
 
 Light on purpose: the window lists labs in a process that loads neither numba nor torch. What there is to draw
-stands in `chart`, what may come of it in `verdicts`.
+stands in `chart`. Here are also the verdicts, and the parameters that several labs have, each with one text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar
 
 import msgspec
+
+from pipelines.config.options import setting
+from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
     from pipelines.labs.chart import Chart
     from pipelines.labs.desk import Desk
-    from pipelines.labs.verdicts import Finding, Verdict
+
+Verdict = Literal["holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"]
+
+HOLDS: Final = "holds here"
+PART: Final = "holds in part"
+"""What could be tried holds, and the rest of the claim cannot be tried here."""
+
+FAILS: Final = "does not hold here"
+UNDECIDED: Final = "undecided"
+IMPOSSIBLE: Final = "cannot be tried here"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result: the verdict, one sentence with the numbers and their intervals, and figures by name.
+
+    Names of figures carry their units (`exp_over_add`, `dram_bytes_per_s`); None where there is none.
+    """
+
+    verdict: Verdict
+    why: str
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def at_least(ratio: Ratio | None, bound: float) -> Verdict:
+    """Whether a ratio is `bound` or more: holds if its interval lies above, does not if it lies below."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return UNDECIDED
+    if ratio.low >= bound:
+        return HOLDS
+    return FAILS if ratio.high < bound else UNDECIDED
+
+
+def at_most(ratio: Ratio | None, bound: float) -> Verdict:
+    """Whether a ratio is `bound` or less: holds if its interval lies below, does not if it lies above."""
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return UNDECIDED
+    if ratio.high <= bound:
+        return HOLDS
+    return FAILS if ratio.low > bound else UNDECIDED
+
+
+def all_of(*verdicts: Verdict) -> Verdict:
+    """Whether everything of a claim holds: one part that does not is enough for it not to.
+
+    Where some parts hold and others cannot be tried, it holds in part.
+    """
+    if FAILS in verdicts:
+        return FAILS
+    if UNDECIDED in verdicts:
+        return UNDECIDED
+    if all(verdict == HOLDS for verdict in verdicts):
+        return HOLDS
+    return IMPOSSIBLE if all(verdict == IMPOSSIBLE for verdict in verdicts) else PART
+
 
 Group = Literal["scoring", "caches", "device", "training"]
 
@@ -91,3 +148,13 @@ class Lab(Generic[P, M]):
     @property
     def cited(self) -> str:
         return f"{self.claim} ({self.papers})" if self.papers else self.claim
+
+
+Seconds = Annotated[float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)]
+Vocabulary = Annotated[int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)]
+NetName = Annotated[str, setting("Net", "The name of a net that ships with the program.")]
+Gaussians = Annotated[int, setting("Gaussians", "Gaussians per senone and stream.", ge=8, le=128)]
+Words = Annotated[float, setting("Speech", "Speech that is decoded for words.", unit="s", ge=0.1, le=3600.0)]
+Compared = Annotated[float, setting("Speech", "Speech on which scores are compared.", unit="s", ge=0.1, le=600.0)]
+Singly = Annotated[int, setting("Frames", "Frames that a turn scores, one at a time.", ge=1, le=1000)]
+InBlocks = Annotated[int, setting("Frames", "Frames that a turn scores, in blocks of 16.", ge=16, le=1000)]

@@ -23,6 +23,7 @@ from profiler.errors import Cancelled
 from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
+    from pipelines.device import Device
     from pipelines.run.playlist import Item
     from profiler.session.writer import SessionWriter
 
@@ -290,3 +291,15 @@ class Desk:
         from pipelines.run import playlist
 
         return playlist.build(self.audio, self.transcripts).items
+
+
+NONE: Final = "There is no accelerator here"
+HALF: Final = f"{NONE}, so only the processor's half was run"
+
+
+def opened(desk: Desk) -> tuple[Device, bool]:
+    """Return the accelerator and True; without one, torch on the processor's threads and False."""
+    from pipelines.device import HOST, open_device
+
+    name = desk.device
+    return open_device(name or HOST), name is not None

@@ -5,14 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from pipelines.config import Value
-from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Compared,
+    Finding,
+    Gaussians,
+    Lab,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    Singly,
+    all_of,
+    at_most,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, key
 from pipelines.labs.texts import SHARE, ci, counted, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
 METHOD: Final = "gmm.selection.method"

@@ -8,23 +8,26 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs._parameters import Seconds, Vocabulary
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ratio_columns, value
-from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
-from pipelines.labs.texts import ci
-from pipelines.labs.verdicts import (
+from pipelines.labs.declaration import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
     UNDECIDED,
     Finding,
+    Lab,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    Vocabulary,
     all_of,
     at_least,
     at_most,
 )
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import ratio_columns, value
+from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
+from pipelines.labs.texts import ci
 from profiler.analysis.comparison.statistics import Ratio
 
 STAND_IN: Final = "torch-cpu"

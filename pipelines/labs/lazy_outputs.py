@@ -9,14 +9,26 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs._parameters import NetName, Seconds, Vocabulary
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    NetName,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    Vocabulary,
+    all_of,
+    at_least,
+    at_most,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import quotient, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
 from pipelines.labs.texts import SHARE, ci, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
 

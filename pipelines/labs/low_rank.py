@@ -8,7 +8,7 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs._nets import (
+from pipelines.labs._scoring import (
     Decoded,
     NetResult,
     agreement,
@@ -18,23 +18,28 @@ from pipelines.labs._nets import (
     word_change,
     word_error_rate,
 )
-from pipelines.labs._parameters import InBlocks, NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
-from pipelines.labs.sweep import milliseconds
-from pipelines.labs.texts import SHARE, ci, percent
-from pipelines.labs.verdicts import (
+from pipelines.labs.declaration import (
     FAILS,
     HOLDS,
     UNDECIDED,
     Finding,
+    InBlocks,
+    Lab,
+    NetName,
+    Parameters,
+    PublishedValue,
+    Seconds,
     Verdict,
+    Words,
     all_of,
     at_least,
     at_most,
 )
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import milliseconds
+from pipelines.labs.texts import SHARE, ci, percent
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
@@ -92,7 +97,7 @@ class Result(NetResult, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> Result:
     """Words by the audit, one layer at a time by its scores, times in turns."""
     from pipelines.config import Config, assign
-    from pipelines.labs import _nets
+    from pipelines.labs import _scoring
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets, shrink
     from profiler.machine.describe import usable_cores
@@ -106,7 +111,7 @@ def measure(params: Params, desk: Desk) -> Result:
         settings[f"{share:g}"] = settings[WHOLE] | factored
     settings[RETRAINED] = {"dnn.net": params.retrained}
     with desk.part(0.0, 0.5):
-        found = _nets.decoded(better, settings, params.speech_s, desk)
+        found = _scoring.decoded(better, settings, params.speech_s, desk)
     del found[""]
     # Nothing is timed here.
     with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
@@ -133,7 +138,7 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
     """Frames with the better net's best senone, of speech and its copies: other speeds, tracts, noise, levels."""
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets, sphinx
-    from pipelines.training.corpus import augment
+    from pipelines.training.corpus import data
     from pipelines.training.corpus.data import Maker, Source
 
     maker = Maker(sphinx.load(sphinx.default_directory()).feat_params)
@@ -148,7 +153,7 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
             desk.check()
             desk.progress("changed copies of the speech", copy / (params.copies + 1))
             rng = np.random.default_rng([copy, place])
-            change = augment.draw(rng) if copy else augment.Change()
+            change = data.draw(rng) if copy else data.Change()
             source = Source(file=str(item.path), span_s=(0.0, sound.duration_s))
             features = maker.frames(source, change, rng).heard.astype(np.float32)
             right = best(reference, features)

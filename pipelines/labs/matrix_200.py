@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
-from pipelines.labs._accelerator import HALF, opened
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
-from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
-from pipelines.labs.texts import ci
-from pipelines.labs.verdicts import (
+from pipelines.labs.declaration import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
     UNDECIDED,
     Finding,
+    Lab,
+    Parameters,
+    PublishedValue,
+    Seconds,
     Verdict,
     all_of,
     at_least,
 )
+from pipelines.labs.desk import HALF, Desk, opened
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
+from pipelines.labs.texts import ci
 
 if TYPE_CHECKING:
     import torch

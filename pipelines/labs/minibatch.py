@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    Measured,
+    Parameters,
+    all_of,
+    at_least,
+    at_most,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, columns, quotient
 from pipelines.labs.figures import ratio as ratio_of
 from pipelines.labs.texts import ci, format_integer
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
-    from pipelines.training.parallel.net import Layers
+    from pipelines.training.module import Layers
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
 LOW, HIGH = 256, 1024
@@ -69,8 +79,8 @@ def measure(params: Params, desk: Desk) -> Result:
     import torch
 
     from pipelines.run.interleave import turns
+    from pipelines.training.module import Layers
     from pipelines.training.parallel import lessons as labelled
-    from pipelines.training.parallel.net import Layers
 
     with desk.part(0.0, 0.1):
         lessons = labelled.read(shared.data(desk), "states", 7, 1, EXAMINED)

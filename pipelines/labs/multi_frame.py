@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.labs._nets import (
+from pipelines.labs._scoring import (
     NetResult,
     agreement,
     best_change,
@@ -14,14 +14,26 @@ from pipelines.labs._nets import (
     word_change,
     word_error_rate,
 )
-from pipelines.labs._parameters import InBlocks, Seconds, Vocabulary, Words
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    InBlocks,
+    Lab,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    Vocabulary,
+    Words,
+    all_of,
+    at_least,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import ci, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
 NET: Final = "multi-frame"

@@ -7,14 +7,12 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.declaration import FAILS, HOLDS, UNDECIDED, Finding, Lab, Parameters, Seconds, at_least
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
 from pipelines.labs.texts import ci, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.costs import Cost
 
 FLOAT: Final = 4

@@ -8,30 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, PublishedValue
-from pipelines.labs.desk import Desk
-from pipelines.labs.figures import between, columns, quotient, ratio, ratio_columns, seconds
-from pipelines.labs.sweep import Work, one_size
-from pipelines.labs.texts import ci
-from pipelines.labs.verdicts import (
+from pipelines.labs.declaration import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
     PART,
     UNDECIDED,
     Finding,
+    Lab,
+    Measured,
+    PublishedValue,
     all_of,
     at_least,
     at_most,
 )
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import between, columns, quotient, ratio, ratio_columns, seconds
+from pipelines.labs.sweep import Work, one_size
+from pipelines.labs.texts import ci
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 
 if TYPE_CHECKING:
     import torch
 
+    from pipelines.training.module import Layers
     from pipelines.training.parallel.lessons import Lessons
-    from pipelines.training.parallel.net import Layers
 
 HIDDEN, BOTTLENECK, OUTPUTS, INPUTS = (1024,) * 6, 256, 5126, 15 * 39
 """The shape of the shipped net `large`: one device alone is slow with it, and its layers can be split evenly."""
@@ -122,7 +124,7 @@ def layer_costs(desk: Desk, lessons: Lessons, params: Params) -> tuple[list[list
     """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has the loss."""
     import torch
 
-    from pipelines.training.parallel.net import Layers
+    from pipelines.training.module import Layers
 
     cpu = torch.device("cpu")
     card = lessons.card(HIDDEN, BOTTLENECK)

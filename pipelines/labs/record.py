@@ -15,9 +15,8 @@ import msgspec
 from pipelines import labs
 from pipelines.config import value_text
 from pipelines.labs.chart import Chart
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import Finding, Lab, Measured, Parameters
 from pipelines.labs.texts import figure
-from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 
 KEY: Final = "lab"

@@ -8,14 +8,24 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import NetName, Seconds
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    NetName,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    all_of,
+    at_least,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
 from pipelines.labs.texts import ci, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",

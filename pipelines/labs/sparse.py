@@ -8,14 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs._parameters import NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    Lab,
+    NetName,
+    Parameters,
+    PublishedValue,
+    Seconds,
+    Verdict,
+    Words,
+    all_of,
+    at_least,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
 from pipelines.labs.texts import SHARE, ci, counted, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from pipelines.labs._nets import (
+from pipelines.labs._scoring import (
     NetResult,
     agreement,
     compared,
@@ -15,14 +15,23 @@ from pipelines.labs._nets import (
     word_change,
     word_error_rate,
 )
-from pipelines.labs._parameters import InBlocks, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Finding,
+    InBlocks,
+    Lab,
+    Parameters,
+    Seconds,
+    Words,
+    at_most,
+)
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import ci, percent
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 
 TEACHER, TAUGHT, LABELS = "teacher", "taught by it", "trained on labels"
 NETS: Final = {TEACHER: "large", TAUGHT: "small", LABELS: "small-hard"}

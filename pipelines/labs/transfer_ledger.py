@@ -9,21 +9,23 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs._accelerator import NONE, opened
 from pipelines.labs.chart import Axis, Bars, Chart, Line
-from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
-from pipelines.labs.desk import Desk
-from pipelines.labs.texts import format_integer, percent
-from pipelines.labs.verdicts import (
+from pipelines.labs.declaration import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
     PART,
     UNDECIDED,
     Finding,
+    Lab,
+    Measured,
+    Parameters,
+    PublishedValue,
     Verdict,
     all_of,
 )
+from pipelines.labs.desk import NONE, Desk, opened
+from pipelines.labs.texts import format_integer, percent
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,8 +97,8 @@ def measure(params: Params, desk: Desk) -> Result:
     import torch
 
     from pipelines.device import COMPUTE
+    from pipelines.training.module import Layers
     from pipelines.training.parallel import lessons as labelled
-    from pipelines.training.parallel.net import Layers
 
     with desk.part(0.0, 0.3):
         lessons = labelled.read(shared.data(desk), "senones", 7, 1)

@@ -28,7 +28,7 @@ from pipelines.config import parse_assignment
 from pipelines.models import sphinx
 from pipelines.training import recipes
 from pipelines.training.corpus import data
-from pipelines.training.corpus.speech import SENTENCES, CorpusError
+from pipelines.training.corpus.data import SENTENCES, CorpusError
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
 from profiler.plain import counted
@@ -140,7 +140,7 @@ def train(options: argparse.Namespace) -> None:
 
 def export(options: argparse.Namespace) -> None:
     """Write a trained net in the form that the program reads, fp16 with a card."""
-    from pipelines.training.export import export as write
+    from pipelines.training.checkpoint import export as write
 
     sys.stdout.write(f"{write(recipes.find(options.name), options.to)}\n")
 

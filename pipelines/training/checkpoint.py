@@ -1,21 +1,32 @@
-"""State of a training: parameters, Adam's averages and the place in the data, in one safetensors file."""
+"""State of a training: parameters, Adam's averages and the place in the data, in one safetensors file.
+
+Also what the program reads of it: weights in fp16, the card that explains them, and the log.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_tensors
 
+import assets
+from pipelines.models.nets import Card, stored
 from pipelines.training.module import FeedForward
+from pipelines.training.recipes import NetRecipe, as_dict
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
+from profiler.files.paths import cache_dir
 
+CARD = "card.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -46,7 +57,7 @@ def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) 
         for moment in MOMENTS:
             tensors[f"{moment} {name}"] = adam.state[parameter][moment].cpu()
     with writing(path, "the checkpoint") as draft:
-        save_file(tensors, draft, {"place": json.dumps(asdict(place))})
+        save_tensors(tensors, draft, {"place": json.dumps(asdict(place))})
 
 
 def read(path: Path, names: Sequence[str]) -> tuple[Place, dict[str, Any]]:
@@ -80,3 +91,48 @@ def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[s
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path} is not a whole checkpoint of this net: {error}.") from None
     return place
+
+
+class ExportError(BadInput):
+    """There is nothing to export, or its kind is unknown; the message is one sentence."""
+
+
+def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
+    """Write NAME.safetensors, NAME.json and NAME.log.jsonl, how training went, into `folder`; returns the first.
+
+    `folder` is by default where the program looks.
+    """
+    trained = cache_dir("training", recipe.name)
+    try:
+        card = msgspec.json.decode((trained / CARD).read_bytes(), type=Card)
+        log = (trained / "log.jsonl").read_text(encoding="utf-8")
+    except OSError:
+        raise ExportError(f"There is no training of {recipe.name} in {trained} yet.") from None
+    place, tensors = read(trained / "checkpoint.safetensors", list(card.shapes))
+    last = json.loads(log.splitlines()[-1]) if log else {}
+    about = card.about | {
+        "recipe": as_dict(recipe),
+        "command": f"python -m pipelines.training train {recipe.name}",
+        "date": time.strftime("%Y-%m-%d"),
+        "parameters": card.n_parameters,
+        "frames": place.frames,
+        "shards": place.shards,
+        "hours": round(place.seconds / 3600, 2),
+        "frames_per_s": round(place.frames / place.seconds),
+        "divergence_held_out": last.get("held_out"),
+        "same_best_held_out": last.get("same_best"),
+    }
+    folder = folder or assets.path("nets")
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = folder / f"{recipe.name}.safetensors"
+    save_file(stored(tensors), weights)
+    weights.chmod(0o644)  # the library makes files that nobody else may read
+    write_card(msgspec.structs.replace(card, about=about), weights.with_suffix(".json"))
+    weights.with_suffix(".log.jsonl").write_text(log, encoding="utf-8")
+    return weights
+
+
+def write_card(card: Card, path: Path) -> None:
+    """Write a card so that a person can read it."""
+    text = msgspec.json.format(msgspec.json.encode(card), indent=1).decode()
+    path.write_text(text + "\n", encoding="utf-8")

@@ -17,8 +17,8 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
+from pipelines.training.checkpoint import write_card
 from pipelines.training.corpus.data import Progress
-from pipelines.training.export import write_card
 from profiler.spans import NullLane, Recorder
 
 MIXTURES = "mixtures"

@@ -35,7 +35,7 @@ from pipelines.models.single_stream import no_frames
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import Scorer, build_scorer
 from pipelines.training.align import Aligner, Alignment, AlignmentError
-from pipelines.training.corpus.speech import SENTENCES, CorpusError, sentences
+from pipelines.training.corpus.data import SENTENCES, CorpusError, sentences
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import cache

@@ -18,7 +18,7 @@ from command_line import command, here, refused
 
 from app.cli import capacity as verb
 from app.model import capacity as model
-from pipelines.experiments.capacity import search, streams
+from pipelines.experiments.capacity import streams, study
 from tests.waiting import PATIENCE_S, wait_until
 
 affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no choice of processors here")
@@ -27,7 +27,7 @@ affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no c
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """One measurement of each number, without much around it."""
-    monkeypatch.setattr(search, "REPEATS", 1)
+    monkeypatch.setattr(study, "REPEATS", 1)
     for name in ("WARM_UP_S", "AFTER_S"):
         monkeypatch.setattr(streams, name, 1.0)
 

@@ -20,9 +20,8 @@ from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import PublishedValue
+from pipelines.labs.declaration import HOLDS, Finding, PublishedValue
 from pipelines.labs.texts import ci, figure, format_number
-from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
 from tests.app.text_geometry import faults, texts
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import soundfile
 
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
-from pipelines.training.corpus.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
+from pipelines.training.corpus.data import SEED, SENTENCES, SPLITS, CorpusError, sentences
 from profiler.files.paths import cache_dir
 from tests.bench._rounds import command_line
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 import assets
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Lab, Measured, Parameters, Verdict
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 
 Changes = Mapping[str, object]
 """Keyword arguments of `planted`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict, all_of, at_least, at_most
+from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from tests.each import each
 

@@ -18,9 +18,8 @@ from pipelines import labs
 from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import Finding, Lab, Measured, Parameters
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
-from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.device import open_device
-from pipelines.labs import _digits, clocks_cores, device_mismatch, matrix_200, mnist_digits, transfer_ledger
+from pipelines.labs import clocks_cores, device_mismatch, matrix_200, mnist_digits, transfer_ledger
 from pipelines.labs._kernels import chain
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.device_mismatch import ALLOWED, OPERATIONS, PLACES
@@ -243,15 +243,15 @@ def test_it_breaks_even_where_it_stays_faster(sooner, n):
 
 
 def test_digits_are_of_mnists_shape_and_distinct():
-    images, classes = _digits.drawn(600, 1)
+    images, classes = mnist_digits.drawn(600, 1)
     assert (images.shape, images.dtype) == ((600, 28, 28), np.float32)
     assert 0 <= images.min() < images.max() <= 1
     assert set(classes.tolist()) == set(range(10))
-    np.testing.assert_array_equal(images, _digits.drawn(600, 1)[0])
-    assert not np.array_equal(_digits.drawn(600, 2)[0], images)
+    np.testing.assert_array_equal(images, mnist_digits.drawn(600, 1)[0])
+    assert not np.array_equal(mnist_digits.drawn(600, 2)[0], images)
     # By the nearest mean of the class alone most are known.
     means = np.stack([images[classes == n].mean(0) for n in range(10)])
-    new, right = _digits.drawn(300, 3)
+    new, right = mnist_digits.drawn(300, 3)
     apart = ((new[:, None] - means[None]) ** 2).sum((2, 3))
     assert (apart.argmin(1) == right).mean() > 0.6
 
@@ -259,8 +259,8 @@ def test_digits_are_of_mnists_shape_and_distinct():
 def test_a_straight_digit_is_its_glyph(monkeypatch):
     """Without chance each dot is a square of pixels: a one has its stem in the middle, nothing at the edges."""
     for name, value in {"TURN": 0.0, "SHEAR": 0.0, "MOVE": 0.0, "SCALE": (3.0, 3.0), "NOISE": 0.0}.items():
-        monkeypatch.setattr(_digits, name, value)
-    images, classes = _digits.drawn(50, 1)
+        monkeypatch.setattr(mnist_digits, name, value)
+    images, classes = mnist_digits.drawn(50, 1)
     one = images[classes == 1][0]
     assert one[10:18, 13:15].min() > 0.7
     assert one[:, :6].max() == one[:, -6:].max() == 0

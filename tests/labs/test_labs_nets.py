@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipelines.labs import _nets, _scoring, lazy_outputs, low_rank, multi_frame, sparse, teacher_student
-from pipelines.labs._nets import Decoded, NetResult
+from pipelines.labs import _scoring, lazy_outputs, low_rank, multi_frame, sparse, teacher_student
+from pipelines.labs._scoring import Decoded, NetResult
 from pipelines.labs.low_rank import RETRAINED, SHARES
 from pipelines.labs.multi_frame import OWN, RULES, STEPS
 from pipelines.labs.sparse import DENSE, FRAMES, KEPT, LIMITS, SPARSE
@@ -254,11 +254,11 @@ def test_both_students_have_the_same_shape():
 
 def test_differences_are_those_of_all_words_together():
     one, other = counts_of([3, 1, 4, 1]), counts_of([2, 7, 1, 8])
-    change = _nets.word_change(one, other)
+    change = _scoring.word_change(one, other)
     assert change.ratio == pytest.approx((9 - 18) / 80)
     assert change.low < change.ratio < change.high
-    assert _nets.best_change(one, other).ratio == 0.0
+    assert _scoring.best_change(one, other).ratio == 0.0
     silent = Decoded(frames=[9], same_best=[9], words=[0], errors=[0])
-    assert _nets.word_change(silent, silent) is None
-    assert _nets.word_error_rate(silent) is None
-    assert _nets.points(change).startswith("−11.2 points (")
+    assert _scoring.word_change(silent, silent) is None
+    assert _scoring.word_error_rate(silent) is None
+    assert _scoring.points(change).startswith("−11.2 points (")

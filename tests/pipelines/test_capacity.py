@@ -17,7 +17,7 @@ import psutil
 import pytest
 import soundfile
 
-from pipelines.experiments.capacity import search, streams, study
+from pipelines.experiments.capacity import streams, study
 from pipelines.experiments.capacity.folder import About, Kept, kept, next_folder, opened
 from pipelines.experiments.capacity.streams import Bench, Level, Machine, Sound
 from profiler.errors import BadInput, Cancelled
@@ -30,7 +30,7 @@ ABOUT = About("1", "a processor", 2, None, {"search.beam": "13"}, "digest")
 def outcomes_of(low: int, high: int, holds: Callable[[int], bool]) -> dict[int, list[bool]]:
     """The outcomes of all measurements where each number holds or not."""
     outcomes: dict[int, list[bool]] = {}
-    while (n := search.following(outcomes, low, high)) is not None:
+    while (n := study.following(outcomes, low, high)) is not None:
         assert low <= n <= high
         outcomes.setdefault(n, []).append(holds(n))
     return outcomes
@@ -40,10 +40,10 @@ def outcomes_of(low: int, high: int, holds: Callable[[int], bool]) -> dict[int, 
 def test_the_bend_is_found_to_a_stream_or_five_percent(carried: int) -> None:
     outcomes = outcomes_of(1, 64, lambda n: n <= carried)
     most = min(carried, 64)
-    capacity = search.capacity(outcomes)
+    capacity = study.capacity(outcomes)
     assert capacity <= most < capacity + max(1, int(capacity * 0.05))
-    assert search.interval(outcomes) == (capacity, capacity)
-    sides = {capacity, search.first_failing(outcomes)} - {0, None}
+    assert study.interval(outcomes) == (capacity, capacity)
+    sides = {capacity, study.first_failing(outcomes)} - {0, None}
     assert all(len(outcomes[n]) == (3 if n in sides else 1) for n in outcomes)
 
 
@@ -54,27 +54,27 @@ def test_a_small_range_is_doubled_from_its_beginning() -> None:
 
 
 def test_most_of_three_measurements_decide_and_the_interval_has_the_others() -> None:
-    assert search.capacity({8: [True], 9: [True, False, True], 10: [False] * 3}) == 9
-    assert search.interval({8: [True], 9: [True, False, True], 10: [False] * 3}) == (8, 9)
-    assert search.interval({8: [True] * 3, 9: [False, True, False]}) == (8, 9)
-    assert search.capacity({8: [True], 12: [False], 16: [True]}) == 8
-    assert search.following({8: [True], 9: [True, False], 10: [False]}, 1, 64) == 8
+    assert study.capacity({8: [True], 9: [True, False, True], 10: [False] * 3}) == 9
+    assert study.interval({8: [True], 9: [True, False, True], 10: [False] * 3}) == (8, 9)
+    assert study.interval({8: [True] * 3, 9: [False, True, False]}) == (8, 9)
+    assert study.capacity({8: [True], 12: [False], 16: [True]}) == 8
+    assert study.following({8: [True], 9: [True, False], 10: [False]}, 1, 64) == 8
 
 
 def test_a_noisy_bend_ends_the_search() -> None:
     noise = random.Random(1)
     for _ in range(50):
         outcomes = outcomes_of(1, 64, lambda n: n + noise.gauss(0, 4) < 30)
-        assert 15 < search.capacity(outcomes) < 40
+        assert 15 < study.capacity(outcomes) < 40
         assert sum(map(len, outcomes.values())) < 40
 
 
 def test_what_is_left_to_measure_is_what_would_be_measured() -> None:
-    assert search.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
-    assert search.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
+    assert study.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
+    assert study.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
     # A guess that what was measured contradicts.
     for guess in (1, 9):
-        assert search.remaining({1: [True], 2: [True], 3: [True], 4: [False]}, 1, 64, guess) == [3, 3, 4, 4]
+        assert study.remaining({1: [True], 2: [True], 3: [True], 4: [False]}, 1, 64, guess) == [3, 3, 4, 4]
 
 
 # -- sound and starts ------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
         resumed = made(tmp_path, second, 12)
         resumed.run([], lambda text, share: said.append(text))
         assert second.met == [16, 12, 14, 13, 12, 12, 13, 13]
-        assert search.capacity(resumed.outcomes) == 12
+        assert study.capacity(resumed.outcomes) == 12
         assert not resumed.short_of_memory
         third = Planted()
         again = made(tmp_path, third, 12)

@@ -21,12 +21,11 @@ import pytest
 
 from pipelines.config import Config, ConfigError
 from pipelines.experiments.sweep import folder as folders
-from pipelines.experiments.sweep import journal, space
-from pipelines.experiments.sweep.cluster import Cluster
+from pipelines.experiments.sweep import space
 from pipelines.experiments.sweep.folder import Sweep
-from pipelines.experiments.sweep.front import Point, dominates, front, possible
-from pipelines.experiments.sweep.home import Home
+from pipelines.experiments.sweep.home import Cluster, Home
 from pipelines.experiments.sweep.judge import Confirmed
+from pipelines.experiments.sweep.space import Point, dominates, front, possible
 from pipelines.experiments.sweep.study import Study, plan_grid
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
@@ -283,7 +282,7 @@ def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_tw
 def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     sweep = made(tmp_path, "search.beam=8,9")
     swept(tmp_path, sweep, trials=2)
-    log = tmp_path / "study" / journal.JOURNAL
+    log = tmp_path / "study" / folders.JOURNAL
     with log.open("ab") as file:
         file.write(b'{"op_code": 4, "work')
     os.symlink(log, f"{log}.lock")
@@ -321,7 +320,7 @@ def entry(code: object, **fields: object) -> bytes:
 def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, finished: Path, tmp_path: Path) -> None:
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
     shutil.copytree(finished, study)
-    file = study / journal.JOURNAL
+    file = study / folders.JOURNAL
     content = file.read_bytes() + entry(4, study_id=0, datetime_start="2026-11-29T14:08:27+00:00") + b"\n"
     file.write_bytes(content + line + b"\nmore\n")
     said: list[str] = []
@@ -333,7 +332,7 @@ def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, fin
         f"{file} is damaged: line {number} is none that this sweep writes. The trials before it count; "
         "it and the lines after it are in journal.damaged now."
     ]
-    assert (study / journal.DAMAGED).read_bytes() == line + b"\nmore\n"
+    assert (study / folders.DAMAGED).read_bytes() == line + b"\nmore\n"
     assert file.read_bytes().startswith(content)
 
 

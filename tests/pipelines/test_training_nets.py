@@ -18,10 +18,8 @@ from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets, sphinx
 from pipelines.training import recipes
 from pipelines.training.checkpoint import CheckpointError
-from pipelines.training.corpus import augment, data, labels
-from pipelines.training.corpus.augment import Change
-from pipelines.training.corpus.data import DataRecipe, Frames, Pool, order
-from pipelines.training.corpus.speech import CorpusError, sentences
+from pipelines.training.corpus import data, labels
+from pipelines.training.corpus.data import Change, CorpusError, DataRecipe, Frames, Pool, order, sentences
 from pipelines.training.module import divergence
 from pipelines.training.recipes import NetRecipe, RecipeError
 from pipelines.training.train import Trainer, card_for, started
@@ -235,21 +233,21 @@ def test_changes_do_what_they_say() -> None:
     rng = np.random.default_rng(0)
     t = np.arange(32_000) / 16_000
     tone = (0.1 * np.sin(2 * np.pi * 1000 * t)).astype(np.float32)
-    fast = augment.faster(tone, 1.25)
+    fast = data.faster(tone, 1.25)
     assert len(fast) == pytest.approx(len(tone) / 1.25, abs=2)
     spectrum = np.abs(np.fft.rfft(fast))
     assert np.argmax(spectrum) / len(fast) * 16_000 == pytest.approx(1250, abs=2)
-    noisy = augment.roughened(tone, Change(snr_db=12.0, slope=0.5), rng)
+    noisy = data.roughened(tone, Change(snr_db=12.0, slope=0.5), rng)
     noise = (noisy - tone).astype(np.float64)
     assert 10 * np.log10(np.mean(tone**2.0) / np.mean(noise**2)) == pytest.approx(12.0, abs=0.1)
     power = np.abs(np.fft.rfft(noise)) ** 2
     # Power falls as 1/f: as much in every octave.
     assert power[500:1000].sum() == pytest.approx(power[4000:8000].sum(), rel=0.3)
-    quiet = augment.roughened(tone, Change(level_db=-20.0), rng)
+    quiet = data.roughened(tone, Change(level_db=-20.0), rng)
     np.testing.assert_allclose(quiet, tone / 10, atol=1e-6)
-    changes = {augment.draw(np.random.default_rng(i)) for i in range(200)}
+    changes = {data.draw(np.random.default_rng(i)) for i in range(200)}
     assert len(changes) > 150
-    assert {c.warp for c in changes} == set(augment.WARPS)
+    assert {c.warp for c in changes} == set(data.WARPS)
 
 
 def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
@@ -339,7 +337,7 @@ def test_a_trained_net_exports_and_computes_the_same(
 
     from pipelines.scoring.dnn import DenseNet
     from pipelines.scoring.meter import Meter
-    from pipelines.training.export import ExportError, export
+    from pipelines.training.checkpoint import ExportError, export
 
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(ExportError, match="no training of tiny"):

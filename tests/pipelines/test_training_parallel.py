@@ -12,14 +12,11 @@ import torch
 
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Frames
+from pipelines.training.module import Layers
 from pipelines.training.parallel import lessons as labelled
-from pipelines.training.parallel.asynchronous import Asynchronous
 from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
-from pipelines.training.parallel.consensus import Admm, Consensus
 from pipelines.training.parallel.job import DIVERGED, Job, Task
-from pipelines.training.parallel.method import Setting, Synchronous
-from pipelines.training.parallel.net import Layers
-from pipelines.training.parallel.pipelined import Pipelined
+from pipelines.training.parallel.method import Admm, Asynchronous, Consensus, Pipelined, Setting, Synchronous
 from profiler.errors import BadInput
 from tests.each import each
 from tests.pipelines.workers_in_threads import CLASSES, lessons, plain_net, run_job, together

@@ -151,7 +151,7 @@ def test_the_command_refuses_in_one_sentence(tmp_path, capsys):
 
 def test_training_sentences_are_neither_tested_nor_tuned_on(tmp_path, monkeypatch):
     from assets.speech import build
-    from pipelines.training.corpus.speech import sentences
+    from pipelines.training.corpus.data import sentences
 
     monkeypatch.setattr(build, "available_voices", lambda: list(build.VOICES))
     text = tmp_path / "sentences.txt"

@@ -15,10 +15,10 @@ import torch
 from torch.distributed import HashStore, PrefixStore, ProcessGroupGloo
 
 from pipelines.training.corpus.data import Frames, Pool
+from pipelines.training.module import Layers
 from pipelines.training.parallel import worker
 from pipelines.training.parallel.job import Job, Piece
 from pipelines.training.parallel.lessons import Lessons, Part
-from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.peers import Diary, Peers
 
 PATIENCE = timedelta(minutes=5)

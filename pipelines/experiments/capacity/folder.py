@@ -7,10 +7,8 @@ levels/8-2/    the second measurement of 8 streams: the report of each, and resu
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,13 +16,11 @@ from typing import Final
 import msgspec
 
 from pipelines.experiments.capacity.streams import RESULT, Level
-from profiler.errors import BadInput
-from profiler.files import outputs, paths
+from pipelines.experiments.sweep.folder import held
+from profiler.files import paths
 from profiler.files.inputs import InputError, read_struct
-from profiler.files.paths import alone, refuse_others
 from profiler.plain import one_line
 
-ABOUT: Final = "study.json"
 LEVELS: Final = "levels"
 
 
@@ -47,21 +43,9 @@ class Kept:
     folder: Path
 
 
-@contextlib.contextmanager
-def opened(folder: Path, about: About) -> Iterator[None]:
-    """Open the study in `folder`, or make it. BadInput where it is another one, or another process works on it."""
-    shown, file = one_line(str(folder)), folder / ABOUT
-    if os.path.lexists(folder) and not os.path.lexists(file) and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{shown} is no study of a capacity; --out takes one, or a folder that is not there yet.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder, "study"):
-        refuse_others(folder, "study")
-        if file.exists():
-            _check_same(file, about, shown)
-        else:
-            with outputs.writing(file, "the study") as draft:
-                draft.write_bytes(msgspec.json.encode(about))
-        yield
+def opened(folder: Path, about: About) -> AbstractContextManager[None]:
+    """Hold the study in `folder`, or make it. BadInput where it is another one, or another process works on it."""
+    return held(folder, about, "capacity", _difference)
 
 
 def kept(folder: Path) -> dict[int, list[Kept]]:
@@ -85,16 +69,11 @@ def next_folder(folder: Path, n: int) -> Path:
     return folder / LEVELS / f"{n}-{last + 1}"
 
 
-def _check_same(file: Path, about: About, shown: str) -> None:
-    """BadInput that names the first difference of two studies."""
-    before = read_struct(file, About, "the study")
-    if before == about:
-        return
-    if before.settings != about.settings:
-        key = next(key for key in about.settings if before.settings.get(key) != about.settings[key])
-        what = f"with other settings ({key} is {one_line(before.settings.get(key, 'unknown'))} there)"
-    else:
-        titles = {"version": "version of asrscope", "machine": "machine", "cores": "number of cores"}
-        titles |= {"seconds": "length of a measurement", "sound": "sound"}
-        what = "with another " + next(t for name, t in titles.items() if getattr(before, name) != getattr(about, name))
-    raise BadInput(f"{shown} holds a study {what}; give another --out, or the same arguments.")
+def _difference(kept: About, now: About) -> str:
+    """The first difference of two studies, in words."""
+    if kept.settings != now.settings:
+        key = next(key for key in now.settings if kept.settings.get(key) != now.settings[key])
+        return f"a study with other settings ({key} is {one_line(kept.settings.get(key, 'unknown'))} there)"
+    titles = {"version": "version of asrscope", "machine": "machine", "cores": "number of cores"}
+    titles |= {"seconds": "length of a measurement", "sound": "sound"}
+    return "a study with another " + next(t for name, t in titles.items() if getattr(kept, name) != getattr(now, name))

@@ -1,9 +1,12 @@
-"""The measurements of a study, one after the other: as `search` chooses them, and as far as memory goes."""
+"""The measurements of a study, one after the other, as far as memory goes.
+
+The number of streams is doubled until one fails, then bisected, with repeats at the bend.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,8 +14,8 @@ from typing import Annotated, Final
 import msgspec
 import psutil
 
-from pipelines.experiments.capacity import folder as study
-from pipelines.experiments.capacity import search, streams
+from pipelines.experiments.capacity import folder as kept_folder
+from pipelines.experiments.capacity import streams
 from pipelines.experiments.capacity.folder import Kept
 from pipelines.experiments.capacity.streams import Bench
 from profiler.errors import BadInput
@@ -20,6 +23,66 @@ from profiler.files import outputs
 from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.files.paths import demand_room
 from profiler.plain import counted, duration_text
+
+REPEATS: Final = 3
+"""Measurements of the largest number that holds and of the smallest that fails; most of them decide."""
+
+RESOLUTION: Final = 0.05
+"""The bend is known to this share of the number of streams, or to one stream."""
+
+Outcomes = Mapping[int, Sequence[bool]]
+"""Whether each measurement held, by number of streams."""
+
+
+def holds(outcomes: Sequence[bool]) -> bool:
+    return sum(outcomes) * 2 > len(outcomes)
+
+
+def capacity(outcomes: Outcomes) -> int:
+    """The largest number that holds, of those below the first that fails; 0: none does."""
+    failing = first_failing(outcomes)
+    return max((n for n, each in outcomes.items() if holds(each) and (failing is None or n < failing)), default=0)
+
+
+def first_failing(outcomes: Outcomes) -> int | None:
+    """The smallest number that fails; None: none does."""
+    return min((n for n, each in outcomes.items() if not holds(each)), default=None)
+
+
+def interval(outcomes: Outcomes) -> tuple[int, int]:
+    """The largest number up to which every measurement held, and the largest of which any did; 0: none."""
+    doubtful = min((n for n, each in outcomes.items() if not all(each)), default=None)
+    sure = max((n for n in outcomes if doubtful is None or n < doubtful), default=0)
+    return sure, max((n for n, each in outcomes.items() if any(each)), default=0)
+
+
+def following(outcomes: Outcomes, low: int, high: int) -> int | None:
+    """The number to measure next, from `low` to `high`; None: the bend is known, or lies outside."""
+    if not outcomes:
+        return low
+    failing, held = first_failing(outcomes), capacity(outcomes)
+    if failing is None:
+        top = max(outcomes)
+        if top < high:
+            return min(2 * top, high)
+        return top if len(outcomes[top]) < REPEATS else None
+    below = held or low - 1
+    if failing - below > max(1, int(held * RESOLUTION)):
+        return (below + failing) // 2
+    return next((n for n in (held, failing) if n and len(outcomes[n]) < REPEATS), None)
+
+
+def remaining(outcomes: Outcomes, low: int, high: int, guess: int) -> list[int]:
+    """The measurements that are still to come if up to `guess` streams hold, as far as what was measured allows it."""
+    failing = first_failing(outcomes)
+    guess = max(guess if failing is None else min(guess, failing - 1), capacity(outcomes))
+    known = {n: list(each) for n, each in outcomes.items()}
+    coming = []
+    while (n := following(known, low, high)) is not None:
+        known.setdefault(n, []).append(n <= guess)
+        coming.append(n)
+    return coming
+
 
 WORDS: Final = 400
 """Words of a measurement: p99 then rests on the longest four."""
@@ -78,11 +141,11 @@ class Study:
     """Whether more streams would have been tried if there had been room."""
 
     def __post_init__(self) -> None:
-        self.measured = study.kept(self.folder)
+        self.measured = kept_folder.kept(self.folder)
         self._first: First | None = None
 
     @property
-    def outcomes(self) -> search.Outcomes:
+    def outcomes(self) -> Outcomes:
         return {n: [self.holds(each) for each in kept] for n, kept in self.measured.items()}
 
     def run(self, command: Sequence[str], progress: Callable[[str, float | None], None]) -> None:
@@ -98,9 +161,9 @@ class Study:
                 raise BadInput(
                     f"There is no memory for {counted(self.low, 'stream', 'streams')}: {self.memory_text()}."
                 )
-            n = search.following(outcomes, self.low, most)
+            n = following(outcomes, self.low, most)
             if n is None:
-                self.short_of_memory = most < self.high and search.first_failing(outcomes) is None
+                self.short_of_memory = most < self.high and first_failing(outcomes) is None
                 return
             window_s = self._window_s(n, first)
             left_s = self._left_s(outcomes, most, first)
@@ -108,7 +171,7 @@ class Study:
             def step(what: str, n: int = n, left_s: float = left_s) -> None:
                 progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", None)
 
-            folder = study.next_folder(self.folder, n)
+            folder = kept_folder.next_folder(self.folder, n)
             level = self.bench.measure(n, window_s, folder, step)
             self.measured.setdefault(n, []).append(Kept(level, folder))
 
@@ -167,7 +230,7 @@ class Study:
             return self.seconds
         return max(WORDS / n * first.audio_s / first.words, LEAST_S)
 
-    def _left_s(self, outcomes: search.Outcomes, most: int, first: First) -> float:
+    def _left_s(self, outcomes: Outcomes, most: int, first: First) -> float:
         """Seconds that the measurements to come take, if the cores are shared until nothing of them is left."""
         cores = len(self.bench.machine.cores)
         levels = [each.level for kept in self.measured.values() for each in kept]
@@ -175,6 +238,6 @@ class Study:
         if levels:
             last = max(levels, key=lambda level: level.n)
             share, setup_s = last.cpu_s / last.n / last.window_s, last.setup_s / last.n
-        coming = search.remaining(outcomes, self.low, most, int(cores / max(share, 1e-6)))
+        coming = remaining(outcomes, self.low, most, int(cores / max(share, 1e-6)))
         fixed_s = streams.WARM_UP_S + streams.AFTER_S
         return sum(self._window_s(n, first) + fixed_s + n * (setup_s + streams.APART_S + END_S) for n in coming)

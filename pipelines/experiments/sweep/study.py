@@ -28,12 +28,10 @@ import msgspec
 from pipelines import config as settings
 from pipelines.config import ConfigError, Value
 from pipelines.experiments.sweep import judge, space, trial
-from pipelines.experiments.sweep.folder import Sweep
-from pipelines.experiments.sweep.front import Point, front, possible, touches
+from pipelines.experiments.sweep.folder import FAILURE, FIGURES, Failure, Sweep
 from pipelines.experiments.sweep.home import Engine
-from pipelines.experiments.sweep.journal import FAILURE, FIGURES, Failure
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
-from pipelines.experiments.sweep.space import Choice
+from pipelines.experiments.sweep.space import Choice, Point, front, possible, touches
 from profiler.errors import BadInput
 from profiler.files import paths
 from profiler.files.inputs import InputError, read_struct

@@ -7,29 +7,128 @@ a frame take far more room than its features, and the best few are not what a pu
 afresh.
 
 `held-out.safetensors` is made of sentences, and of one human recording, that no shard contains.
+
+Sentences are parted once and for all into what is tested, tuned and trained on: the splits are fixed by a seed and
+share no sentence; figures are reported on `test`, constants are tuned on `development`, models are trained on
+`training`. flite's voices speak them.
+
+More voices, rooms and levels come from the same recordings. Speed changes by resampling, which moves pitch and
+formants too (Ko et al. 2015, "Audio augmentation for speech recognition"); the vocal tract by scaling the mel filters
+(Lee & Rose 1996; as augmentation Jaitly & Hinton 2013). Speed changes when things are said, so it applies to the
+teacher's input too; noise, level and vocal tract change that of the student alone, which is to answer as the teacher
+did for the clean sound.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import soxr
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from assets.speech.build import VOICES, speak
 from pipelines.audio import loading as audio
+from pipelines.audio import word_errors as wer
 from pipelines.frontend.parameters import SAMPLE_RATE
-from pipelines.training.corpus import augment
-from pipelines.training.corpus.augment import Change, Samples
-from pipelines.training.corpus.speech import SENTENCES, CorpusError, sentences
 from profiler.arrays import F32, I32, I64, Array
+from profiler.errors import BadInput
+from profiler.files import inputs
 from profiler.files.outputs import writing
+
+SPEEDS = (0.9, 1.1)
+"""Drawn evenly between; Ko et al. took 0.9, 1.0 and 1.1."""
+WARPS = (0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.12)
+"""Factors of the mel filters: the range that vocal tract length normalisation searches."""
+SNR_DB = (8.0, 40.0)
+SLOPES = (0.0, 1.5)
+"""Amplitude of the noise falls with this power of the frequency: white to brownish."""
+LEVEL_DB = (-20.0, 6.0)
+CHANGED = 0.6
+"""Share of the utterances that each change is applied to; the others keep what they had."""
+
+Samples = F32
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes to one utterance; the defaults make none."""
+
+    speed: float = 1.0
+    warp: float = 1.0
+    snr_db: float | None = None
+    slope: float = 0.0
+    level_db: float = 0.0
+
+
+def draw(rng: np.random.Generator) -> Change:
+    """A change by chance."""
+    happens = rng.random(4) < CHANGED
+    speed, warp = rng.uniform(*SPEEDS), float(rng.choice(WARPS))
+    snr_db, slope, level_db = rng.uniform(*SNR_DB), rng.uniform(*SLOPES), rng.uniform(*LEVEL_DB)
+    return Change(
+        speed=speed if happens[0] else 1.0,
+        warp=warp if happens[1] else 1.0,
+        snr_db=snr_db if happens[2] else None,
+        slope=slope,
+        level_db=level_db if happens[3] else 0.0,
+    )
+
+
+def faster(samples: Samples, speed: float) -> Samples:
+    """`samples` at `speed` times the speed, pitch and formants with it."""
+    if speed == 1.0:
+        return samples
+    return np.asarray(soxr.resample(samples, SAMPLE_RATE * speed, SAMPLE_RATE), np.float32)
+
+
+def roughened(samples: Samples, change: Change, rng: np.random.Generator) -> Samples:
+    """`samples` with the noise and at the level of `change`; nothing moves in time."""
+    result = samples
+    if change.snr_db is not None and len(samples) > 1:
+        points = 1 << (len(samples) - 1).bit_length()  # other lengths take up to ten times as long
+        spectrum = np.fft.rfft(rng.standard_normal(points))
+        spectrum *= np.maximum(np.arange(len(spectrum)), 1.0) ** -change.slope
+        noise = np.fft.irfft(spectrum)[: len(samples)]
+        wanted = np.sqrt(np.mean(samples.astype(np.float64) ** 2)) * 10 ** (-change.snr_db / 20)
+        result = samples + noise * (wanted / np.sqrt(np.mean(noise**2)))
+    result = result * 10 ** (change.level_db / 20)
+    return np.clip(result, -1.0, 1.0).astype(np.float32)
+
+
+SENTENCES = Path(__file__).parents[4] / "shared" / "text" / "sentences.txt"
+"""One sentence per line; used where no other file is named."""
+
+SEED = 1
+RESERVED = 300  # sentences set aside for `test`, and as many for `development`
+SPLITS = ("test", "development", "training")
+
+
+class CorpusError(BadInput):
+    """The requested corpus cannot be made; the message is one sentence."""
+
+
+def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:
+    """The sentences of `split` in a fixed random order, as plain words."""
+    if split not in SPLITS:
+        raise CorpusError(f"There is no split {split!r}; there are {', '.join(SPLITS)}.")
+    try:
+        lines = inputs.lines_of(text.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CorpusError(f"The text {text} cannot be read: {error.strerror or error}.") from None
+    # A sentence that occurs twice must not fall into two splits.
+    plain = sorted({" ".join(wer.words(line)) for line in lines} - {""})
+    random.Random(seed).shuffle(plain)
+    first = RESERVED * SPLITS.index(split)
+    return plain[first:] if split == "training" else plain[first : first + RESERVED]
+
 
 Progress = Callable[[str, float | None], None]
 
@@ -124,14 +223,14 @@ class Maker:
         from pipelines.frontend.mfcc import Mfcc  # loads numba, and who reads shards needs none
 
         self._plain = Mfcc(feat_params)
-        self._warped = {warp: Mfcc(feat_params, warp) for warp in augment.WARPS}
+        self._warped = {warp: Mfcc(feat_params, warp) for warp in WARPS}
         self._recordings: dict[str, Samples] = {}
 
     def frames(self, source: Source, change: Change, rng: np.random.Generator) -> Frames:
         """Features of one utterance."""
-        samples = augment.faster(self._samples(source), change.speed)
+        samples = faster(self._samples(source), change.speed)
         clean = self._plain.features(samples)
-        heard = self._warped[change.warp].features(augment.roughened(samples, change, rng))
+        heard = self._warped[change.warp].features(roughened(samples, change, rng))
         return Frames(heard, clean, np.array([len(clean)], np.int32))
 
     def _samples(self, source: Source) -> Samples:
@@ -180,7 +279,7 @@ def prepare(
         parts = []
         for i, source in enumerate(trained[first : first + SHARD_UTTERANCES], first):
             rng = np.random.default_rng([recipe.seed, 1, i])  # its own, wherever it is made
-            parts.append(maker.frames(source, augment.draw(rng), rng))
+            parts.append(maker.frames(source, draw(rng), rng))
             progress(path.stem, i / len(trained))
         write(joined(parts), path)
 

@@ -18,8 +18,7 @@ from pipelines.config import Config
 from pipelines.models import dictionary
 from pipelines.models.sphinx import AcousticModel
 from pipelines.training.corpus import data
-from pipelines.training.corpus.data import DataRecipe, Frames, Progress
-from pipelines.training.corpus.speech import CorpusError
+from pipelines.training.corpus.data import CorpusError, DataRecipe, Frames, Progress
 from profiler.arrays import U16, Array
 from profiler.files.outputs import writing
 from profiler.spans import NullLane

@@ -21,9 +21,8 @@ from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from pipelines.scoring import build_scorer
 from pipelines.training.align import Aligner
-from pipelines.training.corpus import augment, data, labels
-from pipelines.training.corpus.augment import Change
-from pipelines.training.corpus.data import HELD_OUT, Maker, Progress, Source
+from pipelines.training.corpus import data, labels
+from pipelines.training.corpus.data import HELD_OUT, Change, Maker, Progress, Source
 from profiler.files.paths import cache_dir
 
 HELD = ("05-slt-market", "10-rms-evening")
@@ -74,4 +73,4 @@ def _changed(items: list[Item], passes: int) -> Iterator[tuple[Source, Change, n
         for place, item in enumerate(items):
             rng = np.random.default_rng([SEED, number, place])
             source = Source(file=str(item.path), span_s=(0.0, audio.load(item.path).duration_s))
-            yield source, augment.draw(rng) if number else Change(), rng
+            yield source, data.draw(rng) if number else Change(), rng

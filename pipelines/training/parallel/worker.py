@@ -11,13 +11,10 @@ import torch
 
 from pipelines.run.interleave import turns
 from pipelines.training.parallel import lessons as labelled
-from pipelines.training.parallel.asynchronous import Asynchronous
-from pipelines.training.parallel.consensus import Consensus
 from pipelines.training.parallel.job import Job, Method, Piece, Report, Task
 from pipelines.training.parallel.lessons import Lessons
-from pipelines.training.parallel.method import Maker, Setting, Synchronous, Training
+from pipelines.training.parallel.method import Asynchronous, Consensus, Maker, Pipelined, Setting, Synchronous, Training
 from pipelines.training.parallel.peers import Diary, Peers
-from pipelines.training.parallel.pipelined import Pipelined
 from profiler.clock import now_ns
 
 METHODS: Final[dict[Method, Maker]] = {
