@@ -29,7 +29,7 @@ ENTRIES = {
     "pipelines.search.graph.lookahead._intervals": "pipelines.search.graph.lookahead.files",
     "pipelines.search.graph.lookahead._ngram": "pipelines.search.graph.lookahead.ngram",
     "pipelines.search.kernels.calls": "pipelines.search.workspace",
-    "pipelines.search.kernels.history": "pipelines.search.history",
+    "pipelines.search.kernels.history": "pipelines.search.words",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
     "pipelines.frontend._ivector_kernels": "pipelines.frontend.ivector",

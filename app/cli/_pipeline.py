@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.cli import _output
 from pipelines import config as settings
-from pipelines.audio import suffixes
+from pipelines.audio import formats
 from pipelines.config import presets
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         action="extend",
         default=[],
         help="audio files, folders or globs, or - for standard input: "
-        f"{suffixes.READ}, any rate and channels, joined files as well; raw sound by "
+        f"{formats.READ}, any rate and channels, joined files as well; raw sound by "
         "--set audio.raw=16000:s16le (default: the bundled synthetic voices)",
     )
     parser.add_argument(

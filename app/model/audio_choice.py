@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import assets
-from pipelines.audio import suffixes
+from pipelines.audio import formats
 from profiler.files.inputs import InputError, open_input, regular
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ def audio_in(folder: Path) -> list[Path]:
         inside = [path for path in sorted(folder.iterdir()) if is_audio(path) and regular(path)]
     except OSError:
         return []
-    return [path for path in inside if path.suffix.lower() not in suffixes.RAW] or inside
+    return [path for path in inside if path.suffix.lower() not in formats.RAW] or inside
 
 
 def is_audio(path: Path) -> bool:
     """Tell by its name whether ``path`` is an audio file."""
-    return path.suffix.lower() in suffixes.SUFFIXES | suffixes.RAW
+    return path.suffix.lower() in formats.SUFFIXES | formats.RAW
 
 
 def bundled() -> AudioChoice | None:
@@ -113,14 +113,14 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
             audio.append(path)
         elif not os.path.exists(path):
             raise ValueError(f"{path} does not exist.")
-        elif path.suffix.lower() in suffixes.CONVERTIBLE:
+        elif path.suffix.lower() in formats.CONVERTIBLE:
             raise ValueError(f"{path.name} is not read; ffmpeg converts it: ffmpeg -i {path.name} {path.stem}.wav.")
         elif not is_audio(path):
-            raise ValueError(f"The format of {path.name} is not supported; {suffixes.READ} can be read.")
+            raise ValueError(f"The format of {path.name} is not supported; {formats.READ} can be read.")
         elif not regular(path):
             raise ValueError(f"{path} is a pipe or a device; choose an audio file.")
         elif len(audio) < MOST_LOOKED_INTO and (found := _no_sound(path)):
-            raise ValueError(f"{path.name} {found}; {suffixes.READ} can be read.")
+            raise ValueError(f"{path.name} {found}; {formats.READ} can be read.")
         else:
             audio.append(path)
     if not audio:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from pipelines.audio.formats import SUFFIXES
 from pipelines.audio.loading import AudioError, printable
-from pipelines.audio.suffixes import SUFFIXES
 from profiler.files import inputs
 
 MAX_PARTS = 64

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pipelines.audio import foreign
+from pipelines.audio import formats
 from pipelines.audio.link_file import Content, Fault
 
 UNKNOWN_SIZE: Final = 0x7FFF_F000
@@ -64,7 +64,7 @@ def recording(data: Content, at: int) -> Link:
     at = behind_tags(data, at)
     if read := _reader(data, at):
         return read(data, at) or _as_it_is(data, at)
-    if at == 0 and (what := foreign.format_of(data.read_at(0, 512))):
+    if at == 0 and (what := formats.format_of(data.read_at(0, 512))):
         raise Fault(what)
     return Link(((at, data.size),), mpeg=True)
 
@@ -116,7 +116,7 @@ def _reader(data: Content, at: int) -> Callable[[Content, int], Link | None] | N
         return _chunked if inner in _INNER.get(kind, (inner,)) else None
     if kind in (b".snd", b"dns."):
         return _au
-    if head[:8] == foreign.NIST:
+    if head[:8] == formats.NIST:
         return _nist
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0xF6 != 0xF0:  # as ADTS has it
         return _mpeg
@@ -224,9 +224,9 @@ def _chunked(data: Content, start: int) -> Link | None:
     begin, end = sound[0]
     if form.name == "WAV" and len(fmt := about.get(b"fmt ", b"")) >= 16:
         tag = _tag(fmt, form)
-        if what := foreign.codec_of_wav(tag):
+        if what := formats.codec_of_wav(tag):
             raise Fault(what)
-        if tag == foreign.MP3_IN_WAV:
+        if tag == formats.MP3_IN_WAV:
             return _mpeg(data, begin, tuple(sound), link)
         if odd:
             link.pieces, link.head = tuple(sound), _wav_head(sum(b - a for a, b in sound), form, about)
@@ -279,7 +279,7 @@ def _au(data: Content, at: int) -> Link | None:
 
 def _nist(data: Content, at: int) -> Link | None:
     head = data.read_at(at, 1 << 14).partition(b"end_head")[0]
-    if what := foreign.codec_of_nist(head):
+    if what := formats.codec_of_nist(head):
         raise Fault(what)
     fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head))
     try:

@@ -20,11 +20,11 @@ import soundfile
 import soxr
 from msgspec import Meta
 
-from pipelines.audio import containers, raw, suffixes
+from pipelines.audio import containers, formats
 from pipelines.audio.containers import MPEG_FRAME, TOLERATED_SAMPLES, Link
+from pipelines.audio.formats import Format
 from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
 from pipelines.audio.link_file import Content, Fault, decoding, quiet
-from pipelines.audio.raw import Format
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
 from profiler.clock import FRAME_S
@@ -157,9 +157,9 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         raise AudioError(f"{name} is a folder; a sound file is needed.")
     if not os.path.exists(path):
         raise AudioError(f"{name} does not exist.")
-    format = raw.format_of(part.raw) if part.raw else None
+    format = formats.raw_format(part.raw) if part.raw else None
     if part.raw and format is None:
-        raise AudioError(f"audio.raw must be {raw.WANTED}; not {one_line(part.raw)!r}.")
+        raise AudioError(f"audio.raw must be {formats.WANTED}; not {one_line(part.raw)!r}.")
     try:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
@@ -184,7 +184,7 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         reason = one_line(str(error)).rstrip(".")
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error.strerror or error}.") from None
-    if path.suffix.lower() in suffixes.RAW:
+    if path.suffix.lower() in formats.RAW:
         raise AudioError(
             f"{name} cannot be read as sound: it has no header, and its rate and sample format are to be given, "
             "for example by --set audio.raw=16000:s16le."

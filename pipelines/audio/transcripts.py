@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from pipelines.audio import suffixes, tables
+from pipelines.audio import formats, tables
 from pipelines.audio.loading import AudioError, Part, printable
 from pipelines.audio.tables import MAX_TRANSCRIPT
 from pipelines.audio.text_file import Row, TextFile, channel_of, opened, part, seconds
@@ -76,7 +76,7 @@ class Transcripts:
 def _sounds_in(folder: Path) -> dict[str, str]:
     """The sound files of a folder by their names, with and without suffix."""
     try:
-        files = sorted(p for p in folder.iterdir() if p.suffix.lower() in suffixes.SUFFIXES)
+        files = sorted(p for p in folder.iterdir() if p.suffix.lower() in formats.SUFFIXES)
     except OSError:
         return {}
     return {file.stem: str(file) for file in reversed(files)} | {file.name: str(file) for file in files}

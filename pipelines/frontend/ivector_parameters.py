@@ -1,4 +1,10 @@
-"""The parameters of an extractor of i-vectors, and its options, named as Kaldi's."""
+"""The parameters of an extractor of i-vectors, its options, named as Kaldi's, and how much each frame counts in it.
+
+A frame counts little where the search's best path is in silence: Kaldi's OnlineSilenceWeighting
+(online2/online-ivector-feature). The search lags behind the features: its frames after the last one that it has decoded
+count like that one, before it has decoded any they count as silence, and what the path says later changes their weight.
+Rows are those of scores, one for `subsampling` frames.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.frontend.online_cmvn import OnlineCmvn
-from profiler.arrays import F32, check
+from profiler.arrays import F32, F64, I64, Bool, check
 
 VOSK_MAX_COUNT = 100.0
 """What Vosk sets `max_count` to."""
@@ -67,3 +73,61 @@ class IvectorModel:
     @property
     def spliced(self) -> int:
         return self.cmvn.dimension * (self.left_context + 1 + self.right_context)
+
+
+LOOK_BACK = 100
+"""Rows before the last known one whose weight may still change, as in Kaldi."""
+SILENCE_WEIGHT = 1e-3
+"""What Vosk sets `silence_weight` to."""
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """Each of the net's chunks of `chunk` frames gets the latest i-vector; a row of scores stands for `subsampling`.
+
+    `silence_weight`: of frames of silence; 1: as the others.
+    """
+
+    chunk: int = 20
+    subsampling: int = 1
+    silence_weight: float = 1.0
+
+
+PLAIN = Pacing()
+
+
+class SilenceWeights:
+    """The weights of a segment's frames, those that the search begins anew with."""
+
+    def __init__(self, pacing: Pacing, first_frame: int) -> None:
+        self._pacing, self._first = pacing, first_frame
+        self._weights: F64 = np.zeros(0)
+        self._kept = 0
+
+    def changes(self, ready: int, before: int, silent: Bool, decoded: int) -> tuple[I64, F64]:
+        """The frames i64 [k] of the utterance whose weight changes now, ascending, and by how much, f64 [k].
+
+        `ready` frames of the utterance are known, and `before` were the last time that the search was asked; it has
+        decoded `decoded` rows of the segment, and `silent` bool [≤ decoded] says of the last of these whether they are
+        silence.
+        """
+        each, weight = self._pacing.subsampling, self._pacing.silence_weight
+        rows, known = (max(-(-(frames - self._first) // each), 0) for frames in (ready, before))
+        rows = max(rows, decoded)
+        begin = max(max(known, decoded) - LOOK_BACK, 0)
+        # Weights before that are final; one of them may be repeated.
+        kept = max(begin - 1, 0)
+        old = np.zeros(rows - kept)
+        before_now = self._weights[kept - self._kept :]
+        old[: len(before_now)] = before_now
+        new = old.copy()
+        if decoded > begin and len(silent):
+            traced = max(begin, decoded - len(silent))
+            new[traced - kept : decoded - kept] = np.where(silent[traced - decoded :], weight, 1.0)
+            new[decoded - kept :] = new[decoded - kept - 1]
+        else:
+            new[begin - kept :] = old[0] if begin else weight
+        self._weights, self._kept = new, kept
+        changed = np.flatnonzero(new != old)
+        frames = self._first + ((kept + changed)[:, None] * each + np.arange(each)).reshape(-1)
+        return frames, np.repeat(new[changed] - old[changed], each)

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor, Speaker
-from pipelines.frontend.ivector_parameters import IvectorModel
+from pipelines.frontend.ivector_parameters import PLAIN, IvectorModel, Pacing, SilenceWeights
 from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
 from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece, rows_around
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
-from pipelines.frontend.silence_weights import PLAIN, Pacing, SilenceWeights
 from profiler.arrays import F32, F64, Array, Bool, check
 from profiler.clock import now_ns
 from profiler.costs import NUMPY_CALL

@@ -32,7 +32,7 @@ from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    from pipelines.models.ctc.units import Units
+    from pipelines.models.ctc.layouts import Units
     from pipelines.search.graph.wfst import Graph
 
 GREEDY, LEXICON, GRAPH, SKIPPING = "greedy", "lexicon", "graph", "blank skipping"

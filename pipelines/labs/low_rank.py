@@ -168,9 +168,9 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
 
 def best(net: Net, features: Array) -> Array:
     """The best senone of each frame, i64 [n], of features f32 [n, 39]."""
+    from pipelines.scoring.blocks import Meter
     from pipelines.scoring.dnn import DenseNet
     from pipelines.scoring.layered import with_context
-    from pipelines.scoring.meter import Meter
 
     dense = DenseNet(net, 1, len(features), "blas")
     spliced = dense.splice(with_context(features, dense.context), Meter())

@@ -131,8 +131,8 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 def scorers(family: object, tables: Mapping[int, Table]) -> dict[str, Callable[[Array, Array], None]]:
     """By variant, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
+    from pipelines.scoring.blocks import Meter
     from pipelines.scoring.continuous import ContinuousGmm
-    from pipelines.scoring.meter import Meter
     from pipelines.scoring.selection.vq_table import lookup
 
     assert isinstance(family, ContinuousGmm)

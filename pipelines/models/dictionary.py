@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from pipelines.models.fields import fields
+from pipelines.models.language.lines import fields
 from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line, printable

@@ -13,7 +13,7 @@ import numpy as np
 from pipelines.config import recommended
 from pipelines.frontend.kaldi import KaldiMfcc
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.models import continuous, kaldi, single_stream, sphinx
+from pipelines.models import derived, kaldi, single_stream, sphinx
 from pipelines.models.ctc import opening as ctc_files
 from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.derived import Progress
@@ -48,7 +48,7 @@ def open_model(
             )
         return base
     if config.model == "continuous":
-        return continuous.untied(base, config.gmm.components, progress, cancelled)
+        return derived.untied(base, config.gmm.components, progress, cancelled)
     if config.model == "single-stream":
         return single_stream.best(base, config.gmm.components, progress, cancelled)
     return base

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.sources import Rows
+from pipelines.run.stream import Rows
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.scorer import Scores
 from profiler.arrays import F32, Array

@@ -25,13 +25,11 @@ from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import LiveChanges, PendingChange
 from pipelines.run.measurements import RunMeasurements
-from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.request import Decoded, Result
-from pipelines.run.sources import Heard, Recording
-from pipelines.run.stream import Stream
-from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Journal, Tiles
+from pipelines.run.stream import Heard, Recording, Stream
+from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Journal, Pace, Tiles
 from pipelines.run.transcript import Transcript, text_of
 from profiler.arrays import Array
 from profiler.files import paths

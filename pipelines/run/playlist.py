@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 import assets
-from pipelines.audio import collecting, suffixes
+from pipelines.audio import collecting, formats
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts as texts
 from pipelines.audio.text_file import Row
@@ -80,7 +80,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
             f"{audio.printable(said.path)}, read as {said.title}, names no sound file that is there (its first: "
             f"{one_line(said.rows[0].file, 60)}); name the sound with --audio."
         )
-    found = collecting.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
+    found = collecting.collected(paths, formats.SUFFIXES | (formats.RAW if choice.raw else set()))
     files = list(found)
     rows, of_rows = _matched(said.rows if said else (), files)
     notes += of_rows
@@ -107,7 +107,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
 
 def parts_of(path: Path, choice: Audio) -> dict[str, audio.Part]:
     """The parts of a sound file to decode (all channels mixed, one, or each), by what is added to its name."""
-    whole = audio.Part(raw=choice.raw if path.suffix.lower() in suffixes.RAW else "")
+    whole = audio.Part(raw=choice.raw if path.suffix.lower() in formats.RAW else "")
     if choice.channel == "mix":
         return {"": whole}
     try:
@@ -194,7 +194,7 @@ class _Files:
         *folders, name = _parts(row.file) or [""]
         stem, suffix = os.path.splitext(name)
         named = self._by_name.get(name)
-        if named is None and suffix.lower() in suffixes.SUFFIXES | suffixes.RAW:
+        if named is None and suffix.lower() in formats.SUFFIXES | formats.RAW:
             named = self._by_name.get(stem)
         if named is None or (row.place is not None and os.path.exists(row.place)):
             return [], 0

@@ -1,15 +1,19 @@
-"""The words of an utterance while it is decoded: partial results, and in a stream segments whose words are final."""
+"""The words of an utterance while it is decoded: partial results, and in a stream segments whose words are final.
+
+A segment ends by the five rules of Kaldi's online2/online-endpoint.h.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from pipelines.config.audio import Stream
 from pipelines.run.control import Control
-from pipelines.run.endpoint import endpoint
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.sources import Heard, Recording
+from pipelines.run.stream import Heard, Recording
 from pipelines.run.tiles import Journal
 from pipelines.search.viterbi import Viterbi
+from profiler.clock import FRAME_S
 from profiler.spans import Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS: Final = 100_000_000  # how often a partial result is fetched for the person watching
@@ -103,3 +107,21 @@ class Transcript:
 
 def text_of(words: list[Word]) -> str:
     return " ".join(word for word, _, _ in words)
+
+
+def endpoint(settings: Stream, search: Viterbi, frames: int) -> int:
+    """The first rule (1 … 5) that finds an endpoint after `frames` frames of a segment; 0: none does.
+
+    Of the path that `search.partial` returned last.
+    """
+    length_s, silence_s = frames * FRAME_S, search.silence * FRAME_S
+    said = search.silence < frames
+    cost = search.relative_cost if said and silence_s >= settings.rule2_silence_s else float("inf")
+    rules = (
+        silence_s >= settings.rule1_silence_s,
+        said and silence_s >= settings.rule2_silence_s and cost <= settings.rule2_cost,
+        said and silence_s >= settings.rule3_silence_s and cost <= settings.rule3_cost,
+        said and silence_s >= settings.rule4_silence_s,
+        length_s >= settings.rule5_length_s,
+    )
+    return next((number for number, holds in enumerate(rules, 1) if holds), 0)

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.costs import rules as laws
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
+from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError

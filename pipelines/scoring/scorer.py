@@ -17,13 +17,13 @@ import numpy as np
 from pipelines.device import DeviceWork
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.ctc import CtcScorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.strategy import (
     Cancelling,

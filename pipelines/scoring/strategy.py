@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from profiler.arrays import Array
 from profiler.spans import Cost
 

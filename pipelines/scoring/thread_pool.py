@@ -16,7 +16,7 @@ from weakref import finalize
 
 import numpy as np
 
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from profiler.arrays import Array
 
 WAIT_STAGE = "score.wait"

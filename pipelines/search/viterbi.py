@@ -10,7 +10,7 @@ import numpy as np
 
 from pipelines.config import Search
 from pipelines.search import alternatives, costs
-from pipelines.search import history as histories
+from pipelines.search import words as histories
 from pipelines.search.adaptive_beam import AdaptiveBeam
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout

@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from pipelines.search import alternatives, history
+from pipelines.search import alternatives, words
 from pipelines.search.alternatives import Empty
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import calls, layout
@@ -289,7 +289,7 @@ class Workspace:
             tokens.new_hist[:m][tokens.come[:m] != layout.BY_ENTRY] = -1
         kept = int(r[layout.ALTERNATIVES])
         begin = bisect_left(lattice.alternative[:kept, 0], first)
-        used, left = history.collect(
+        used, left = words.collect(
             books.history[: r[layout.HISTORY]],
             first,
             tokens.hist[:n],

@@ -45,7 +45,7 @@ def test_an_open_window_has_loaded_nothing_heavy(finished, tmp_path):
         "pipelines.audio",
         "pipelines.audio.word_errors",
         "pipelines.audio.edit_distance",
-        "pipelines.audio.suffixes",
+        "pipelines.audio.formats",
     }
 
 

@@ -33,7 +33,7 @@ from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.strategy import never, quietly
 from profiler.analysis.comparison import arms, compare, statistics
 from profiler.clock import now_ns

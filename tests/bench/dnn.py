@@ -32,9 +32,9 @@ from pipelines.models import nets, sphinx
 from pipelines.models.nets import Net
 from pipelines.run.playlist import Item, build
 from pipelines.scoring import MAX_FRAMES, dnn, with_context
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn.dense import DenseNet, layer_stage
 from pipelines.scoring.dnn.onnx import OnnxNet
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.errors import BadInput

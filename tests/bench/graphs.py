@@ -39,7 +39,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.search.graph import lexicon
 from pipelines.search.graph.context import expansion
-from pipelines.search.graph.ngrams import backoff_label
+from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.openfst import Fst, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import source

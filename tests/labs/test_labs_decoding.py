@@ -13,7 +13,7 @@ from pipelines.labs.gaussian_selection import JUDGED, METHOD
 from pipelines.labs.gpu_scoring_search import STAND_IN, THREADS
 from pipelines.labs.scoring_free import FREE, MODELS, RATE, SCORING, SLOW
 from pipelines.labs.sweep import SweepResult
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.models.opening import open_model
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly

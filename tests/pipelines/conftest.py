@@ -10,7 +10,7 @@ from selection_reference import family_of
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.models import continuous, foreign, sphinx
+from pipelines.models import derived, foreign, sphinx
 from pipelines.models.ctc import opening
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
@@ -44,7 +44,7 @@ def models(tmp_path_factory):
         "tied": sphinx.load(writer.write_model(folder / "tied", 4, 40)),
         "three streams": sphinx.load(writer.write_continuous(folder / "three", 3, 11)),
         "one stream": sphinx.load(writer.write_continuous(folder / "one", 1, 20)),
-        "untied": continuous.untied(real, 12),
+        "untied": derived.untied(real, 12),
         "real": real,
     }
 

@@ -8,7 +8,7 @@ import kaldifst
 import numpy as np
 from language_models import random_model, write_arpa
 
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.models.language import ngram
 from pipelines.search.graph.openfst import Fst, from_arcs, to_kaldifst
 from pipelines.search.graph.recipe import Recipe

@@ -24,7 +24,7 @@ from numba import cuda
 from pipelines.config import Search
 from pipelines.device import DeviceError, DeviceWork, HostDevice
 from pipelines.search.device import choice
-from pipelines.search.device.cuda import arrays, kernel, search, trial
+from pipelines.search.device.cuda import arrays, kernel, search
 from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.cuda.intrinsics import SIMULATED
 from pipelines.search.device.cuda.search import CudaSearch
@@ -404,8 +404,8 @@ def test_the_simulator_refuses_what_lies_outside_an_array():
 @pytest.mark.parametrize("beam", [8.0, 0.5])
 def test_a_trial_says_whether_the_kernel_finds_what_the_compiled_search_does(beam, monkeypatch):
     for name, value in (("STATES", 20), ("FRAMES", 5), ("CHOSEN", settings(8.0, 10, min_active=3))):
-        monkeypatch.setattr(trial, name, value)
+        monkeypatch.setattr(choice, name, value)
     monkeypatch.setattr(kernel, "threads_of", lambda batch, processors: 2)
     use = CudaSearch.use_beam
     monkeypatch.setattr(CudaSearch, "use_beam", lambda self, _: use(self, beam))
-    assert trial.agrees(HostDevice()) == (beam == 8.0)
+    assert choice.agrees(HostDevice()) == (beam == 8.0)

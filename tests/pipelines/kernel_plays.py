@@ -22,11 +22,11 @@ from pipelines.models.kaldi import nnet3
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.nets import Layer
 from pipelines.scoring import senones
-from pipelines.scoring.clustering.codewords import codewords_of
+from pipelines.scoring.blocks import Meter
+from pipelines.scoring.clustering.quantiser import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.scorer import EXACT
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from pipelines.models.nets import FORMAT, Card, Layer, Net
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from profiler.arrays import Array
 
 SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]

@@ -4,8 +4,8 @@ import numpy as np
 
 from pipelines.config import Config, assign
 from pipelines.scoring import selection
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.continuous import ContinuousGmm, pack
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import never, quietly
 from pipelines.scoring.tied import gmm, packing
 

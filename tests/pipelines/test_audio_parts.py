@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.audio import collecting, raw, suffixes
+from pipelines.audio import collecting, formats
 from pipelines.audio import loading as audio
 from pipelines.audio.loading import AudioError, Part
 from pipelines.config import Audio, assign, option
@@ -150,7 +150,7 @@ def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text: str, tmp_path
 
 
 def test_the_help_names_every_format_of_raw_sound() -> None:
-    for name in raw.FORMATS:
+    for name in formats.FORMATS:
         assert name in option("audio.raw").help
-    assert raw.format_of(option("audio.raw").like)
-    assert not suffixes.SUFFIXES & suffixes.RAW
+    assert formats.raw_format(option("audio.raw").like)
+    assert not formats.SUFFIXES & formats.RAW

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from search_graphs import settings, spoken
 
 from pipelines.config import Graph as GraphConfig
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.models.dictionary import DictionaryError
 from pipelines.search.graph import openfst, wfst
-from pipelines.search.graph.ctc import build, g2p, lexicon, topologies
+from pipelines.search.graph.ctc import compile, g2p, lexicon, topologies
 from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.viterbi import Viterbi
@@ -45,11 +45,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tupl
     found = {}
     for parts, topology in PARTS:
         wanted = recipe(folder, parts=parts, topology=topology)
-        graph = build.compile_graph(wanted, quiet)
+        graph = compile.compile_graph(wanted, quiet)
         if parts == "H":
             const = kaldifst.StdConstFst(openfst.to_kaldifst(h(UNITS, topology)))
         else:
-            const = composed(UNITS, topology, build.words_in_units(wanted, UNITS, quiet)[1])
+            const = composed(UNITS, topology, compile.words_in_units(wanted, UNITS, quiet)[1])
         found[parts, topology] = graph, const
     return found
 
@@ -109,7 +109,7 @@ def test_a_kept_graph_is_the_one_that_was_kept(made, tmp_path):
 def test_a_graph_with_too_many_arcs_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(topologies, "MOST_ARCS", 20)
     with pytest.raises(GraphError, match=r"where 20 can be searched; .*graph\.topology=compact"):
-        build.compile_graph(recipe(tmp_path), quiet)
+        compile.compile_graph(recipe(tmp_path), quiet)
 
 
 def test_words_are_said_when_their_units_are(made):
@@ -129,7 +129,7 @@ def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(
         scores[frame, unit] = 0.0
     costs = []
     for cost in (0.0, 2.5):
-        graph = build.compile_graph(recipe(tmp_path, words={"cab": WORDS["cab"]}, alternative_cost=cost), quiet)
+        graph = compile.compile_graph(recipe(tmp_path, words={"cab": WORDS["cab"]}, alternative_cost=cost), quiet)
         costs.append(ctc_paths.ours(decoder(graph), scores).cost)
     assert costs[1] - costs[0] == pytest.approx(2.5)
 
@@ -173,7 +173,7 @@ def test_a_phone_net_says_words_by_the_table_then_by_the_dictionary_in_cmus_phon
 
 def test_a_dictionary_in_other_phones_is_refused(tmp_path):
     with pytest.raises(DictionaryError, match=r"lexicon.txt pronounces .* with phones that the acoustic model lacks"):
-        build.compile_graph(recipe(tmp_path, Units(("<blank>", "x"), 0)), quiet)
+        compile.compile_graph(recipe(tmp_path, Units(("<blank>", "x"), 0)), quiet)
 
 
 @pytest.mark.skipif(not g2p.version(), reason="the wheel hama, which has the G2P net, is not installed")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from search_graphs import settings, spoken
 
-from pipelines.search.graph.ctc import build
+from pipelines.search.graph.ctc import compile
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import SPAN, Recorder
@@ -20,7 +20,7 @@ GAMMA = 0.7
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
-    return build.compile_graph(recipe(tmp_path_factory.mktemp("toy")), lambda what, share: None)
+    return compile.compile_graph(recipe(tmp_path_factory.mktemp("toy")), lambda what, share: None)
 
 
 def decoder(graph: Graph, skipping: float = 1.0, **changes) -> Viterbi:

@@ -13,7 +13,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
-from pipelines.models import continuous
+from pipelines.models import derived
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
@@ -104,7 +104,7 @@ def placements() -> Any:
 
 @pytest.mark.parametrize("owned", [False, True])
 def test_mixtures_score_the_same_however_they_are_placed(model: AcousticModel, where: str, owned: bool) -> None:
-    chosen = continuous.untied(model, 8) if owned else model
+    chosen = derived.untied(model, 8) if owned else model
     features = likely_features(chosen, 21)
     expected = brute_force(chosen, features)
     config = settings.assign(Config(), {"device": where, "block": 8})

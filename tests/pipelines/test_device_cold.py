@@ -11,7 +11,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
-from pipelines.models import continuous, sphinx
+from pipelines.models import derived, sphinx
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.search.device.search import DeviceSearch
@@ -156,7 +156,7 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     work = DeviceWork(HostDevice(), Recorder(), NullLane())
     work.device.where = "cuda"  # type: ignore[misc]
     model = sphinx.load(sphinx.default_directory())
-    kinds = (device_gmm.Tied(model), device_gmm.Owned(continuous.untied(model, 2)), dnn.Layers(net(card())))
+    kinds = (device_gmm.Tied(model), device_gmm.Owned(derived.untied(model, 2)), dnn.Layers(net(card())))
     costs = [
         cost for arithmetic in kinds for dtype in SIZES for cost in arithmetic.costs(16, Placed(work, dtype)).values()
     ]

@@ -15,7 +15,7 @@ from pipelines.models import sphinx
 from pipelines.models.opening import open_model
 from pipelines.models.sphinx import ModelError
 from pipelines.scoring import build_scorer
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.spans import NullLane

@@ -16,12 +16,11 @@ import pytest
 import refusing
 
 from pipelines.frontend.ivector import IVECTOR, IvectorExtractor, Speaker
-from pipelines.frontend.ivector_parameters import IvectorModel, IvectorOptions
+from pipelines.frontend.ivector_parameters import IvectorModel, IvectorOptions, Pacing, SilenceWeights
 from pipelines.frontend.kaldi import KaldiMfcc
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import CmvnOptions, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
-from pipelines.frontend.silence_weights import Pacing, SilenceWeights
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import features as feature_files
 from pipelines.models.kaldi import ivector

@@ -19,9 +19,9 @@ from pipelines.models.kaldi import nnet3, transitions
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.nnet3 import Affine, Net, Scaling
 from pipelines.scoring import with_context
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
-from pipelines.scoring.meter import Meter
 from tests.each import each
 
 FRAMES = 50

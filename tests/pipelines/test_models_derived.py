@@ -6,7 +6,7 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
-from pipelines.models import continuous, derived, estimation, opening, single_stream, sphinx
+from pipelines.models import derived, estimation, opening, single_stream, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
@@ -27,7 +27,7 @@ def base(tmp_path):
 
 
 def test_the_heaviest_gaussians_are_copied(base):
-    model = continuous.untied(base, 6)
+    model = derived.untied(base, 6)
     assert model.means.shape == (writer.N_SENONES, 3, 6, 13)
     assert model.is_continuous
     for senone in range(writer.N_SENONES):
@@ -43,15 +43,15 @@ def test_the_heaviest_gaussians_are_copied(base):
 
 
 def test_shares_kept_of_the_real_model():
-    model = continuous.untied(sphinx.load(sphinx.default_directory()), 42)
+    model = derived.untied(sphinx.load(sphinx.default_directory()), 42)
     assert model.means.nbytes + model.variances.nbytes == 2 * 5126 * 42 * 39 * 4
     assert model.origin.endswith("kept in each stream: 0.95 0.96 0.89")
 
 
 def test_a_derived_model_is_found_again_and_cannot_be_written(base, monkeypatch):
-    first = continuous.untied(base, 6)
-    monkeypatch.setattr(continuous, "_untie", None)  # a second derivation would fail
-    again = continuous.untied(base, 6)
+    first = derived.untied(base, 6)
+    monkeypatch.setattr(derived, "_untie", None)  # a second derivation would fail
+    again = derived.untied(base, 6)
     assert again.checksum == first.checksum != base.checksum
     for array in (again.means, again.variances, again.weights):
         assert not array.flags.writeable
@@ -62,16 +62,16 @@ def test_a_derived_model_is_found_again_and_cannot_be_written(base, monkeypatch)
 
 def test_other_sizes_and_other_files_are_other_models(base, tmp_path):
     other = sphinx.load(writer.write_model(tmp_path / "other", densities=20, seed=1))
-    models = [continuous.untied(base, 6), continuous.untied(base, 7), continuous.untied(other, 6)]
+    models = [derived.untied(base, 6), derived.untied(base, 7), derived.untied(other, 6)]
     assert len({model.checksum for model in models}) == 3
     assert not np.array_equal(models[0].means, models[2].means)
 
 
 def test_without_a_cache_a_model_is_made_all_the_same(base, tmp_path, monkeypatch):
-    kept = continuous.untied(base, 6)
+    kept = derived.untied(base, 6)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
-    made = continuous.untied(base, 6)
+    made = derived.untied(base, 6)
     assert made.checksum == kept.checksum
     np.testing.assert_array_equal(made.means, kept.means)
     assert not made.means.flags.writeable
@@ -91,7 +91,7 @@ class Broken(Exception):
     pass
 
 
-@pytest.mark.parametrize("make", [continuous.untied, single_stream.resampled])
+@pytest.mark.parametrize("make", [derived.untied, single_stream.resampled])
 @pytest.mark.parametrize("how", ["cancelled", "failed"])
 def test_an_interrupted_derivation_leaves_nothing(base, cache, make, how):
     def progress(title, fraction):

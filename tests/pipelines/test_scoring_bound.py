@@ -15,9 +15,9 @@ from selection_reference import KINDS, configured
 from pipelines.config import Config
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
-from pipelines.scoring.gaussians.bounds import rests
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.gaussians.int8 import in_int8
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.gaussians.product import rests
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.thread_pool import BlockPool
 from pipelines.scoring.tied.evaluation import Bounded, Bytes

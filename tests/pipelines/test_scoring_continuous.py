@@ -8,13 +8,12 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
-from pipelines.models import continuous, sphinx
+from pipelines.models import derived, sphinx
 from pipelines.scoring import build_scorer
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm, pack
-from pipelines.scoring.continuous.alignment import WINDOW, align
+from pipelines.scoring.continuous.packing import WINDOW, align
 from pipelines.scoring.costs.continuous import all_senones
-from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
 
@@ -26,7 +25,7 @@ EXACT = Config()
 @pytest.fixture(scope="module")
 def untied():
     """The real model, 12 Gaussians per senone: every kernel, and little to compute."""
-    return continuous.untied(sphinx.load(sphinx.default_directory()), 12)
+    return derived.untied(sphinx.load(sphinx.default_directory()), 12)
 
 
 def test_scores_of_the_untied_model(untied):
@@ -39,7 +38,7 @@ def test_scores_of_the_untied_model(untied):
 def test_untying_all_densities_changes_nothing(tmp_path):
     tied = sphinx.load(writer.write_model(tmp_path, densities=20))
     features = likely_features(tied, 9)
-    scores = build_scorer(EXACT, continuous.untied(tied, 128)).score(features, 0, LANE)
+    scores = build_scorer(EXACT, derived.untied(tied, 128)).score(features, 0, LANE)
     # Nothing but that the test's random weights then add up to one.
     tied = replace(tied, weights=tied.weights / tied.weights.sum(1, keepdims=True))
     assert np.abs(scores - brute_force(tied, features)).max() < NAT

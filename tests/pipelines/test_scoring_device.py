@@ -15,7 +15,7 @@ from scoring_reference import brute_force, likely_features
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, TorchDevice
-from pipelines.models import continuous, sphinx
+from pipelines.models import derived, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
@@ -59,7 +59,7 @@ def test_small_models_of_odd_sizes(tmp_path, codebooks, densities):
 
 
 def test_scores_of_a_continuous_model(model, features):
-    owned = continuous.untied(model, 8)
+    owned = derived.untied(model, 8)
     expected = brute_force(owned, features)
     for dtype, nat in (("fp32", 1e-3), ("bf16", 5.0)):
         scores = make(placed(ON_DEVICE, dtype=dtype), owned).score(features, 0, LANE)
@@ -69,7 +69,7 @@ def test_scores_of_a_continuous_model(model, features):
 def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatch):
     from pipelines.scoring.device import gmm as device_gmm
 
-    owned = continuous.untied(model, 8)
+    owned = derived.untied(model, 8)
     whole = make(ON_DEVICE, owned).score(features, 0, LANE).copy()
     monkeypatch.setitem(device_gmm.PIECE_BYTES, "cpu", 700_000)
     pieces = make(ON_DEVICE, owned).score(features, 0, LANE)
@@ -235,7 +235,7 @@ def test_bytes_of_every_move(tmp_path, model):
 
 
 def test_every_stage_has_a_law_or_a_reason(model):
-    for kind in (model, continuous.untied(model, 8)):
+    for kind in (model, derived.untied(model, 8)):
         check_laws(ON_DEVICE, kind, likely_features(kind, 8))
 
 

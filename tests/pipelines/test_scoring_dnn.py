@@ -13,9 +13,9 @@ from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn import DenseNet, QuantisedNet
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, layer_stage
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each

@@ -13,10 +13,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines.config import assign, presets
 from pipelines.models.errors import ModelError
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.costs.graph import law
 from pipelines.scoring.dnn.dense import SPLICE_STAGE
 from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check
-from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
 from tests.each import each
 from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, padded, utterance

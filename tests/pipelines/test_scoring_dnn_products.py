@@ -17,10 +17,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipelines.config import Dnn
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn, thread_pool
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn import integers, products
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.products import scalar, simd
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
 from profiler.arrays import Array
 from tests.each import each

@@ -13,9 +13,9 @@ from scoring_reference import brute_force, likely_features
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.scoring import MAX_FRAMES, build_scorer, frames, selection, senones
-from pipelines.scoring.clustering import codewords
+from pipelines.scoring.blocks import Meter
+from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.frames import conditional
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones.active import AHEAD, due
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
@@ -119,7 +119,7 @@ def test_another_codebook_says_nothing_about_the_last_frame():
 
 
 def test_the_nearest_codeword_is_the_nearest(model, features):
-    book = codewords.codewords_of(model, 64, lambda *_: None, lambda: False)
+    book = quantiser.codewords_of(model, 64, lambda *_: None, lambda: False)
     assert book.book.size == 64
     found = book.nearest(features, Meter())
     words = book.book.words[0].astype(float) + book._centre
@@ -131,7 +131,7 @@ def test_the_nearest_codeword_is_the_nearest(model, features):
 
 
 def test_senone_means_are_those_of_their_mixtures(model):
-    means = codewords._senone_means(model)
+    means = quantiser._senone_means(model)
     for senone in (0, 77, 3000):
         book = model.senone_codebook[senone]
         expected = [model.weights[s, :, senone] @ model.means[book, s] for s in range(3)]

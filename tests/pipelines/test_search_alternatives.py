@@ -10,7 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search import alternatives, history, workspace
+from pipelines.search import alternatives, workspace
+from pipelines.search import words as histories
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Senones, from_topology
@@ -192,13 +193,13 @@ def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
 
 def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypatch):
     gone_over = []
-    collect = history.collect
+    collect = histories.collect
 
     def counted(entries, first, *others):
         gone_over.append(len(entries) - first)
         return collect(entries, first, *others)
 
-    monkeypatch.setattr(history, "collect", counted)
+    monkeypatch.setattr(histories, "collect", counted)
     for name, value in (("FIRST_HISTORY", 1 << 12), ("FEW_ENTRIES", 256), ("SETTLED_FRAMES", 20)):
         monkeypatch.setattr(workspace, name, value)
     graph = random_graph(5, all_final=True)

@@ -98,11 +98,11 @@ def test_a_processor_gets_the_search_in_torch_and_an_nvidia_gpu_a_reason(monkeyp
 
 
 def test_a_kernel_that_finds_other_words_is_not_used(monkeypatch):
-    from pipelines.search.device.cuda import trial
+    from pipelines.search.device import choice
 
     monkeypatch.setattr(choice, "is_nvidia", lambda device: True)
     monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(trial, "agrees", lambda device: False)
+    monkeypatch.setattr(choice, "agrees", lambda device: False)
     work = DeviceWork(HostDevice(), Recorder(), NullLane())
     assert isinstance(choice.search_on(random_graph(3, all_final=True), settings(), work), DeviceSearch)
     (notice,) = work.take_notices()

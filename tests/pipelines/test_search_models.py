@@ -10,7 +10,7 @@ from search_graphs import QUIET, backed_off, best_path
 from pipelines.models import sphinx
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import ngram
-from pipelines.search.graph import ngrams
+from pipelines.search.graph import grammar
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe
 
@@ -55,11 +55,11 @@ def test_best_paths_cost_what_the_language_model_says(tmp_path_factory, prons, o
 def test_ngrams_that_never_win_are_left_out_at_no_loss(seed, n_words, order):
     lm = random_model(seed, n_words, order)
     index = lm.index()
-    fst = ngrams.acceptor(lm)
+    fst = grammar.ngram_acceptor(lm)
     rng = np.random.default_rng(seed)
     for _ in range(4):
         said = [f"w{i}" for i in rng.integers(0, n_words, rng.integers(1, 5))]
-        cost = cheapest(fst, [index[w] + 1 for w in said], ngrams.backoff_label(len(lm.words)))
+        cost = cheapest(fst, [index[w] + 1 for w in said], grammar.backoff_label(len(lm.words)))
         # Costs of both signs may all but cancel.
         assert cost == pytest.approx(backed_off(lm, said), rel=1e-5, abs=1e-5)
     listed = sum(lm.counts) - 2  # neither `<s>` nor `</s>` is an arc

@@ -20,7 +20,7 @@ from selection_reference import (
 
 from pipelines.config import Config, assign
 from pipelines.scoring import selection
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from profiler.spans import SPAN, Recorder
 from tests.each import each
 

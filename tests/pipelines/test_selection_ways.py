@@ -8,8 +8,8 @@ from selection_reference import KINDS, METHODS, NAT, SOME, configured, family_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, assign
 from pipelines.scoring import cache, selection
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.clustering import shortlists
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import quietly
 from profiler.errors import Cancelled
 from profiler.spans import SPAN, Recorder

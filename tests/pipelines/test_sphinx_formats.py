@@ -7,7 +7,7 @@ import pytest
 import sphinx_writer as writer
 
 from pipelines.models import sphinx
-from pipelines.models.sphinx import ModelError, mdef, parameters, s3file, sendump
+from pipelines.models.sphinx import ModelError, mdef, parameters, sendump
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from tests.each import each
 
@@ -146,7 +146,7 @@ def test_sendump_of_clusters(tmp_path, bits, count, senones):
 
 
 def test_checksum_of_the_real_means_is_verified():
-    cursor = s3file.open_payload(sphinx.default_directory() / "means", "means")
+    cursor = parameters.open_payload(sphinx.default_directory() / "means", "means")
     assert cursor.left == 4 * (7 + 42 * 3 * 128 * 13)
 
 

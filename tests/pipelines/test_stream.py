@@ -23,10 +23,10 @@ from pipelines.run import recogniser as recognisers
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.endpoint import endpoint
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
+from pipelines.run.transcript import endpoint
 from profiler.arrays import F32
 from profiler.session import facts
 from profiler.session.reader import Session

@@ -335,8 +335,8 @@ def test_a_trained_net_exports_and_computes_the_same(
 ) -> None:
     import msgspec
 
+    from pipelines.scoring.blocks import Meter
     from pipelines.scoring.dnn import DenseNet
-    from pipelines.scoring.meter import Meter
     from pipelines.training.checkpoint import ExportError, export
 
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))

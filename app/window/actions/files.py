@@ -20,7 +20,7 @@ from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY, Memory
 from app.style.plain_text import TextQuestion, add_entry, text_question
 from app.window.actions.model import holds_model
 from app.window.notices import Notices
-from pipelines.audio import suffixes
+from pipelines.audio import formats
 from profiler.errors import BadInput
 from profiler.files.inputs import regular
 from profiler.files.outputs import OutputError, writing
@@ -123,7 +123,7 @@ class Files(QObject):
 
     def pick_audio(self) -> list[Path]:
         """Ask for audio files and return them, none if the dialog was cancelled."""
-        read = [*sorted(suffixes.SUFFIXES | suffixes.RAW), *TRANSCRIPTS_SUFFIXES]
+        read = [*sorted(formats.SUFFIXES | formats.RAW), *TRANSCRIPTS_SUFFIXES]
         patterns = " ".join(f"*{suffix}" for suffix in read)
         kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")

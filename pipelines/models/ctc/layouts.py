@@ -1,4 +1,4 @@
-"""The layouts in which people have CTC nets: what goes into each, from the metadata of the ONNX file and its inputs.
+"""CTC nets as people have them: output units, and what goes in, from the metadata of the ONNX file and its inputs.
 
 Those of sherpa-onnx differ by `model_type`: zipformer2_ctc (icefall), zipformer2 with states (streaming),
 EncDecCTCModel… (NeMo), wenet_ctc and t-one. Metadata and features are as its csrc/…-ctc-model.cc read and make them.
@@ -164,3 +164,12 @@ _READERS: Final[Mapping[str, Callable[[_Metadata, Sequence[Shape]], Input]]] = {
     "wenet_ctc": _wenet,
     "t-one": _t_one,
 }
+
+
+@dataclass(frozen=True)
+class Units:
+    """`symbols`: by output index. `blank`: its index. `boundary`: index of the unit between words, if there is one."""
+
+    symbols: tuple[str, ...]
+    blank: int
+    boundary: int | None = None

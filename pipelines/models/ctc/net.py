@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 
 from pipelines.frontend.fbank import SILENCE
-from pipelines.models.ctc.layouts import Input
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Input, Units
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import runtime
 from profiler.arrays import F32, Array

@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 
 from pipelines.models import foreign
-from pipelines.models.ctc.layouts import Input, input_of
+from pipelines.models.ctc.layouts import Input, Units, input_of
 from pipelines.models.ctc.net import AROUND, MOST_LACKING, WINDOW, Computing, Ctc, part, silence
-from pipelines.models.ctc.units import Units
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import graph, runtime
 from profiler.arrays import F32

@@ -26,7 +26,7 @@ import numpy as np
 
 from pipelines.frontend.mfcc import Piece
 from pipelines.models.ctc.net import Computing, Ctc, part, silence
-from pipelines.models.onnx.values import MOVED, per_output
+from pipelines.models.onnx.graph import MOVED, per_output
 from profiler.arrays import F64
 from profiler.costs import Cost, Linear
 from profiler.files.inputs import MIB, read_json

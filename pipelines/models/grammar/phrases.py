@@ -1,6 +1,7 @@
 """Plain lists of words or phrases, one a line: an utterance is any of them, once or more often.
 
-Empty lines and lines that begin with `#` are skipped. All lines are equally probable.
+Empty lines and lines that begin with `#` are skipped. All lines are equally probable. A grammar of a format that is not
+read is known by its beginning, so that the sentence can say what it is.
 """
 
 from __future__ import annotations
@@ -56,3 +57,29 @@ def read(path: str | os.PathLike[str]) -> Grammar:
         raise GrammarError(f"{name} lists no word or phrase.")
     choices = tuple((1.0, Sequence(tuple(Word(word, number) for word in words))) for words, number in phrases.items())
     return Grammar(file, {RULE: Repeat(Alternatives(choices))}, (RULE,))
+
+
+HEAD_BYTES = 4096
+"""Of a file, that `named` wants."""
+_OTHERS = (
+    (
+        rb"\s*(#[^\n]*\s+)*FSG_BEGIN\b",
+        "a finite-state grammar of Sphinx (FSG): write it as JSGF or as a list of phrases",
+    ),
+    (rb"\s*#ABNF\b", "an SRGS grammar in ABNF: write it as JSGF"),
+    (rb"\s*<(\?xml|!--|grammar\b)", "an XML file, as SRGS grammars are: write it as JSGF"),
+    (
+        rb'\s*\[\s*("|\])',
+        "a JSON list, as Vosk takes it: write one word or phrase a line, without brackets, quotation marks and commas",
+    ),
+    (rb'\s*\{\s*("|\})', "a JSON file: write it as JSGF or as a list of phrases"),
+    (rb"\s*\\data\\\s", "an ARPA language model: name it as graph.language_model"),
+    (rb"Trie Language Model", "a language model: name it as graph.language_model"),
+    (rb"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
+    (rb"\xd6\xfd\xb2\x7e", "an OpenFst file: write it as JSGF or as a list of phrases"),
+)
+
+
+def named(head: bytes) -> str:
+    plain = head.removeprefix(b"\xef\xbb\xbf")
+    return next((what for begins, what in _OTHERS if re.match(begins, plain)), "")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.config import recommended
-from pipelines.frontend.silence_weights import SILENCE_WEIGHT, Pacing
+from pipelines.frontend.ivector_parameters import SILENCE_WEIGHT, Pacing
 from pipelines.models.errors import ModelError
 from pipelines.models.kaldi import contexts, gmm, nnet3, symbols, transitions, tree
 from pipelines.models.kaldi import features as feature_files

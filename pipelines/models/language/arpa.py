@@ -11,8 +11,7 @@ from array import array
 
 import numpy as np
 
-from pipelines.models.fields import fields
-from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, opened
+from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, fields, opened
 from pipelines.models.language.ngram import (
     LOG_ZERO,
     MAX_GRAMS,

@@ -1,4 +1,4 @@
-"""The lines of a language model's text, plain or packed with gzip or bzip2, within bounds of size.
+"""The lines of a language model's text and their fields, plain or packed with gzip or bzip2, within bounds of size.
 
 Files of other formats are known by what they begin with, so that the sentence can say what they are.
 """
@@ -115,3 +115,14 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Lines]:
             raise LanguageModelError(f"{name} is a damaged {packing} file: {error}.") from error
         reason = getattr(error, "strerror", None) or error
         raise LanguageModelError(f"{name} cannot be read: {reason}.") from error
+
+
+_BLANKS = " \t\r\n\f\v"
+_WIDE = {ord(blank): " " for blank in _BLANKS}
+
+
+def fields(line: str) -> list[str]:
+    """`line` cut at ASCII blanks alone, as pocketsphinx and KenLM do; any other is part of a word."""
+    if line.isascii():
+        return line.split()
+    return [field for field in line.translate(_WIDE).split(" ") if field]

@@ -1,17 +1,28 @@
-"""The file `mdef` of a CMUSphinx model, in its binary form (`BMDF`, version 1) or, by `mdef_text`, as text 0.3."""
+"""The file `mdef` of a CMUSphinx model, in its binary form (`BMDF`, version 1) or as text, version 0.3.
+
+The text is, as SphinxTrain writes it, a line `0.3`, six lines `count name`, then one line per phone:
+`base left right position attribute tmat senone senone senone N`, CI phones first.
+"""
 
 from __future__ import annotations
 
+import io
+from array import array
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.sphinx import mdef_text
 from pipelines.models.sphinx.binary import LARGEST_DEFINITION, Cursor, read_file
 from pipelines.models.sphinx.definition import (
+    BEGIN,
+    END,
+    INTERNAL,
     MAX_PHONES,
     MAX_SENONES,
+    SINGLE,
     STATES,
     ModelDefinition,
     assemble,
@@ -25,8 +36,8 @@ def read(path: Path) -> ModelDefinition:
     data = read_file(path, LARGEST_DEFINITION)
     if data[:4] in (b"BMDF", b"FDMB"):
         return _read_binary(data, path)
-    if mdef_text.looks_like(data):
-        return mdef_text.parse(data, path)
+    if looks_like(data):
+        return parse(data, path)
     raise ModelError(f"{path} is not a model definition: it begins neither with BMDF nor with 0.3")
 
 
@@ -82,3 +93,106 @@ def _name(cursor: Cursor) -> str:
         raise ModelError(f"{cursor.path}: the phone names are cut short or not text")
     cursor.at = end + 1
     return raw.decode("ascii")
+
+
+VERSION = "0.3"
+COUNTS = ("n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat")
+POSITION_LETTERS = {
+    "i": INTERNAL,
+    "b": BEGIN,
+    "e": END,
+    "s": SINGLE,
+}
+LONGEST_LINE = 4096
+COLUMNS = 6 + STATES + 1
+
+
+def looks_like(data: bytes) -> bool:
+    """Whether the first line that is no comment is the version."""
+    for line in data[:4096].splitlines():
+        if line.strip() and not line.startswith(b"#"):
+            return line.strip() == VERSION.encode()
+    return False
+
+
+def parse(data: bytes, path: Path) -> ModelDefinition:
+    """Read the text form from the bytes of `path`."""
+    if not data.isascii():
+        raise ModelError(f"{path}: a text model definition must be plain ASCII")
+    lines = _lines(data, path)
+    next(lines, None)  # the version
+    counts: dict[str, int] = {}
+    for number, fields in islice(lines, len(COUNTS)):
+        if len(fields) != 2 or fields[1] not in COUNTS:
+            raise ModelError(f"{path}, line {number}: expected a count and one of {COUNTS}")
+        counts[fields[1]] = _integer(fields[0], path, number)
+    if len(counts) != len(COUNTS):
+        raise ModelError(f"{path}: the counts at the head are incomplete")
+    if not 1 <= counts["n_base"] <= MAX_PHONES:
+        raise ModelError(f"{path}: n_base is {counts['n_base']}, expected 1 to {MAX_PHONES}")
+    if not 1 <= counts["n_tied_state"] <= MAX_SENONES:
+        raise ModelError(f"{path}: n_tied_state is out of range ({counts['n_tied_state']})")
+    return _phones(lines, counts, path)
+
+
+def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is neither empty nor a comment, one at a time."""
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(data), "ascii"), 1):
+        if len(line) > LONGEST_LINE:
+            raise ModelError(f"{path}, line {number}: more than {LONGEST_LINE} characters")
+        if line.strip() and not line.startswith("#"):
+            yield number, line.split()
+
+
+def _phones(rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path) -> ModelDefinition:
+    n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
+    index: dict[str, int] = {}
+    names: list[str] = []
+    filler: list[bool] = []
+    sequences: dict[tuple[int, ...], int] = {}
+    # Flat, and of as many rows as there are, whatever the head promises.
+    contexts, ssids, tmats = array("i"), array("i"), array("i")
+    for number, fields in rows:
+        if len(ssids) == promised:
+            raise ModelError(f"{path}: more phones than n_base + n_tri promises, {promised}")
+        if len(fields) != COLUMNS:
+            raise ModelError(
+                f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS}: models whose phones have "
+                f"{STATES} emitting states are read"
+            )
+        if len(names) < n_ci:
+            index[fields[0]] = len(names)
+            names.append(fields[0])
+            filler.append(fields[4] == "filler")
+        else:
+            try:
+                contexts.append(POSITION_LETTERS[fields[3]])
+                contexts.extend(index[name] for name in fields[:3])
+            except KeyError as error:
+                raise ModelError(f"{path}, line {number}: {error} is no phone or position") from None
+        senones = tuple(_integer(field, path, number) for field in fields[6 : 6 + STATES])
+        if max(senones) >= counts["n_tied_state"]:
+            raise ModelError(f"{path}, line {number}: senone {max(senones)} is not below n_tied_state")
+        ssids.append(sequences.setdefault(senones, len(sequences)))
+        tmats.append(_integer(fields[5], path, number))
+    if len(ssids) != promised:
+        raise ModelError(f"{path}: {len(ssids)} phones, n_base + n_tri promises {promised}")
+    return assemble(
+        path,
+        names=names,
+        filler=np.array(filler),
+        ssids=np.array(ssids, np.int32),
+        tmats=np.array(tmats, np.int32),
+        contexts=np.array(contexts, np.int64).reshape(-1, 4),
+        sseq=np.array(list(sequences), np.uint16).reshape(-1, STATES),
+        n_senones=counts["n_tied_state"],
+        n_ci_senones=counts["n_tied_ci_state"],
+        n_tmat=counts["n_tied_tmat"],
+    )
+
+
+def _integer(field: str, path: Path, number: int) -> int:
+    # Nine digits fit 32 bits; int() alone would also take "1_0", signs and thousands of digits.
+    if not (field.isdigit() and len(field) <= 9):
+        raise ModelError(f"{path}, line {number}: {field[:20]!r} is not a count")
+    return int(field)

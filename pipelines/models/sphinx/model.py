@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.frontend.dynamic import in_order, layout, spec_of
-from pipelines.frontend.ivector_parameters import IvectorModel
+from pipelines.frontend.ivector_parameters import PLAIN, IvectorModel, Pacing
 from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.frontend.online_cmvn import OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
-from pipelines.frontend.silence_weights import PLAIN, Pacing
 from pipelines.models.ctc.net import Ctc
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net

@@ -16,8 +16,7 @@ from pipelines.scoring import cache
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
 from pipelines.scoring.clustering.shortlists import NOWHERE, means_and_variances
-from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.product import NOTHING, multiply
+from pipelines.scoring.gaussians.product import NEVER, NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices

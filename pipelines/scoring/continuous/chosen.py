@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.continuous.queue import EVERY, Queue
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.panels import AHEAD
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Strategy

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import kernels
 from pipelines.scoring.continuous.packing import PackedContinuous
 from pipelines.scoring.costs import continuous as laws
-from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.gaussians.product import expand
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool

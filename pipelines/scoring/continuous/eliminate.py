@@ -12,9 +12,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.continuous.listed import finish
-from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
-from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.product import NOTHING, multiply
+from pipelines.scoring.gaussians.product import NEVER, NOTHING, PARTS, Bounds, bring_forward, multiply
 from pipelines.scoring.simd.maxima import can_reach, insert_down
 from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.costs import WAITING, calls, frame_calls, per
-from pipelines.scoring.gaussians.bounds import PARTS
+from pipelines.scoring.gaussians.product import PARTS
 from pipelines.scoring.simd.vector import LANES
 from profiler.costs import Cost, Linear
 

@@ -6,8 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from pipelines.models.onnx.graph import Node, OnnxModel
-from pipelines.models.onnx.values import PER_OUTPUT, UNCHANGED
+from pipelines.models.onnx.graph import PER_OUTPUT, UNCHANGED, Node, OnnxModel
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs import per
 from profiler.costs import Cost

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs import calls, frame_calls, per
-from pipelines.scoring.gaussians.bounds import PARTS
+from pipelines.scoring.gaussians.product import PARTS
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
 from profiler.costs import Cost

@@ -1,4 +1,4 @@
-"""Protocols of scoring on a device: where, in which number type, and a model's arithmetic.
+"""Protocols of scoring on a device: where, in which number type, a model's arithmetic, and graphs that hold it.
 
 `gmm` and `dnn` hold an arithmetic for each kind of model; `scorer` gives it blocks and decides
 what is moved when. It knows nothing of frames that are left out, of transfers or of buffers.
@@ -6,16 +6,17 @@ what is moved when. It knows nothing of frames that are left out, of transfers o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pipelines.device import DeviceWork
+from pipelines.device import COMPUTE, DeviceWork
 from profiler.arrays import Array
 from profiler.spans import Cost, Linear
 
 if TYPE_CHECKING:
     from torch import Tensor
+
 NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 """Number types as the settings call them → as torch does."""
 SIZES = {"fp32": 4, "fp16": 2, "bf16": 2}
@@ -97,3 +98,55 @@ class Arithmetic(Protocol):
 
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
+
+
+class _Step(NamedTuple):
+    """A stage of a piece: what does it again, frames and work counts."""
+
+    stage: str
+    replay: Callable[[], object]
+    frames: int
+    work: int
+    more: int
+
+
+@dataclass
+class _Holding:
+    """Takes the stages of a piece as graphs; `failed` where one could not be."""
+
+    on: Placed
+    steps: list[_Step] = field(default_factory=list)
+    failed: bool = False
+
+    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
+        replay = None if self.failed else self.on.work.device.capture(step)
+        if replay is None:
+            self.failed = True
+            return
+        self.steps.append(_Step(stage, replay, frames, work, more))
+
+
+class Held:
+    """Pieces by a name that says where they lie and how long they are."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[Hashable, list[_Step]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def hold(self, name: Hashable, on: Placed, score: Callable[[Stages], None]) -> None:
+        """Hold what `score` gives; it has run before, with the same tensors."""
+        holding = _Holding(on)
+        device = on.work.device
+        device.wait(device.mark(COMPUTE))
+        score(holding)
+        if not holding.failed:
+            self._pieces[name] = holding.steps
+
+    def give(self, name: Hashable, stages: Stages) -> bool:
+        """Let `stages` have those of a piece; False where it is not held."""
+        steps = self._pieces.get(name)
+        for step in steps or ():
+            stages.give(step.stage, step.replay, step.frames, step.work, step.more)
+        return steps is not None

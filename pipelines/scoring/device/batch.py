@@ -16,7 +16,7 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
 from pipelines.scoring.device.arithmetic import Arithmetic, PieceStages, Placed
-from pipelines.scoring.device.parameters import Parameters
+from pipelines.scoring.device.buffers import Parameters
 from profiler.arrays import Array
 from profiler.spans import Cost, Recorder
 

@@ -28,11 +28,8 @@ from pipelines.device import (
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, PieceStages, Placed, Stages
-from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Slot, slot, windows
-from pipelines.scoring.device.held import Held
-from pipelines.scoring.device.parameters import Parameters
-from pipelines.scoring.device.repeated import Begun, Repeated
+from pipelines.scoring.device.arithmetic import Arithmetic, Held, PieceStages, Placed, Stages
+from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Begun, Parameters, Repeated, Slot, slot, windows
 from pipelines.scoring.layered import Prepared
 from pipelines.scoring.strategy import Cancelling, Made
 from profiler.arrays import Array

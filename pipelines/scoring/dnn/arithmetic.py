@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, TypeGuard
 
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.strategy import FrameScorer, SomeSenones
 from profiler.arrays import Array
 

@@ -17,12 +17,11 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Card, Net
-from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import Cost
 

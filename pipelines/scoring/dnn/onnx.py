@@ -17,9 +17,9 @@ from pipelines.models.errors import ModelError
 from pipelines.models.onnx import graph as onnx
 from pipelines.models.onnx import runtime as onnx_runtime
 from pipelines.models.onnx.graph import OnnxModel
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.costs import graph, nets
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, Splicer
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import Cost
 

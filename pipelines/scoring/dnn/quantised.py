@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
@@ -23,7 +24,6 @@ from pipelines.scoring.dnn.dense import (
 )
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
 

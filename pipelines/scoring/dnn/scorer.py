@@ -20,12 +20,11 @@ from pipelines.models.nets import Net
 from pipelines.models.onnx.graph import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.dnn.arithmetic import Arithmetic, can_choose, has_heads
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import active
 from pipelines.scoring.strategy import (
     Cancelling,

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.strategy import Cancelling, Made, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost

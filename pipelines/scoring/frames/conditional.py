@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.clustering.codewords import STAGE, Codewords, codewords_of
+from pipelines.scoring.blocks import Meter
+from pipelines.scoring.clustering.quantiser import STAGE, Codewords, codewords_of
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost

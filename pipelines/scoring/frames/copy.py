@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.frames import FrameRule
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed, queue
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Workspace
-from pipelines.scoring.continuous.int8 import dense_of_bytes
+from pipelines.scoring.continuous.listed import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Cancelling, Progress, Strategy
 from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluate, Evaluation, Floats

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.costs import continuous, tied
-from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.gaussians.product import PARTS, Bounds, rests
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import top_n_kernels

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, listed, queue
 from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen
-from pipelines.scoring.continuous.int8 import queued_of_bytes
+from pipelines.scoring.continuous.listed import queued_of_bytes
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.costs.tied import LIST_CALLS
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import listed as listed_densities

@@ -14,13 +14,12 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring import cache
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
 from pipelines.scoring.clustering.shortlists import codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import selection as laws
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.thread_pool import WAIT_STAGE

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
 from pipelines.scoring.strategy import SomeSenones
 from profiler.arrays import Array, check, check_indices
 from profiler.spans import Cost

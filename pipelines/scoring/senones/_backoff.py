@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.costs import rules as laws
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
+from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.senones import Parents, SenoneRule
 from pipelines.scoring.strategy import SomeSenones
 from profiler.arrays import Array, ArrayError

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.costs import rules as laws
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.blocks import Meter
+from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.senones import Parents, SenoneRule
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost

@@ -13,12 +13,10 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.costs import continuous, tied
-from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
-from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.gaussians.product import NEVER, PARTS, Bounds, bring_forward
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats

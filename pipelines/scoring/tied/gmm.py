@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import tied as laws
-from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.meter import Meter
+from pipelines.scoring.gaussians.product import expand
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.clustering.clusters import Backing, backing_fits
-from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import largest, lowest_bit
 from pipelines.scoring.simd.panels import add_to, make_panel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError

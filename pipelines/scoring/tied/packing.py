@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
-from pipelines.scoring.gaussians.expansion import NEVER
+from pipelines.scoring.gaussians.product import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned, aligned_copy
 from pipelines.scoring.tied.kernels import Order, columns_fit, runs_fit
 from profiler.arrays import Array, ArrayError, check, check_offsets

@@ -12,8 +12,7 @@ from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.device.graph import DirectArcs
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.history import collect
-from pipelines.search.words import Word, WordTracer
+from pipelines.search.words import Word, WordTracer, collect
 from profiler.arrays import F32, I64, Array, ArrayError, check, check_indices
 
 FIRST_HISTORY = 1 << 16

@@ -21,13 +21,13 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.kaldi import contexts
 from pipelines.models.kaldi.contexts import Hmms
 from pipelines.models.sphinx import ModelDefinition, mdef, parameters
-from pipelines.search.graph import hmms, lexicon, topology
+from pipelines.search.graph import lexicon, topology
 from pipelines.search.graph.context import expansion
-from pipelines.search.graph.ngrams import backoff_label
-from pipelines.search.graph.openfst import Fst, from_kaldifst, to_kaldifst
+from pipelines.search.graph.grammar import backoff_label
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import Source, source
-from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
 from profiler.files.inputs import there
@@ -142,7 +142,7 @@ def _with_hmms(tied: Fst, own: Hmms, scale: np.float32, progress: Progress) -> T
     progress("spelling out HMMs", 0.85)
     plain = from_kaldifst(fst)
     plain.ilabel[plain.ilabel > len(own.size)] = 0  # disambiguation symbols
-    return hmms.unfold(topology.fold_epsilons(plain), own, scale)
+    return unfold(topology.fold_epsilons(plain), own, scale)
 
 
 def check_phones(language: Source, recipe: Recipe) -> None:
@@ -184,3 +184,35 @@ def determinise(fst: kaldifst.StdVectorFst) -> None:
     # True means that it stopped at the limit of states; there is none.
     if kaldifst.determinize_star(fst, use_log=True):
         raise GraphError("The search graph could not be determinised.")
+
+
+def unfold(fst: Fst, hmms: Hmms, scale: np.float32) -> Topology:
+    """`fst` with labels number + 1 of `hmms`, others being epsilon; costs of transitions count `scale` times."""
+    n, most = fst.n_states, hmms.pdfs.shape[1]
+    phone = (fst.ilabel > 0) & (fst.ilabel <= len(hmms.size))
+    pairs, which = np.unique((fst.ilabel[phone] - 1).astype(np.int64) * n + fst.target[phone], return_inverse=True)
+    number, target = pairs // n, pairs % n
+    size = hmms.size[number].astype(np.int64)
+    begin = n + np.cumsum(size) - size
+    total = n + int(size.sum())
+    loop_label, loop_weight = np.zeros(total, np.int32), np.zeros(total, np.float32)
+    source, silent = fst.source, ~phone
+    columns = [
+        (source[phone], hmms.pdfs[number, 0][which] + 1, fst.olabel[phone], fst.weight[phone], begin[which]),
+        (source[silent], 0 * fst.ilabel[silent], fst.olabel[silent], fst.weight[silent], fst.target[silent]),
+    ]
+    for i, j in np.ndindex(most, most + 1):
+        cost = scale * hmms.cost[number, i, j]
+        there = np.flatnonzero(np.isfinite(cost))
+        state = begin[there] + i
+        if i == j:
+            loop_label[state], loop_weight[state] = hmms.pdfs[number[there], i] + 1, cost[there]
+        elif j == most:
+            zeros = np.zeros(len(there), np.int32)
+            columns.append((state, zeros, zeros, cost[there], target[there]))
+        else:
+            into = hmms.pdfs[number[there], j] + 1
+            columns.append((state, into, 0 * into, cost[there], begin[there] + j))
+    final = np.concatenate([fst.final, np.full(total - n, np.inf, np.float32)])
+    arcs = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return epsilon_first(Topology(from_arcs(total, fst.start, final, *arcs), loop_label, loop_weight))

@@ -16,11 +16,11 @@ from pipelines.models.dictionary import (
     same_capitals,
     unstressed,
 )
-from pipelines.models.grammar import jsgf, other_formats, phrases
+from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
 from pipelines.models.language import arpa, lines, lm_bin, ngram
 from pipelines.models.sphinx import ModelDefinition
-from pipelines.search.graph import grammar, ngrams
+from pipelines.search.graph import grammar
 from pipelines.search.graph.openfst import Fst
 from pipelines.search.graph.recipe import Recipe
 from profiler.files import inputs
@@ -72,7 +72,7 @@ def source_of(recipe: Recipe, entries: Entries) -> Source:
         return _sentences(recipe, entries)
     model, words = language_of(recipe, entries)
     about = {"ngrams": list(model.counts)}
-    return Source(ngrams.acceptor(model), model.words, words, about, model.notes)
+    return Source(grammar.ngram_acceptor(model), model.words, words, about, model.notes)
 
 
 def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
@@ -198,10 +198,10 @@ def read_grammar(path: str | Path) -> Grammar:
     file = Path(path)
     try:
         with inputs.open_input(file, "a grammar", MAX_FILE_BYTES) as handle:
-            head = handle.read(other_formats.HEAD_BYTES)
+            head = handle.read(phrases.HEAD_BYTES)
     except inputs.InputError as error:
         raise GrammarError(f"The grammar cannot be read: {error}") from None
-    if other := other_formats.named(head):
+    if other := phrases.named(head):
         raise GrammarError(f"{one_line(str(file))} is {other}.")
     is_jsgf = jsgf.begins(head) or file.suffix.lower() in JSGF_SUFFIXES
     return jsgf.read(file) if is_jsgf else phrases.read(file)

@@ -22,12 +22,12 @@ import soundfile
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import sphinx
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.models.nets import Layer
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import openfst
-from pipelines.search.graph.ctc import build as ctc_build
+from pipelines.search.graph.ctc import compile as ctc_build
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import ARRAYS, Graph, save
 from profiler.files.paths import CACHE_VARIABLE

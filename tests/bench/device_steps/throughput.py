@@ -20,8 +20,8 @@ from pipelines.models.opening import open_model
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.arithmetic import Placed, Stages
 from pipelines.scoring.device.batch import Batch
+from pipelines.scoring.device.buffers import Parameters
 from pipelines.scoring.device.gmm import mixtures_of
-from pipelines.scoring.device.parameters import Parameters
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.graph import compile as graphs_of
 from pipelines.search.graph.wfst import Graph

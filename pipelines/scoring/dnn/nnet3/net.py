@@ -17,16 +17,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipelines.models.nnet3 import IVECTOR
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import nets as laws
-from pipelines.scoring.costs import nnet3 as step_laws
+from pipelines.scoring.costs import nets as step_laws
 from pipelines.scoring.dnn import integers, products
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, SPLICE_STAGE
-from pipelines.scoring.dnn.nnet3.kernels import finish, gather, softmax
-from pipelines.scoring.dnn.nnet3.plan import Plan, Step
+from pipelines.scoring.dnn.nnet3.plan import Plan, Step, finish, gather, softmax
 from pipelines.scoring.dnn.quantised import OPERATION, Quantised, quantise, restore
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows, room
-from pipelines.scoring.meter import Meter
 from profiler.arrays import I64, Array, check_indices
 from profiler.spans import Cost
 

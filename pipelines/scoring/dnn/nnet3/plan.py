@@ -5,7 +5,8 @@ batch norm directly behind it into its weights (exact up to rounding), ReLU and 
 and dropout are nothing. The stage bears the names of all that computes. A no-op that adds up is a step without weights.
 
 Only every third frame of many nets is scored (frame subsampling), and most layers look in steps of three: the times at
-which a step is needed repeat with a period, and it is computed at no others.
+which a step is needed repeat with a period, and it is computed at no others. The kernels compute what lies between the
+products: inputs put side by side or added up, ReLU, scale and shift.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Affine, Function, Net, Node, Part, Scaling, Term
-from profiler.arrays import F32, I64
+from profiler.arrays import F32, I64, Array, ArrayError
 from profiler.plain import one_line
 
 LONGEST_PERIOD = 1000
@@ -184,3 +186,61 @@ def _stage(names: Sequence[str]) -> str:
     first, *others = (one_line(name, LONGEST_NAME) for name in names)
     common = first.rpartition(".")[0] + "."
     return "score." + "+".join([first, *(name.removeprefix(common) for name in others)])
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def gather(source, first, width, rows, scale, into, column, added):  # type: ignore[no-untyped-def]
+    """Put `scale` × source[rows, first : first + width] into f32 [n, …] from `column` on, or add it if `added`.
+
+    `source` f32 [m, values], `rows` int64 [n].
+    """
+    n = len(rows)
+    if (
+        len(into) != n
+        or first < 0
+        or column < 0
+        or width < 0
+        or first + width > source.shape[1]
+        or column + width > into.shape[1]
+    ):
+        raise ArrayError("gather: values and the input that they are for do not fit each other")
+    for t in range(n):
+        row = rows[t]
+        if not 0 <= row < len(source):
+            raise ArrayError("gather: a frame that there is none")
+        if added:
+            for i in range(width):
+                into[t, column + i] += scale * source[row, first + i]
+        elif scale == np.float32(1):
+            for i in range(width):
+                into[t, column + i] = source[row, first + i]
+        else:
+            for i in range(width):
+                into[t, column + i] = scale * source[row, first + i]
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "contract"})
+def finish(values: Array, relu: bool, scale: Array, shift: Array) -> None:
+    """ReLU if `relu`, then scale and shift f32 [k], in place of `values` f32 [n, k]; none where they are empty."""
+    n, k = values.shape
+    scaled = len(scale) > 0
+    if scaled and (len(scale) != k or len(shift) != k):
+        raise ArrayError("finish: values and their scales do not fit each other")
+    for t in range(n):
+        if relu:
+            for i in range(k):
+                values[t, i] = max(values[t, i], np.float32(0))
+        if scaled:
+            for i in range(k):
+                values[t, i] = values[t, i] * scale[i] + shift[i]
+
+
+def softmax(values: Array, *, log: bool) -> None:
+    """Softmax of each row of f32 [n, k], or its logarithm, in place."""
+    values -= values.max(axis=1, keepdims=True)
+    sums = np.exp(values).sum(axis=1, keepdims=True)
+    if log:
+        values -= np.log(sums)
+    else:
+        np.exp(values, out=values)
+        values /= sums

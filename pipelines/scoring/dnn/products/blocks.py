@@ -24,7 +24,7 @@ from pipelines.scoring.dnn.products._sparse import (
     frames_fit,
     sparse_fits,
 )
-from pipelines.scoring.simd.sparse import make_block_tile
+from pipelines.scoring.simd.tiles import make_block_tile
 from pipelines.scoring.simd.vector import (
     LANES,
     VECTOR_BYTES,

@@ -23,7 +23,7 @@ from pipelines.scoring.dnn.products._sparse import (
     frames_fit,
     sparse_fits,
 )
-from pipelines.scoring.simd.sparse import SUMS, make_sparse_row
+from pipelines.scoring.simd.tiles import SUMS, make_sparse_row
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError

@@ -21,9 +21,8 @@ from pipelines.search.device.frontier import BLOCK_FRAMES
 from pipelines.search.device.memory import check_room, guarded
 from pipelines.search.device.search import ASKS, KEEPS, LAUNCHES
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.history import collect
 from pipelines.search.viterbi import BEAM_DELTA
-from pipelines.search.words import Word, WordTracer
+from pipelines.search.words import Word, WordTracer, collect
 from profiler.arrays import F32, I32, I64, Array
 from profiler.device.time import Part
 from profiler.spans import Cost, Lane, NullLane, Recorder

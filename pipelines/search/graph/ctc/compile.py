@@ -1,4 +1,11 @@
-"""Finds the graph of a CTC net: the one in its folder, or one that a child process compiles and the cache keeps."""
+"""Finds the graph of a CTC net: the one in its folder, or one that a child process compiles and the cache keeps.
+
+It is compiled from the units, a lexicon and a language model or grammar: L and G are composed, determinised and
+minimised; H, whose form is known, is laid over the result (`topologies`). In folders lie graphs as other tools make
+them: icefall's and sherpa-onnx's HLG.fst, HL.fst and H.fst, wenet's TLG.fst. There input labels are token + 1, 0 is
+epsilon; weights stay as they are. Output labels are those of words.txt in the folder or above it, in H.fst again
+token + 1.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +16,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary as dictionaries
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
+from pipelines.models.kaldi import symbols
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph.ctc import build, files, g2p, lexicon
+from pipelines.search.graph import hclg, topology
+from pipelines.search.graph.build import check_phones, determinise
+from pipelines.search.graph.ctc import g2p, lexicon, topologies
+from pipelines.search.graph.grammar import backoff_label
+from pipelines.search.graph.lookahead.folder import words_file
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, sentences
-from pipelines.search.graph.wfst import Graph, GraphError
+from pipelines.search.graph.sources import Source, source_of
+from pipelines.search.graph.topology import epsilon_first
+from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.files.inputs import there
 
 MODULE: Final = "pipelines.search.graph.ctc.compile"
@@ -42,9 +59,9 @@ def load_or_build(
         raise GraphError(f"A search graph has 1 to {MOST_UNITS:,} units, the blank among them; the net has others.")
     if units.boundary is None and (spaces := [n for n, symbol in enumerate(units.symbols) if symbol in SPACES]):
         units = replace(units, boundary=spaces[0])
-    if folder is not None and (path := files.file_of(config, folder)) is not None:
+    if folder is not None and (path := file_of(config, folder)) is not None:
         progress("reading the graph", None)
-        return files.load(path, units)
+        return load(path, units)
     return graphs.obtain(recipe_of(config, units, folder), progress, cancelled, MODULE)[1]
 
 
@@ -75,5 +92,137 @@ def recipe_of(config: GraphConfig, units: Units, folder: Path | None = None) -> 
     )
 
 
+GRAPHS = {"HLG": ("HLG.fst", "TLG.fst"), "HL": ("HL.fst",), "H": ("H.fst",)}
+"""File names of a graph of these parts, in the net's folder or in its folder graph."""
+
+
+def file_of(config: GraphConfig, folder: Path) -> Path | None:
+    """The graph of `config.parts` in the folder of a net; None where there is none, or the settings want another."""
+    if any(getattr(config, name) for name in hclg.OWN):
+        return None
+    places = (folder / place / name for name in GRAPHS[config.parts] for place in ("", "graph"))
+    return next((path for path in places if there(path)), None)
+
+
+def load(path: Path, units: Units) -> Graph:
+    """The graph `path` of a net with `units`; GraphError or ModelError in one sentence."""
+    fst = hclg.read(path)
+    last = len(units.symbols)
+    if int(fst.ilabel.max()) > last:
+        raise GraphError(f"{path} has label {int(fst.ilabel.max()):,}, and the net's last unit has {last:,} there.")
+    if path.name in GRAPHS["H"]:
+        words = ["", *units.symbols]
+        silent = np.isin(
+            np.arange(last + 1), [0, units.blank + 1, -1 if units.boundary is None else units.boundary + 1]
+        )
+        ways: list[list[tuple[int, ...]]] = [[(n,)] for n in range(last)]
+    else:
+        words = symbols.read(words_file(path))
+        silent = np.array([hclg.is_no_word(word) for word in words])
+        ways = [[] for _ in words[1:]]
+    hclg.check_words(path, fst, len(words))
+    fst.olabel[silent[fst.olabel]] = 0
+    about = {"graph": str(path), "words": int(np.count_nonzero(~silent))}
+    try:
+        made = epsilon_first(hclg.with_loops(fst))
+        return from_topology(made, senones(units), tuple(words[1:]), ways, about)
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+
+
+Progress = Callable[[str, float], None]
+SOUND_ALIKE = 0.01
+"""Weight of the costs of words where their order is free: enough to choose among those that have the same units."""
+
+
+def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
+    """The graph of `recipe`, which has units; `progress(what, fraction)` is called before each step."""
+    units = Units(tuple(recipe.units), recipe.blank, recipe.boundary)
+    if recipe.parts == "H":
+        return of_units(units, recipe)
+    language, lg = words_in_units(recipe, units, progress)
+    progress("adding blanks and repetitions", 0.8)
+    made = topologies.apply(lg, units, recipe.topology)
+    del lg
+    progress("checking the graph", 0.95)
+    index = {symbol: n for n, symbol in enumerate(units.symbols)}
+    said = language.dictionary.pronunciations
+    return from_topology(
+        made,
+        senones(units),
+        language.words,
+        [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words],
+        {
+            "recipe": {**recipe.as_dict(), "units": len(units.symbols)},
+            "words": len(language.dictionary),
+            "notes": list(language.notes),
+            **language.about,
+        },
+    )
+
+
+def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[Source, Fst]:
+    """What can be said, and L composed with its G, or of parts HL with any order of its words.
+
+    Input labels are unit + 1. BadInput in one sentence.
+    """
+    import kaldifst
+
+    progress("reading language model or grammar", 0.0)
+    language = source_of(recipe, lexicon.Lexicon(recipe, units, progress))
+    check_phones(language, recipe)
+    progress("composing words and pronunciations", 0.15)
+    index = {symbol: n for n, symbol in enumerate(units.symbols)}
+    ways = [
+        (label, tuple(index[unit] for unit in way), recipe.alternative_cost if rank else 0.0)
+        for label, word in enumerate(language.words, start=1)
+        for rank, way in enumerate(language.dictionary.pronunciations.get(word, ()))
+    ]
+    spelled = to_kaldifst(lexicon.transducer(ways, units, backoff_label(len(language.words))))
+    kaldifst.arcsort(spelled, "olabel")
+    acceptor = to_kaldifst(language.acceptor if recipe.parts == "HLG" else _any_order(language, recipe))
+    kaldifst.arcsort(acceptor, "ilabel")
+    fst = kaldifst.StdVectorFst(kaldifst.compose(spelled, acceptor))
+    progress("determinising words", 0.3)
+    determinise(fst)
+    progress("minimising words", 0.6)
+    kaldifst.minimize_encoded(fst)
+    result = from_kaldifst(fst)
+    result.ilabel[result.ilabel > len(units.symbols)] = 0  # disambiguation symbols
+    return language, topology.fold_epsilons(result)
+
+
+def of_units(units: Units, recipe: Recipe) -> Graph:
+    """H alone: units in any order, each shown as a word, but for the one between words."""
+    said = np.array([n for n in range(len(units.symbols)) if n != units.blank])
+    words = np.where(said == units.boundary, 0, said + 1)
+    none = np.zeros(len(said), np.int32)
+    loop = from_arcs(1, 0, np.zeros(1, np.float32), none, said + 1, words, none, none)
+    return from_topology(
+        topologies.apply(loop, units, recipe.topology),
+        senones(units),
+        units.symbols,
+        [[(n,)] for n in range(len(units.symbols))],
+        {"recipe": {"parts": recipe.parts, "topology": recipe.topology}, "words": int(np.count_nonzero(words))},
+    )
+
+
+def senones(units: Units) -> Senones:
+    """Each unit is a phone of one state; the blank and the unit between words are no part of words."""
+    number = np.arange(len(units.symbols))
+    filler = (number == units.blank) | (number == (-1 if units.boundary is None else units.boundary))
+    return Senones(number, np.zeros(len(number)), filler, units.blank)
+
+
+def _any_order(language: Source, recipe: Recipe) -> Fst:
+    """One state that each word leads back to: nearly at no cost, more probable ones at the least."""
+    none, label = np.zeros(len(language.words), np.int32), np.arange(1, len(language.words) + 1)
+    weight = np.zeros(len(label) + 2, np.float32)
+    if not recipe.grammar:
+        g = language.acceptor  # its first state is the empty history
+        weight[g.ilabel[: g.first[1]]] = SOUND_ALIKE * g.weight[: g.first[1]]
+    return from_arcs(1, 0, np.zeros(1, np.float32), none, label, label, weight[label], none)
+
+
 if __name__ == "__main__":
-    sys.exit(graphs.main(compiler=build.compile_graph))
+    sys.exit(graphs.main(compiler=compile_graph))

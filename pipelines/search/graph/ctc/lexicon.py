@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from pipelines.models import dictionary as dictionaries
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.models.dictionary import Dictionary, Pronunciation, listed
 from pipelines.search.graph.ctc import g2p
 from pipelines.search.graph.lexicon import disambiguate

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.models.ctc.units import Units
+from pipelines.models.ctc.layouts import Units
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import GraphError

@@ -1,8 +1,84 @@
-"""Sound that is not read: which format or codec it is, and what converts it."""
+"""Formats of sound: what files are called, samples without a header, and what is not read and what converts it.
+
+The window's process loads this module, before there is numpy.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
+
+SUFFIXES: Final = frozenset(
+    {
+        *(".wav", ".wave", ".bwf", ".rf64", ".w64"),
+        *(".flac", ".ogg", ".oga", ".opus", ".mp3", ".mp2"),
+        *(".aif", ".aiff", ".aifc", ".caf", ".au", ".snd", ".sph", ".voc"),
+    }
+)
+"""Suffixes that folders and patterns match; a file given by name may have any suffix."""
+
+RAW: Final = frozenset({".raw", ".pcm"})
+"""Suffixes of sound without a header, which is read if the setting `audio.raw` says how it lies there."""
+
+CONVERTIBLE: Final = frozenset(
+    {
+        *(".m4a", ".m4b", ".mp4", ".mov", ".3gp", ".aac", ".ac3", ".wma", ".asf", ".webm", ".mkv"),
+        *(".mka", ".amr", ".awb", ".wv", ".ape", ".tta", ".mpc", ".spx", ".ra", ".dsf", ".g722"),
+    }
+)
+"""Suffixes of sound that is not read and that ffmpeg converts."""
+
+READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64 and SPH"
+"""The formats that are read, in words; more are (`soundfile.available_formats`)."""
+
+
+FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte order of libsndfile
+    "u8": ("PCM_U8", "FILE"),
+    "s8": ("PCM_S8", "FILE"),
+    "s16le": ("PCM_16", "LITTLE"),
+    "s16be": ("PCM_16", "BIG"),
+    "s24le": ("PCM_24", "LITTLE"),
+    "s24be": ("PCM_24", "BIG"),
+    "s32le": ("PCM_32", "LITTLE"),
+    "s32be": ("PCM_32", "BIG"),
+    "f32le": ("FLOAT", "LITTLE"),
+    "f32be": ("FLOAT", "BIG"),
+    "f64le": ("DOUBLE", "LITTLE"),
+    "f64be": ("DOUBLE", "BIG"),
+    "mulaw": ("ULAW", "FILE"),
+    "alaw": ("ALAW", "FILE"),
+}
+
+
+class Format(NamedTuple):
+    """How samples lie in a file, in the words of libsndfile."""
+
+    rate: int
+    subtype: str
+    endian: str
+    channels: int
+
+    def described(self) -> dict[str, int | str]:
+        """As `soundfile.SoundFile` wants it."""
+        return {
+            "samplerate": self.rate,
+            "channels": self.channels,
+            "subtype": self.subtype,
+            "endian": self.endian,
+            "format": "RAW",
+        }
+
+
+def raw_format(text: str) -> Format | None:
+    """The format that `rate:format` or `rate:format:channels` says; None if it says none."""
+    said = re.fullmatch(r"([0-9]{1,6}):([a-z0-9]+)(?::([0-9]{1,3}))?", text.strip().lower())
+    if said is None or said[2] not in FORMATS or said[3] == "0":
+        return None
+    return Format(int(said[1]), *FORMATS[said[2]], int(said[3] or 1))
+
+
+WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
+
 
 NIST: Final = b"NIST_1A\n"
 """How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
