@@ -174,9 +174,6 @@ class Cost:
         threads = values.get("threads", 1)
         if not isinstance(threads, int) or not 0 < threads < _LIMIT_16:
             raise ValueError(f"threads of a cost must be a count from 1, not {threads!r:.60}")
-        calls, accesses = _calls(values.get("calls", {})), _accesses(values.get("accesses", []))
-        if values.get("terms") is not None:
-            calls, accesses = _of_terms(values["terms"])
         return cls(
             {str(name): Linear.from_list(law) for name, law in values["operations"].items()},
             Linear.from_list(values.get("bytes_min")),
@@ -187,8 +184,8 @@ class Cost:
             values.get("scattered") is True,
             str(values.get("unmodelled", ""))[:LONGEST_REASON],
             str(values.get("device", ""))[:LONGEST_REASON],
-            calls,
-            accesses,
+            _calls(values.get("calls", {})),
+            _accesses(values.get("accesses", [])),
         )
 
 
@@ -208,32 +205,3 @@ def _accesses(values: object) -> tuple[Accesses, ...]:
     if not isinstance(values, list) or len(values) > MOST_ACCESSES:
         raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} kinds of accesses")
     return tuple(map(Accesses.from_list, values))
-
-
-def _of_terms(values: object) -> tuple[dict[str, Linear], tuple[Accesses, ...]]:
-    """Calls and accesses of a cost as older sessions have them: terms of kind, name, count, bytes, greatest count, and
-    more.
-
-    Calls are named after the kernel, accesses after the kernel or their pattern; other kinds are left out. Several
-    terms of one name say from where the same accesses may come: the largest counts.
-    """
-    if not isinstance(values, list) or len(values) > MOST_ACCESSES:
-        raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} terms")
-    calls: dict[str, Linear] = {}
-    accesses: dict[tuple[str, float], Accesses] = {}
-    for term in values:
-        if not isinstance(term, list) or len(term) < 5:
-            raise ValueError(f"a term needs a kind, a name, a count and a size, not {term!r:.60}")
-        kind, name, count, size, most = term[:5]
-        each = Linear.from_list(count if most is None else most)
-        if kind == "call":
-            known = "@" in str(name) or name in (NUMPY_CALL, "python", "numba")
-            called = str(name)[:LONGEST_REASON] if known else KERNEL_CALL
-            calls[called] = calls.get(called, Linear()).plus(each)
-        elif kind == "access" and "call" not in str(name):
-            pattern = str(name) if name in PATTERNS else GATHER
-            key = str(name), _size(size) if name in PATTERNS else 0.0
-            before = accesses.get(key)
-            if before is None or sum(before.count.as_list()) < sum(each.as_list()):
-                accesses[key] = Accesses(each, _size(size), pattern)
-    return calls, tuple(accesses.values())

@@ -9,8 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from profiler.machine.roofs.calibration import Calibration
+    from profiler.machine.roofs.table import Roof
 
 COUNTED, MEASURED = "A", "B"
+NOT_YET: Final = "not measured yet: run `asrscope calibrate`"
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ def devices() -> Iterator[Tier]:
 
 def roof_table() -> Iterator[Tier]:
     """The roofs of the machine from the last calibration, and how old they are."""
-    from profiler.machine.roofs import calibration, tiers
+    from profiler.machine.roofs import calibration
 
     known = calibration.load(calibration.file())
     at = known.measured_at
@@ -133,8 +140,77 @@ def roof_table() -> Iterator[Tier]:
     else:
         reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
         yield Tier("roofs", True, MEASURED, reason)
-    for tier in tiers.roof_tiers(known):
-        yield _tier(tier.name, tier.available, MEASURED, tier.detail)
+    yield from kinds_of_roofs(known)
+
+
+def kinds_of_roofs(known: Calibration) -> Iterator[Tier]:
+    """Which kinds of roofs were measured and why others were not; nothing is measured, torch is not started."""
+    from profiler.machine.roofs.table import OVERHEAD
+    from profiler.machine.roofs.timing import is_steady
+
+    roofs = list(known.roofs.values())
+    yield _best("roofs: GEMM float32", _rates(roofs, "gemm"))
+    for dtype in ("bfloat16", "float16", "int8"):
+        yield _best(f"roofs: GEMM {dtype}", _rates(roofs, "gemm", dtype), _without_torch(known, dtype))
+    yield _best("roofs: exp and log", _rates(roofs, "exp"))
+    yield _ladder(roofs)
+    calls = [roof for roof in roofs if (roof.kind, roof.name) == (OVERHEAD, "numpy")]
+    how = f"{min(roof.median for roof in calls):.0f} ns through {calls[0].name}" if calls else NOT_YET
+    yield _tier("roofs: calls", bool(calls), MEASURED, how)
+    yield _of_device(known, roofs)
+    if roofs:
+        shaky = [roof for roof in roofs if roof.kind != OVERHEAD and not is_steady(roof)]
+        how = f"{len(shaky)} of {len(roofs)} roofs disturbed by other programs"
+        yield _tier("roofs: steadiness", not shaky, MEASURED, how)
+        refused = list(known.roof_table.refused.values())
+        how = refused[0] if refused else "those of several threads fit those of one"
+        yield _tier("roofs: threads", not refused, MEASURED, how)
+
+
+def _rates(roofs: list[Roof], family: str, dtype: str = "") -> list[Roof]:
+    """The processor's rates of a class, through any library."""
+    from profiler.machine.roofs.table import NOMINAL_DTYPE, RATE
+
+    kinds = (dtype or NOMINAL_DTYPE, "")
+    mine = (roof for roof in roofs if roof.kind == RATE and "@" not in roof.name and roof.dtype in kinds)
+    return [roof for roof in mine if roof.name.partition(".")[0] == family]
+
+
+def _best(name: str, roofs: list[Roof], reason: str = NOT_YET) -> Tier:
+    if not roofs:
+        return Tier(name, False, None, reason)
+    best = max(roofs, key=lambda roof: roof.median)
+    count = f"{best.threads} thread{'s' if best.threads > 1 else ''}"
+    return Tier(name, True, MEASURED, f"{best.median / 1e9:.4g} G{best.unit} with {count}")
+
+
+def _without_torch(known: Calibration, dtype: str) -> str:
+    """Why torch's products of that type have no roof."""
+    for missing in known.missing:
+        if missing.name == f"gemm.torch {dtype}" or missing.name.startswith("torch on"):
+            return missing.reason
+    try:
+        metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return "torch is not installed"
+    return NOT_YET
+
+
+def _ladder(roofs: list[Roof]) -> Tier:
+    from profiler.machine.roofs.table import BANDWIDTH, size_text
+
+    rungs = [roof.bytes for roof in roofs if (roof.kind, roof.name) == (BANDWIDTH, "read")]
+    how = f"ladder from {size_text(min(rungs))} to {size_text(max(rungs))}" if rungs else NOT_YET
+    return _tier("roofs: bandwidth", bool(rungs), MEASURED, how)
+
+
+def _of_device(known: Calibration, roofs: list[Roof]) -> Tier:
+    there = [roof for roof in roofs if "@" in roof.name]
+    if there:
+        kind = there[0].name.partition("@")[2]
+        return Tier("roofs: device", True, MEASURED, f"{len(there)} roofs of {kind}")
+    reasons = [missing.reason for missing in known.missing if missing.name == "device"]
+    return Tier("roofs: device", False, None, reasons[0] if reasons else NOT_YET)
 
 
 def _no_frequency(linux: bool) -> str:

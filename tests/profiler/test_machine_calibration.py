@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from profiler_sessions import roof
 
+from app.cli._tiers import NOT_YET, kinds_of_roofs
 from profiler.errors import Cancelled
 from profiler.machine.roofs import accesses, calibration, cpu, torch_child
 from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, RoofTable
-from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
 from profiler.machine.roofs.timing import Effort, Task, Work
 from profiler.machine.roofs.torch_child import Answer, Missing
 
@@ -170,9 +170,9 @@ def test_thread_counts_thin_out_on_many_cores() -> None:
 
 
 def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
-    tiers = {tier.name: tier for tier in roof_tiers(Calibration())}
-    assert all(not tier.available and tier.detail for tier in tiers.values())
-    assert tiers["roofs: device"].detail == NOT_YET
+    tiers = {tier.name: tier for tier in kinds_of_roofs(Calibration())}
+    assert all(not tier.available and tier.reason for tier in tiers.values())
+    assert tiers["roofs: device"].reason == NOT_YET
     known = Calibration()
     known.add(
         [
@@ -188,13 +188,13 @@ def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     )
     known.unavailable["device"] = [Missing("device", "no accelerator")]
     known.unavailable["torch on 1"] = [Missing("gemm.torch float16", "a fallback")]
-    tiers = {tier.name: tier for tier in roof_tiers(known)}
-    assert tiers["roofs: GEMM int8"].detail == "800 Gop/s with 2 threads"
-    assert tiers["roofs: bandwidth"].detail == "ladder from 16 KiB to 128 MiB"
+    tiers = {tier.name: tier for tier in kinds_of_roofs(known)}
+    assert tiers["roofs: GEMM int8"].reason == "800 Gop/s with 2 threads"
+    assert tiers["roofs: bandwidth"].reason == "ladder from 16 KiB to 128 MiB"
     assert not tiers["roofs: GEMM float16"].available
-    assert tiers["roofs: GEMM float16"].detail == "a fallback"
-    assert tiers["roofs: device"].detail == "no accelerator"
-    assert tiers["roofs: steadiness"].detail.startswith("1 of 6")
+    assert tiers["roofs: GEMM float16"].reason == "a fallback"
+    assert tiers["roofs: device"].reason == "no accelerator"
+    assert tiers["roofs: steadiness"].reason.startswith("1 of 6")
 
 
 def test_products_in_bytes_have_a_rate_that_layers_are_judged_by() -> None:

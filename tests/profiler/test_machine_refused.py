@@ -5,11 +5,11 @@ from __future__ import annotations
 from profiler_sessions import roof
 
 from app.cli import calibrate
+from app.cli._tiers import kinds_of_roofs
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.machine.roofs import table
 from profiler.machine.roofs.calibration import Calibration
 from profiler.machine.roofs.table import LEAST_GAIN, MOST_GAIN, RATE, RoofTable
-from profiler.machine.roofs.tiers import roof_tiers
 from tests.each import each
 
 # What was once kept as steady: two threads of exponentials that did 3 500 times as much as one.
@@ -52,10 +52,10 @@ def test_calibration_and_doctor_say_which_and_why() -> None:
         "`asrscope calibrate --fresh` measures it again."
     )
     assert f"* {sentence}" in calibrate.as_text(known).splitlines()
-    (tier,) = (tier for tier in roof_tiers(known) if tier.name == "roofs: threads")
-    assert (tier.available, tier.detail) == (False, sentence)
+    (tier,) = (tier for tier in kinds_of_roofs(known) if tier.name == "roofs: threads")
+    assert (tier.available, tier.reason) == (False, sentence)
     sound = Calibration()
     sound.add(ABSURD[:1], "torch on 1", 0.0)
     assert "cannot be" not in calibrate.as_text(sound)
-    (tier,) = (tier for tier in roof_tiers(sound) if tier.name == "roofs: threads")
+    (tier,) = (tier for tier in kinds_of_roofs(sound) if tier.name == "roofs: threads")
     assert tier.available

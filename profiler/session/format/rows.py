@@ -5,7 +5,7 @@ words what is wrong with it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Annotated, Any, Final
 
@@ -162,35 +162,13 @@ def _checked(what: str, row: tuple[Any, ...], *checks: Check) -> Iterator[Any]:
 _long_text: Final = partial(text, longest=MAX_JSON)
 
 
-STAGES: Final[Mapping[str, str]] = {
-    "search.ask": "search.active",
-    "score.wanted outputs": "score.active outputs",
-    "setup.peaks": "setup.roofs",
-}
-"""Old names of stages, still read from sessions → today's."""
-
-WORK: Final[Mapping[str, Mapping[str, str]]] = {
-    "search.active": {"asked": "active"},
-    "search.backtrace": {"entries": "backpointers"},
-}
-"""Stage, by today's name → old work count → work count."""
-
-
-def named_now(stage: str, work: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Today's name of a stage and of its work counts."""
-    now = STAGES.get(stage, stage)
-    counts = WORK.get(now, {})
-    return now, tuple(counts.get(name, name) for name in work)
-
-
 def stage(row: tuple[Any, ...]) -> StageInfo:
     """Check a row of `stage`."""
     number, name, group, work = row
     names = json(work, "stage", tuple[str, ...])
     if group not in GROUPS or len(names) > WORK_COUNTS:
         raise Damaged(f"stage {name!r:.40} is of no known kind")
-    name, names = named_now(text(name, "stage"), names)
-    return StageInfo(number_of(number, "stage", MAX_STAGES), name, group, names)
+    return StageInfo(number_of(number, "stage", MAX_STAGES), text(name, "stage"), group, names)
 
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:
