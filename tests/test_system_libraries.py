@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from profiler.process.children import ROOT, read_arguments
 from tests.conftest import CHECKOUT
 from tests.each import each
 from tests.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a script for Linux")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="a script for Linux")
 
 SCRIPT = CHECKOUT / ".ci" / "system-libraries"
 LIBRARY = re.compile(r"\b(lib[\w.+-]+\.so\.\d+)=(\S+)")
@@ -52,6 +54,7 @@ def run_script(folder: Path, lacking: str, **variables: str) -> subprocess.Compl
     )
 
 
+@on_linux
 @each("library", sorted(probed())[::4])
 def test_the_line_names_the_package_of_the_library_that_lacks(library, tmp_path):
     done = run_script(tmp_path, library, DISPLAY=":0")
@@ -60,11 +63,13 @@ def test_the_line_names_the_package_of_the_library_that_lacks(library, tmp_path)
     assert re.search(rf"missing\. Install .*: {re.escape(probed()[library])}$", line), line
 
 
+@on_linux
 def test_without_a_display_windows_libraries_are_not_required(tmp_path):
     done = run_script(tmp_path, "libxcb-icccm.so.4")
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@on_linux
 def test_a_python_that_makes_no_environments_is_named_in_the_same_line(tmp_path):
     (tmp_path / "ensurepip.py").write_text("raise ImportError")
     done = run_script(tmp_path, "libEGL.so.1")
@@ -72,6 +77,7 @@ def test_a_python_that_makes_no_environments_is_named_in_the_same_line(tmp_path)
     assert re.search(r": python3[.\d]*-venv libegl1$", done.stderr.strip()), done.stderr
 
 
+@on_linux
 @pytest.mark.skipif(shutil.which("ldd") is None, reason="ldd is not installed")
 def test_all_that_the_x11_plugin_of_qt_loads_is_probed():
     pyside = pytest.importorskip("PySide6")
@@ -82,3 +88,60 @@ def test_all_that_the_x11_plugin_of_qt_loads_is_probed():
     assert len(loaded) >= 9
     # libxcb-util comes with libxcb-cursor, which depends on it.
     assert loaded - {"libxcb-util.so.1"} <= set(probed())
+
+
+# -- every module that is started with `python -m` prints its usage for --help ---------------------
+
+
+def started_modules() -> list[str]:
+    """The modules of the program that do something when they are started, as `python -m` names them."""
+    found = []
+    for package in ("app", "pipelines", "profiler", "assets"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if '__name__ == "__main__":' in path.read_text("utf-8"):
+                parts = path.relative_to(ROOT).with_suffix("").parts
+                found.append(".".join(parts).removesuffix(".__main__"))
+    return found
+
+
+@pytest.mark.parametrize("module", sorted({*started_modules()}))
+def test_help_prints_the_usage_of_a_module_and_ends(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # what builds with other programs finds none
+    monkeypatch.setattr(sys, "argv", [module, "--help"])
+    for loaded in (module, f"{module}.__main__"):
+        monkeypatch.delitem(sys.modules, loaded, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__")
+    shown = capsys.readouterr()
+    assert ended.value.code in {0, None}
+    assert shown.out.startswith("usage: ")
+    assert shown.err == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_modules_are_found() -> None:
+    assert {"assets.speech.build", "pipelines.worker", "pipelines.labs"} <= {*started_modules()}
+
+
+def test_what_a_module_is_given_comes_in_the_order_of_its_names() -> None:
+    names = ("TARGET", "RECIPE")
+    assert read_arguments("m", "", *names, arguments=["a/b", '{"c": -1}']) == ["a/b", '{"c": -1}']
+    assert read_arguments("m", "", "JOB?", "RESULTS?", arguments=[]) == []
+    assert read_arguments("m", "", "JOB?", "RESULTS?", arguments=["job", "results"]) == ["job", "results"]
+    assert read_arguments("m", "", "PART+", arguments=["cpu", "1"]) == ["cpu", "1"]
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments"),
+    [((), ["x"]), (("A",), []), (("A",), ["x", "y"]), (("PART+",), []), (("A",), ["--loud", "x"])],
+)
+def test_what_a_module_does_not_take_is_refused(
+    names: tuple[str, ...], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        read_arguments("pipelines.some", "", *names, arguments=arguments)
+    assert ended.value.code == 2
+    assert "usage: python -m pipelines.some" in capsys.readouterr().err

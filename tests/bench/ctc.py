@@ -33,7 +33,7 @@ from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
-from tests import ctc_paths
+from tests import graph_fst
 from tests.bench import _data
 from tests.bench._rounds import Progress, Searching, interleave, paired, result, spread
 from tests.graph_fst import fst_of
@@ -144,7 +144,7 @@ def compared(
     most = 0.0
     for n, (name, matrix) in enumerate(more.items()):
         progress("comparing paths", n / len(more))
-        a, b = ctc_paths.ours(decoder, matrix), ctc_paths.kaldis(peer, scaled[name], blank, **options)
+        a, b = graph_fst.ours(decoder, matrix), graph_fst.kaldis(peer, scaled[name], blank, **options)
         if b is None:
             continue
         same["same_words"] += a.words == b.words

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 import assets
+from pipelines.labs._training import Curve, Delayed
 from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Lab, Measured, Parameters, Verdict
 from pipelines.labs.desk import Desk
+from pipelines.labs.sweep import Timings
 
 Changes = Mapping[str, object]
-"""Keyword arguments of `planted`."""
+"""Keyword arguments of `contract`."""
 
 
 class NoDevice(Desk):
@@ -36,7 +40,7 @@ def about(value: float, rel: float = 0.02) -> object:
 class Contract:
     """A lab with what is planted for it.
 
-    `planted`: a result that makes the claim true, but for what its keyword arguments change. `true`, `in_part`,
+    `contract`: a result that makes the claim true, but for what its keyword arguments change. `true`, `in_part`,
     `false`, `noisy`, `impossible`: which changes make it so, for the rule to say. `figures`: figures of the unchanged
     result; `more`: of changed ones. `said`: words of the sentence. `drawn`: values of the picture's first layer.
     `small`: parameters of a run of seconds, at `desk`, with `patches` to the lab's module, and with workers as threads
@@ -74,3 +78,84 @@ class Contract:
             IMPOSSIBLE: self.impossible,
         }
         return {verdict: changes for verdict, changes in every.items() if changes}
+
+
+# -- times and trainings as labs might have measured them ------------------------------------------
+
+
+ROUNDS, SEGMENTS = 12, 24
+NOISE = 0.01
+LOUD = 1.5
+"""A spread as large as the times: no difference of some percent is seen in it."""
+
+
+def times(milliseconds: float, noise: float = NOISE, seed: int = 0, rounds: int = ROUNDS) -> list[float]:
+    """Seconds by round: never below what they are, `noise` of it above at most."""
+    draw = np.random.default_rng(seed)
+    return (1e-3 * milliseconds * (1 + noise * draw.random(rounds))).tolist()
+
+
+def timings(milliseconds: Mapping[str, Mapping[int, float]], noise: float = NOISE) -> Timings:
+    """A sweep of variants over sizes, each with noise of its own."""
+    return Timings(
+        seconds={
+            variant: {
+                size: times(middle, noise, zlib.crc32(f"{variant} {size}".encode())) for size, middle in row.items()
+            }
+            for variant, row in milliseconds.items()
+        }
+    )
+
+
+def at_size(size: int, milliseconds: Mapping[str, float], noise: float = NOISE) -> Timings:
+    """Variants that were taken at one size."""
+    return timings({variant: {size: middle} for variant, middle in milliseconds.items()}, noise)
+
+
+PIECES = 8
+"""Rounds of a training."""
+
+
+def rounds(seconds: float, noise: float = NOISE) -> list[float]:
+    """Seconds of each round of a training."""
+    return times(1e3 * seconds, noise, round(1e6 * seconds), PIECES)
+
+
+def losses(middle: float, noise: float = 0.02, seed: int = 1) -> list[float]:
+    """Of each segment of speech; hard ones are hard for every net, chance differs."""
+    hard = np.random.default_rng(0).uniform(0.8, 1.2, SEGMENTS)
+    chance = np.random.default_rng([seed, round(1e6 * middle)]).normal(0, noise, SEGMENTS)
+    each = hard * np.maximum(1 + chance, 0.05)
+    return (middle * each / each.mean()).tolist()
+
+
+def falling(loss: float, noise: float, seed: int = 1) -> list[list[float]]:
+    """Losses after each round, down to `loss`."""
+    return [losses(loss * (1 + 0.1 * left), noise, seed) for left in reversed(range(PIECES))]
+
+
+def curve(
+    name: str,
+    seconds: float = 1.0,
+    loss: float = 2.0,
+    workers: int = 2,
+    noise: float = NOISE,
+    sent: int = 1000,
+    waiting: float = 0.1,
+    delays: dict[int, int] | None = None,
+    ranks: int | None = None,
+    residuals: list[tuple[float, float]] | None = None,
+) -> Curve:
+    """One of 100 examples a round, its loss falling to `loss`; of their time workers wait the share `waiting`."""
+    each = Delayed(seconds={"gradient": 1.0 - waiting, "wait": waiting, "update": 0.001}, delays=delays or {0: 10})
+    return Curve(
+        name=name,
+        workers=workers,
+        seconds=rounds(seconds, noise),
+        examples=[100] * PIECES,
+        updates=[10] * PIECES,
+        bytes=[sent] * PIECES,
+        segments=falling(loss, noise),
+        residuals=residuals or [],
+        by_worker=[each] * (ranks or workers),
+    )

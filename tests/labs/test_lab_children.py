@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.cli import _apart
+from app.cli.main import main
+from pipelines import labs
+from pipelines.labs import record
 from profiler.process import children
-from tests.labelled_shard import labelled_shard
+from profiler.session.reader import Session
+from tests.pipelines.workers_in_threads import labelled_shard
 from tests.waiting import PATIENCE_S, wait_until
-
-pytestmark = pytest.mark.slow
 
 NAME = "asynchronous-sgd"
 ENDLESS = {"batch": 4, "accumulate": 2, "batches": 16, "rounds": 100}
@@ -36,8 +39,6 @@ raise SystemExit(worker.main(LabWorker))
 """
 COMMAND = """
 from app.cli.main import main
-
-pytestmark = pytest.mark.slow
 raise SystemExit(main(words))
 """
 
@@ -78,6 +79,7 @@ def gone(family: list[psutil.Process]) -> bool:
     return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 @pytest.mark.parametrize("ending", ["the window closes", "killed", "Ctrl+C"])
 def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, ending: str) -> None:
@@ -111,3 +113,88 @@ def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, ending: str) -> 
     elif ending == "the window closes":
         assert lab.returncode == 0
         assert json.loads(said.splitlines()[-1])["state"] == "stopped"
+
+
+# -- labs in processes of their own ----------------------------------------------------------------
+
+
+NAME_APART = "gradient-noise"
+SMALL = {"frames": 64, "largest": 8, "draws": 8}
+
+
+def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
+    """One process: a command that is none, a lab that is none, a lab, and the end."""
+    out = tmp_path / "a.asrs"
+    child = subprocess.Popen(
+        children.python("-m", "pipelines.labs"),
+        env=children.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    def send(command):
+        child.stdin.write(json.dumps(command) + "\n")
+        child.stdin.flush()
+        events = []
+        while not events or events[-1]["event"] not in ("finished", "error"):
+            events.append(json.loads(child.stdout.readline()))
+        return events
+
+    start = {"do": "start", "preset": NAME_APART, "config": SMALL, "out": str(out)}
+    assert send(start | {"config": []})[-1]["message"].startswith("Not a command")
+    assert "no lab called 'nothing'" in send(start | {"preset": "nothing"})[-1]["message"]
+    events = send(start)
+    assert events[-1] == {"event": "finished", "session": str(out), "state": "closed"}
+    assert {"running", "progress"} <= {event["event"] for event in events}
+    child.stdin.write('{"do": "quit"}\n')
+    child.stdin.close()
+    assert child.wait() == 0
+    child.stdout.close()
+    with closing(Session.open(out)) as session:
+        found = record.read(session.meta)
+    assert found.parameters == type(found.parameters)(**SMALL)
+    assert found.finding is not None
+
+
+@pytest.mark.slow
+def test_a_lab_apart_gives_its_row(tmp_path):
+    said = []
+    words = [NAME_APART, *(word for k, v in SMALL.items() for word in ("--set", f"{k}={v}"))]
+    ended = _apart.run([*words, "--out", str(tmp_path / "a.asrs")], said.append, lambda: False)
+    assert (ended.status, ended.said) == (0, "")
+    assert ended.row["name"] == NAME_APART
+    assert ended.row["state"] == "closed"
+    assert "hearing frames through two nets" in said
+
+
+def test_a_lab_apart_that_cannot_be_says_why():
+    ended = _apart.run(["nothing"], lambda line: None, lambda: False)
+    assert (ended.row, ended.status) == (None, 2)
+    assert ended.said.startswith("There is no lab called 'nothing'")
+
+
+def test_a_lab_apart_is_stopped():
+    ended = _apart.run([NAME_APART], lambda line: None, lambda: True)
+    assert ended.status != 0
+
+
+def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):
+    ran = []
+
+    def apart(words, progress, stopping):
+        ran.append(words)
+        if words[0] == "call-costs":
+            return _apart.Ended(None, -11, "it was ended by signal SIGSEGV.")
+        return _apart.Ended({"name": words[0], "verdict": "holds here", "why": "So."}, 0)
+
+    monkeypatch.setattr(_apart, "run", apart)
+    folder = tmp_path / "sessions"
+    assert main(["lab", "--all", "--json", "--sessions", str(folder)]) == 2
+    out, err = capsys.readouterr()
+    rows = json.loads(out)["labs"]
+    assert [row["name"] for row in rows] == list(labs.every())
+    (failed,) = [row for row in rows if row["verdict"] is None]
+    assert failed["why"] == "it was ended by signal SIGSEGV."
+    assert "call-costs: it was ended" in err
+    assert ran[0][-2:] == ["--out", str(folder / f"{ran[0][0]}.asrs")]

@@ -18,8 +18,23 @@ from pipelines import labs
 from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Finding, Lab, Measured, Parameters
+from pipelines.labs.declaration import (
+    FAILS,
+    HOLDS,
+    IMPOSSIBLE,
+    PART,
+    UNDECIDED,
+    Finding,
+    Lab,
+    Measured,
+    Parameters,
+    Verdict,
+    all_of,
+    at_least,
+    at_most,
+)
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
+from profiler.analysis.comparison.statistics import Ratio
 from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session
@@ -88,7 +103,7 @@ def two_arms(parameters, desk):
 
 @pytest.fixture
 def put(monkeypatch):
-    """Has a planted lab stand under the name `planted`."""
+    """Has a planted lab stand under the name `contract`."""
 
     def enter(lab):
         monkeypatch.setattr(labs, "load", lambda name: lab)
@@ -236,3 +251,46 @@ def test_a_run_as_text_holds_the_claims_number_against_ours():
     assert first == f"gradient-noise: {lab.claim} (Dive into Deep Learning, § 12.5)"
     assert any("claimed -0.5, here -0.5" in line for line in rest)
     assert "note" not in " ".join(rest)
+
+
+# -- how an interval decides on a claim ------------------------------------------------------------
+
+
+BOUND = 1.5
+
+
+@each(
+    "low, high, least, most",
+    [
+        (1.0, 1.4, FAILS, HOLDS),
+        (1.0, 1.5, UNDECIDED, HOLDS),  # 1.5 is both: 1.5 or more, and 1.5 or less
+        (1.4, 1.6, UNDECIDED, UNDECIDED),
+        (1.5, 2.0, HOLDS, UNDECIDED),
+        (1.6, 2.0, HOLDS, FAILS),
+        (1.5, 1.5, HOLDS, HOLDS),
+        (None, None, UNDECIDED, UNDECIDED),
+    ],
+)
+def test_an_interval_decides_where_all_of_it_lies_on_one_side(
+    low: float | None, high: float | None, least: Verdict, most: Verdict
+) -> None:
+    ratio = Ratio(1.5, low, high)
+    assert at_least(ratio, BOUND) == least
+    assert at_most(ratio, BOUND) == most
+
+
+def test_without_a_ratio_nothing_is_decided() -> None:
+    assert at_least(None, BOUND) == at_most(None, BOUND) == UNDECIDED
+
+
+def test_the_worst_part_of_a_claim_decides() -> None:
+    assert all_of(HOLDS, UNDECIDED, FAILS, IMPOSSIBLE) == FAILS
+    assert all_of(HOLDS, UNDECIDED, IMPOSSIBLE) == UNDECIDED
+    assert all_of(HOLDS, UNDECIDED, FAILS) == FAILS
+    assert all_of(HOLDS, UNDECIDED) == UNDECIDED
+    assert all_of(HOLDS, HOLDS) == HOLDS
+
+
+def test_a_claim_of_which_a_part_cannot_be_tried_holds_in_part() -> None:
+    assert all_of(HOLDS, IMPOSSIBLE) == PART
+    assert all_of(IMPOSSIBLE, IMPOSSIBLE) == IMPOSSIBLE

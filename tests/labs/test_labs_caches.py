@@ -19,8 +19,7 @@ from profiler.machine.roofs import accesses
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 from tests.each import each
-from tests.labs.contract import Contract, NoDevice, about
-from tests.labs.planted import LOUD, NOISE, ROUNDS, at_size, timings
+from tests.labs.contract import LOUD, NOISE, ROUNDS, Contract, NoDevice, about, at_size, timings
 
 
 def planted_accesses(order=1.0, drawn=5.0, chain=60.0, noise=NOISE):

@@ -18,8 +18,7 @@ from pipelines.models.opening import open_model
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
-from tests.labs.contract import Contract, NoDevice, about, with_speech
-from tests.labs.planted import LOUD, NOISE, at_size
+from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size, with_speech
 from tests.pipelines import selection_reference as reference
 
 

@@ -12,8 +12,7 @@ from pipelines.labs.declaration import Parameters
 from pipelines.labs.device_mismatch import ALLOWED, OPERATIONS, PLACES
 from pipelines.labs.sweep import SweepResult
 from tests.each import each
-from tests.labs.contract import Contract, NoDevice, about
-from tests.labs.planted import NOISE, at_size, rounds, timings
+from tests.labs.contract import NOISE, Contract, NoDevice, about, at_size, rounds, timings
 from tests.pipelines.workers_in_threads import CLASSES, FEATURES
 
 

@@ -22,8 +22,7 @@ from pipelines.scoring.selection import vq_table
 from pipelines.scoring.strategy import never, quietly
 from profiler.analysis.comparison.statistics import Ratio
 from tests.each import each
-from tests.labs.contract import Contract, NoDevice, about
-from tests.labs.planted import LOUD, NOISE, at_size, timings
+from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size, timings
 from tests.pipelines import sphinx_writer
 
 FEW_PARAMETERS = parameter_bytes.Params(senones=64, gaussians=5, dimensions=3, batch=4, seconds=0.0)

@@ -15,8 +15,7 @@ from pipelines.labs.teacher_student import LABELS, NETS, TAUGHT, TEACHER
 from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import Layer
 from tests.each import each
-from tests.labs.contract import Contract, about, with_speech
-from tests.labs.planted import LOUD, NOISE, at_size, timings
+from tests.labs.contract import LOUD, NOISE, Contract, about, at_size, timings, with_speech
 from tests.pipelines.net_files import card, forward, net
 
 MULTI_FRAMES = [multi_frame.variant(rule, step) for rule in RULES for step in STEPS]

@@ -7,7 +7,7 @@ import pytest
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, key, one_size, run_all
 from profiler.errors import Cancelled
-from tests.labs.planted import at_size, timings
+from tests.labs.contract import at_size, timings
 
 
 class Calls:

@@ -14,8 +14,7 @@ from pipelines.models.nets import Layer
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Frames
 from pipelines.training.module import FeedForward
-from tests.labs.contract import Contract, about
-from tests.labs.planted import PIECES, curve, falling, losses, rounds
+from tests.labs.contract import PIECES, Contract, about, curve, falling, losses, rounds
 from tests.pipelines import workers_in_threads
 from tests.pipelines.net_files import card
 

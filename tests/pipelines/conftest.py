@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import sphinx_writer as writer
-from run_again import NET, QUICK
 from selection_reference import family_of
 
 from pipelines import config as settings
@@ -15,13 +14,14 @@ from pipelines.models.ctc import opening
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from profiler.errors import Cancelled
-from tests.pipelines import net_files, shipped
+from tests.pipelines import net_files, whole_runs
+from tests.pipelines.whole_runs import NET, QUICK
 from tests.short_runs import shorten
 
 
 @pytest.fixture(scope="session")
 def model() -> AcousticModel:
-    return shipped.model()
+    return whole_runs.model()
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> AcousticModel:
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    real = shipped.model()
+    real = whole_runs.model()
     return {
         "tied": sphinx.load(writer.write_model(folder / "tied", 4, 40)),
         "three streams": sphinx.load(writer.write_continuous(folder / "three", 3, 11)),

@@ -26,7 +26,7 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
 from profiler.spans import NullLane
 from tests.graph_fst import fst_of, loopless_of
-from tests.pipelines.shipped import model
+from tests.pipelines.whole_runs import model
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
 QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3

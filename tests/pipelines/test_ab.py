@@ -183,20 +183,6 @@ def test_a_stop_leaves_a_valid_session_with_what_was_done(quick: Config, bundled
     assert any("cannot know the noise" in warning for warning in found.warnings)
 
 
-@pytest.mark.slow
-def test_an_unreadable_file_is_refused_and_the_others_compared(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
-    bad = tmp_path / "bad.wav"
-    bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
-    path = tmp_path / "ab.asrs"
-    order = Interleaved(arm(quick), arm(quick), 1)
-    outcome = whole_runs.run(quick, [bad, bundled_speech / FILES[0]], path, order=order)
-    assert set(outcome.result.refused) == {outcome.result.refused[0]}
-    with closing(Session.open(path)) as session:
-        assert [key for key, _ in compare(session).matched] == ["08-kal16-short"]
-
-
 @pytest.mark.parametrize(("key", "value"), [("pace", 2.0), ("loop", True)])
 def test_settings_of_waiting_and_ending_must_be_equal(quick: Config, key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{key} only says when a run waits or ends"):

@@ -244,36 +244,14 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
         audio.load(tmp_path / "a.wav")
 
 
-@settings(deadline=None, max_examples=150)
-@given(data=st.binary(max_size=400), head=st.sampled_from([b"RIFF\0\0\0\0WAVEfmt ", b"OggS", b"ID3"]))
-def test_hostile_containers_end_in_a_sentence(
-    data: bytes, head: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file = tmp_path_factory.getbasetemp() / "hostile.wav"
-    file.write_bytes(head + data)
-    with pytest.raises(AudioError):
-        audio.load(file)
-
-
 def test_peaks_bound_each_frame() -> None:
     samples = np.zeros(1_000, np.float32)
     samples[5], samples[170], samples[999], samples[330] = 0.5, -1.0, 0.25, 2.0
     found = audio.peaks(samples, 5)
     assert found.dtype == np.int8
     assert found.tolist() == [[0, 64], [-127, 0], [0, 127], [0, 0], [0, 32]]
-
-
-@settings(deadline=None)
-@given(n=st.integers(0, 2_000), frames=st.integers(0, 15))
-def test_peaks_have_the_requested_frames(n: int, frames: int) -> None:
-    samples = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
-    found = audio.peaks(samples, frames)
-    assert found.shape == (frames, 2)
-    if n and frames:
-        filled = found[: min(frames, -(-n // 160))].astype(int)
-        assert filled[:, 0].min() == np.rint(samples.min() * 127)
-        assert filled[:, 1].max() == np.rint(samples.max() * 127)
-        assert not found[len(filled) :].any()
+    assert audio.peaks(samples, 1).tolist() == [[-127, 127]]
+    assert audio.peaks(samples, 9)[7:].tolist() == audio.peaks(samples[:0], 2).tolist() == [[0, 0], [0, 0]]
 
 
 def raw_flac(path: Path, seconds: float, rate: int = RATE) -> None:

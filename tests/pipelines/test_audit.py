@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from run_again import never, quiet
+from whole_runs import never, quiet
 
 from app.cli.main import main
 from pipelines.audio import loading as audio
@@ -30,20 +30,6 @@ def items(bundled_speech: Path) -> list[Item]:
     said = transcripts.read(bundled_speech / "transcripts.tsv").by_place()
     paths = [bundled_speech / name for name in ("08-kal16-short.flac", "04-kal16-numbers.flac")]
     return [Item(path.stem, path, said[path.resolve()]) for path in paths]
-
-
-@pytest.mark.slow
-def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[Item]) -> None:
-    found = audit(quick, items, quiet, never)
-    assert found.near.largest == found.active.largest == 0.0
-    assert found.near.scores > found.frames
-    assert found.agreement == 1.0
-    assert found.count == found.exact_count
-    assert found.wer_change == 0.0
-    assert found.wer_change_interval() == (0.0, 0.0)
-    assert set(found.shares.values()) == {1.0}
-    assert [u.hypothesis for u in found.utterances] == [u.exact for u in found.utterances]
-    assert found.utterances[0].hypothesis == "yes of course"
 
 
 def test_requested_scores_are_exact_and_few(quick: Config, items: list[Item]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import kaldifst
 import numpy as np
 import pytest
-from ctc_examples import UNITS, WORDS, composed, h, log_probabilities, recipe
+from ctc_nets import UNITS, WORDS, composed, h, log_probabilities, recipe
 from hypothesis import given
 from hypothesis import strategies as st
 from search_graphs import settings, spoken
@@ -21,7 +21,7 @@ from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.viterbi import Viterbi
 from profiler.errors import BadInput
-from tests import ctc_paths
+from tests import graph_fst
 from tests.each import each
 from tests.graph_fst import fst_of
 
@@ -58,8 +58,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], tupl
 def test_graphs_say_what_those_composed_by_openfst_say_to_kaldis_decoder(made, seed, frames, blank):
     scores = log_probabilities(seed, frames, blank=blank)
     for (parts, topology), (graph, const) in made.items():
-        mine = ctc_paths.ours(decoder(graph), scores)
-        theirs = ctc_paths.kaldis(const, scores * np.float32(0.8), UNITS.blank, **OPEN)
+        mine = graph_fst.ours(decoder(graph), scores)
+        theirs = graph_fst.kaldis(const, scores * np.float32(0.8), UNITS.blank, **OPEN)
         assert theirs is not None
         if parts == "H":  # where the unit between words is shown too
             theirs = theirs._replace(words=[word for word in theirs.words if word != UNITS.boundary + 1])
@@ -130,7 +130,7 @@ def test_the_cost_of_alternatives_is_that_of_the_pronunciations_after_the_first(
     costs = []
     for cost in (0.0, 2.5):
         graph = compile.compile_graph(recipe(tmp_path, words={"cab": WORDS["cab"]}, alternative_cost=cost), quiet)
-        costs.append(ctc_paths.ours(decoder(graph), scores).cost)
+        costs.append(graph_fst.ours(decoder(graph), scores).cost)
     assert costs[1] - costs[0] == pytest.approx(2.5)
 
 
@@ -232,7 +232,7 @@ def test_a_unit_that_is_a_space_may_stand_between_words(tmp_path, monkeypatch):
         scores = np.full((len(heard), 4), -9.0, np.float32)
         scores[np.arange(len(heard)), heard] = 0.0
         assert spoken(_decoded(graph, scores)) == ["ab", "ba"]
-        assert ctc_paths.ours(decoder(graph), scores).cost < 0.8 * 9.0  # no frame is read as another unit
+        assert graph_fst.ours(decoder(graph), scores).cost < 0.8 * 9.0  # no frame is read as another unit
 
 
 @each(

@@ -4,14 +4,18 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from grammar_examples import EXPRESSIONS, jsgf_text, sentences
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from language_models import restricted, write_dictionary
 from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
 from pipelines.models.dictionary import DictionaryError
+from pipelines.models.grammar import jsgf, phrases
+from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
 from pipelines.search.graph import lexicon
+from pipelines.search.graph.sources import read_grammar
 from tests.each import each
 
 
@@ -142,3 +146,219 @@ def prefixes_one_by_one(prons):
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5).map(tuple), max_size=12))
 def test_what_tells_homophones_and_beginnings_apart(prons):
     assert lexicon.disambiguate(prons) == prefixes_one_by_one(prons)
+
+
+# -- JSGF files and lists of phrases ---------------------------------------------------------------
+
+
+HEADER = "#JSGF V1.0;\ngrammar test;\n"
+
+
+def written(folder, text, name="test.gram"):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def sentences_of(path, longest=3):
+    grammar = read_grammar(path)
+    assert len(grammar.public) == 1
+    return sentences(grammar.rules[grammar.public[0]], grammar.rules, longest)
+
+
+@each(
+    "rules, expected",
+    [
+        ("public <a> = one | two;", {"one": 0.5, "two": 0.5}),
+        ("public <a> = /3/ one | /1/ two;", {"one": 0.75, "two": 0.25}),
+        ("public <a> = / 3 / one | two three;", {"one": 0.75, "two three": 0.25}),
+        ("public <a> = one [two];", {"one": 0.5, "one two": 0.5}),
+        ("public <a> = (one | two) three;", {"one three": 0.5, "two three": 0.5}),
+        ("public <a> = one+;", {"one": 0.5, "one one": 0.25, "one one one": 0.125}),
+        ("public <a> = one two*;", {"one": 0.5, "one two": 0.25, "one two two": 0.125}),
+        ("public <a> = <b> <b>; <b> = x | y;", dict.fromkeys(["x x", "x y", "y x", "y y"], 0.25)),
+        ("public <a> = <test.b> ; <b> = x;", {"x": 1.0}),
+        ('public <a> = "new york" city {the \\} tag} {another};', {"new york city": 1.0}),
+        ("// one\rpublic <a> = three; // four\r", {"three": 1.0}),
+        ("// one\npublic <a> = /* two */ three // four\n;", {"three": 1.0}),
+        ("public <a> = one <NULL> two <NULL>*;", {"one two": 1.0}),
+        ("public <a> = one | two <VOID> | <VOID>;", {"one": 1.0}),
+        ("public <a> = /0/ one | two;", {"two": 1.0}),
+        ("public <a> = one [<VOID>] (<VOID>)*;", {"one": 1.0}),
+        ("public <a> = a {out = {d: 'f', e: {}};} b {out.x} {} c;", {"a b c": 1.0}),
+        ("public <a> = a {x \\} { } b;", {"a b": 1.0}),
+        ("public <a> = a {x { y} b {z} {u {v} c;", {"a b c": 1.0}),
+        ("public <a> = don't | o'clock | naïve;", dict.fromkeys(["don't", "o'clock", "naïve"], 1 / 3)),
+    ],
+)
+def test_what_a_grammar_says(tmp_path, rules, expected):
+    found = sentences_of(written(tmp_path, HEADER + rules))
+    assert {" ".join(s): p for s, p in found.items()} == pytest.approx(expected)
+
+
+@settings(max_examples=80, deadline=None)
+@given(EXPRESSIONS)
+def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
+    path = written(tmp_path_factory.getbasetemp(), f"{HEADER}public <x> = {jsgf_text(expression)};\n")
+    assert sentences_of(path) == pytest.approx(sentences(expression, {}, 3))
+
+
+@each(
+    "text, message",
+    [
+        ("public <a> = b;", "does not begin with '#JSGF V1.0;'"),
+        (HEADER + "import <other.*>;\npublic <a> = b;", "line 3: import is not supported"),
+        (HEADER + "public <a> = <other.b>;", "line 3: <other.b> is of another grammar"),
+        (HEADER + "\n<a> = b;", "has no public rule"),
+        (HEADER + "public <a> = <b>;", "line 3: <b> is not defined"),
+        (HEADER + "public <a> = b;\n<a> = c;", "line 4: <a> is defined a second time"),
+        (HEADER + "public <NULL> = b;", "line 3: <NULL> cannot be defined"),
+        (HEADER + "public <a> = (b [c);", r"line 3: the '\[' of line 3 should be closed where '\)'"),
+        (HEADER + "public <a> = b", "line 3: ';' at the end of <a> should stand where the end"),
+        (HEADER + "public <a> b;", "'=' after <a> should stand where 'b' does"),
+        (HEADER + "public <a> = b | ;", "a word, a rule or a group should stand where ';' does"),
+        (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
+        (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
+        (HEADER + "public <a> =\nb {x} }; c;", r"line 4: a '}' ends a tag, .* inside a tag it is written \\}"),
+        (HEADER + "public <a> =\nb {x ;\n", "line 4: the tag that begins here has no '}'"),
+        (HEADER + "public <a> = " + "{{}" * 100_000, "line 3: a word, a rule or a group"),
+        (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
+        (HEADER + "public <a> = /1e-300/ b | /1/ c;", "line 3: a weight should be 0 or from"),
+        (HEADER + "public <a> = /1e308/ b | /1e308/ c;", "line 3: a weight should be 0 or from"),
+        (HEADER + "public <a> = <" + "b" * 5000 + ">;", "is not defined"),
+        (HEADER + "public <a> = " + "b " * 500_000 + ";", "more than 500,000 words and marks"),
+        (HEADER + "public <a> = b" + "+" * 500_000 + ";", "more than 500,000 words and marks"),
+        ("#JSGF V1.0" + " " * 100_000, "does not begin with '#JSGF V1.0;'"),
+        (HEADER + "hello", "a rule such as <name> should stand where 'hello' does"),
+        ("#JSGF V1.0;\ngrammar", "the grammar's name should stand where the end of the file"),
+    ],
+)
+def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
+    with pytest.raises(GrammarError, match=message) as caught:
+        read_grammar(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert str(caught.value).endswith(".")
+
+
+@each("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
+def test_the_first_line_in_any_capitals(tmp_path, header):
+    path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
+    assert sentences_of(path) == {("ja",): 0.5, ("nä",): 0.5}
+
+
+@each(
+    "declared, encoding",
+    [
+        ("ISO8859-1", "latin-1"),
+        ("ISO-8859-15 de", "iso-8859-15"),
+        ("windows-1252", "cp1252"),
+        ("UTF-16", "utf-16"),
+        ("UTF-16", "utf-16-le"),
+        ("UTF-16BE", "utf-16-be"),
+        ("utf-32", "utf-32"),
+        ("UTF-8", "utf-8-sig"),
+        # What is declared and cannot be.
+        ("UTF-16", "utf-8"),
+        ("en", "utf-8"),
+        ("en", "utf-16"),
+    ],
+)
+@each("name", ["any.gram", "any.txt"])
+def test_declared_encodings(tmp_path, declared, encoding, name):
+    text = f"#JSGF V1.0 {declared};\ngrammar g;\npublic <a> = grün | très;"
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert sentences_of(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
+
+
+@each(
+    "declared, message",
+    [
+        ("", "line 3: the text is not UTF-8; .* as in '#JSGF V1.0 ISO8859-1;'"),
+        (" utf-8", "line 3: the text is not UTF-8;"),
+        (" klingon", "line 3: the text is not UTF-8;"),
+        (" unicode_escape", "line 3: the text is not UTF-8;"),
+        (" rot13", "line 3: the text is not UTF-8;"),
+        (" ascii", "line 3: the text is not ASCII;"),
+    ],
+)
+def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
+    text = f"#JSGF V1.0{declared};\ngrammar g;\npublic <a> = grün | très;"
+    (tmp_path / "latin.gram").write_bytes(text.encode("latin-1"))
+    with pytest.raises(GrammarError, match=message):
+        read_grammar(tmp_path / "latin.gram")
+
+
+@each(
+    "text, message",
+    [
+        ("# tidigits\nFSG_BEGIN <digits>\nNUM_STATES 5\n", r"x is a finite-state grammar of Sphinx \(FSG\)"),
+        ("oh mighty computer /1e-40/\nhello world /1.0/\n", "line 1 ends with the threshold /1e-40/"),
+        ('["oh one two", "[unk]"]', "x is a JSON list, as Vosk takes it: write one word"),
+        ('{"phrases": ["go"]}', "x is a JSON file"),
+        ('<?xml version="1.0"?>\n<grammar/>', "x is an XML file, as SRGS grammars are: write it as JSGF"),
+        ("#ABNF 1.0 UTF-8;\n", "x is an SRGS grammar in ABNF"),
+        ("\ufeff\\data\\\nngram 1=3\n", "x is an ARPA language model: name it as graph.language_model"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
+    ],
+)
+def test_other_formats_are_called_by_their_names(tmp_path, text, message):
+    with pytest.raises(GrammarError, match=message) as caught:
+        read_grammar(written(tmp_path, text, "x"))
+    assert "\n" not in str(caught.value)
+
+
+TOKENS = ["public", "grammar", "import", "<a>", "<b>", "=", ";", "|", "(", ")", "[", "]", "*", "+"]
+TOKENS += ["/2/", "/", '"x y"', '"', "{t}", "{", "//", "/*", "<", "w", "\n", "<NULL>", "<VOID>", "#"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS), max_size=24), st.booleans())
+def test_any_jumble_is_read_or_refused(tmp_path_factory, tokens, well_begun):
+    body = " ".join(tokens)
+    text = f"{HEADER}public <a> = {body};\n<b> = w;" if well_begun else HEADER + body
+    path = written(tmp_path_factory.getbasetemp(), text, "jumble.gram")
+    problem = "."
+    try:
+        assert jsgf.read(path).public
+    except GrammarError as error:
+        problem = str(error)
+    assert "\n" not in problem
+    assert problem.endswith(".")
+
+
+def test_a_list_says_its_lines_in_any_order(tmp_path):
+    path = written(tmp_path, "# commands\ngo forward\n\nstop\nstop\n", "list.txt")
+    found = sentences_of(path, longest=3)
+    assert found[("stop",)] == pytest.approx(1 / 4)
+    assert found[("go", "forward", "stop")] == pytest.approx(1 / 16)
+    assert ("forward",) not in found
+    (rule,) = phrases.read(path).rules.values()
+    assert isinstance(rule, Repeat)
+
+
+@each(
+    "content, message",
+    [
+        (b"", "lists no word or phrase"),
+        (b"# nothing\n\n", "lists no word or phrase"),
+        (b"ok\nb\x00d\n", "line 2: the word .* has a character that does not show"),
+        (b"\xff\xfe\x00", "not UTF-16"),
+        (b"a " * 500_001, "more than 500,000 words"),
+    ],
+)
+def test_bad_lists_are_refused(tmp_path, content, message):
+    path = tmp_path / "list.txt"
+    path.write_bytes(content)
+    with pytest.raises(GrammarError, match=message):
+        read_grammar(path)
+    with pytest.raises(GrammarError, match="cannot be read"):
+        read_grammar(tmp_path / "nothing")
+
+
+def test_a_byte_order_mark_and_any_name_will_do(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + HEADER.encode() + b"public <a> = [b];")
+    grammar = read_grammar(path)
+    assert grammar.rules == {"a": optional(Word("b", 3))}
+    assert optional(NOTHING) != NOTHING

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from run_again import QUICK, quiet
 from search_graphs import settings as settings_of
 from search_graphs import smooth_scores, thousand_words
+from whole_runs import QUICK, quiet
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
@@ -23,7 +22,6 @@ from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import PARTS
 from profiler.analysis.parts import Parts
 from profiler.errors import BadInput, Cancelled
-from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import NullLane, Recorder
 from tests.each import each
 
@@ -56,19 +54,6 @@ def test_a_stage_is_done_again_in_every_way(stretch):
     assert parts is not None
     assert sum(parts.likely.values()) == pytest.approx(found.row.time_ns)
     assert found.conclusion.startswith("Replayed hot")
-
-
-@pytest.mark.slow
-def test_speech_of_any_length_is_explained(stretch, monkeypatch):
-    class Small(DrainedLane):
-        def __init__(self, *about: Any) -> None:
-            super().__init__(*about, capacity=64)
-
-    monkeypatch.setattr(explain, "DrainedLane", Small)
-    config = settings.replace(QUICK, "block", 1)
-    found = explain.explain(config, "score.mixture", stretch, quiet, lambda: False)
-    assert found.rounds == 2
-    assert found.row.calls == 2 * round(stretch.audio_s * 100) - 2
 
 
 def test_a_stage_of_search_is_done_again_in_every_way(stretch):

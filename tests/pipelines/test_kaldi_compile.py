@@ -8,18 +8,32 @@ from pathlib import Path
 import kaldi_writer as writer
 import numpy as np
 import pytest
-from search_graphs import min_cost, smooth_scores
+import soundfile
+from kaldi_graphs import put_graph
+from search_graphs import full_dictionary, min_cost, scores_of, smooth_scores
 
+from pipelines.audio import loading
+from pipelines.config import Config, assign
 from pipelines.config import Graph as GraphConfig
+from pipelines.frontend.kaldi import KaldiMfcc
+from pipelines.frontend.kaldi_parameters import KaldiFeatures
 from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import contexts, transitions, tree
+from pipelines.models.kaldi import contexts, gmm, transitions, tree
 from pipelines.models.kaldi.binary import Reader
+from pipelines.models.opening import front_end, open_model
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
+from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import GraphError
+from pipelines.training.align import Aligner
+from profiler.spans import NullLane
 from tests.each import each
+from tests.pipelines.whole_runs import model as shipped
+from tests.pipelines.whole_runs import run
 
 PLAIN = {1: "sil", 2: "a", 3: "b", 4: "c", 5: "d"}
 PLACED = dict(
@@ -141,3 +155,174 @@ def test_models_that_no_graph_is_compiled_for(tmp_path: Path) -> None:
     found = contexts.read(folder)
     with pytest.raises(ModelError, match="no transitions of state"):
         found.hmms(found.definition.sseq)
+
+
+# -- A Kaldi model trained here --------------------------------------------------------------------
+
+
+NAMES = ("01-slt-morning.flac", "02-rms-harbor.flac", "03-awb-letter.flac", "04-kal16-numbers.flac")
+GAUSSIANS, STEPS = 4, 4
+FLOOR = 0.1
+FEATURES = KaldiFeatures(use_energy=False, delta_order=2)
+
+
+def mixture(frames: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A few steps of EM from frames in the order of their energy."""
+    count = min(GAUSSIANS, max(len(frames) // 20, 1))
+    parts = np.array_split(frames[np.argsort(frames[:, 0])], count)
+    weights, means = np.full(count, 1 / count), np.array([part.mean(0) for part in parts])
+    variances = np.tile(frames.var(0) + FLOOR, (count, 1))
+    for _ in range(STEPS):
+        log = np.log(weights) - 0.5 * (np.log(variances) + (frames[:, None] - means) ** 2 / variances).sum(2)
+        posterior = np.exp(log - np.logaddexp.reduce(log, axis=1, keepdims=True)) + 1e-6
+        mass = posterior.sum(0)
+        weights, means = mass / mass.sum(), posterior.T @ frames / mass[:, None]
+        variances = np.maximum(posterior.T @ frames**2 / mass[:, None] - means**2, FLOOR)
+    return weights, means, variances
+
+
+@pytest.fixture(scope="module")
+def items(bundled_speech: Path) -> tuple[Item, ...]:
+    paths = [str(bundled_speech / name) for name in NAMES]
+    return playlist.build(paths, str(bundled_speech / "transcripts.tsv")).items
+
+
+@pytest.fixture(scope="module")
+def folder(items: tuple[Item, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Monophones of three states, estimated on the frames that the shipped model aligns with them."""
+    base, front = shipped(), KaldiMfcc(FEATURES)
+    aligner = Aligner(base.mdef, base.transitions, full_dictionary())
+    of: dict[tuple[int, int], list[np.ndarray]] = {}
+    for item in items:
+        found = aligner.align(scores_of(item.path), (item.reference or "").split())
+        features = front.features(loading.load(item.path).samples)
+        n = min(len(features), len(found.phones))
+        states = base.mdef.senone_state[found.senones[:n]]
+        for phone, state in set(zip(found.phones[:n].tolist(), states.tolist(), strict=True)):
+            mine = (found.phones[:n] == phone) & (states == state)
+            of.setdefault((phone, state), []).append(features[:n][mine].astype(np.float64))
+    phones = {1 + phone: writer.BAKIS for phone in sorted({phone for phone, _ in of})}
+    tuples, pdfs, roots = [], [], dict[int, bytes]()
+    for phone in phones:
+        for state in range(3):
+            tuples.append((phone, state, len(pdfs), len(pdfs)))
+            pdfs.append(mixture(np.concatenate(of[phone - 1, state])))
+        roots[phone] = writer.table(-1, [writer.leaf(len(pdfs) - 3 + state) for state in range(3)])
+    place = tmp_path_factory.mktemp("trained")
+    (place / "final.mdl").write_bytes(b"\0B" + writer.transition_model(phones, tuples) + writer.mixtures(pdfs))
+    entries = [roots.get(phone) for phone in range(max(phones) + 1)]
+    (place / "tree").write_bytes(writer.tree(writer.table(0, entries)))
+    names = "".join(f"{base.mdef.phones[phone - 1]} {phone}\n" for phone in phones)
+    (place / "phones.txt").write_text(f"<eps> 0\n{names}")
+    (place / "mfcc.conf").write_text(writer.MFCC_CONF)
+    return place
+
+
+def words_of(items: tuple[Item, ...]) -> list[str]:
+    return sorted({word for item in items for word in (item.reference or "").split()})
+
+
+def share_of_errors(folder: Path, items: tuple[Item, ...], **settings: object) -> float:
+    chosen = {"model": "continuous", "model_directory": str(folder), "search.insertion_penalty": 2.0}
+    config = assign(Config(), {**chosen, **settings})
+    path = items[0].path.parent
+    done = run(config, [item.path for item in items], transcripts=path / "transcripts.tsv").result.utterances
+    return sum(each.errors or 0 for each in done) / sum(each.reference_words for each in done)
+
+
+@pytest.mark.slow
+def test_its_own_graph_hears_the_words(folder: Path, items: tuple[Item, ...], tmp_path: Path) -> None:
+    for name in ("final.mdl", "mfcc.conf"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    number = {line.split()[0]: int(line.split()[1]) for line in (folder / "phones.txt").read_text().splitlines()}
+    known = full_dictionary()
+    words = {word: tuple(number[phone] for phone in known[word][0]) for word in words_of(items)}
+    put_graph(tmp_path, words, silence=number["SIL"])
+    # The first pronunciation of each word alone.
+    assert share_of_errors(tmp_path, items) < 0.3
+
+
+@pytest.mark.slow
+def test_a_compiled_graph_hears_the_words(folder: Path, items: tuple[Item, ...], tmp_path: Path) -> None:
+    listed = tmp_path / "words.txt"
+    listed.write_text("\n".join(words_of(items)))
+    assert share_of_errors(folder, items, **{"graph.grammar": str(listed)}) < 0.2
+
+
+# -- scores of Kaldi models against their mixtures written out in float64 --------------------------
+
+
+FRAMES = 1000
+BLOCK = 16
+
+
+def exact(path: Path, features: np.ndarray, best: bool = False) -> np.ndarray:
+    """ln p of each frame by each pdf, f64 [frames, pdfs], from the file; with `best` of its best Gaussian alone."""
+    reader = Reader.of(path)
+    transitions.read(reader)
+    x = features.astype(np.float64)[:, None]
+    columns = []
+    for mixture in gmm.read(reader):
+        means, variances = mixture.means.astype(np.float64), mixture.variances.astype(np.float64)
+        density = -0.5 * (np.log(2 * np.pi * variances) + (x - means) ** 2 / variances).sum(2)
+        density += np.log(mixture.weights.astype(np.float64))
+        columns.append(density.max(1) if best else np.logaddexp.reduce(density, axis=1))
+    return np.array(columns).T
+
+
+def scored(folder: Path, features: np.ndarray, **settings: object) -> np.ndarray:
+    config = assign(Config(), {"model": "continuous", "model_directory": str(folder), **settings})
+    scorer = build_scorer(config, open_model(config))
+    blocks = range(0, len(features), BLOCK)
+    return np.concatenate([scorer.score(features[at : at + BLOCK], at, NullLane()).copy() for at in blocks])
+
+
+@pytest.fixture(scope="session")
+def speech(shared_audio: Path) -> np.ndarray:
+    """Twelve seconds of three people."""
+    names = ("librivox-0870.flac", "goforward.flac", "cards-001.flac")
+    return np.concatenate([soundfile.read(shared_audio / name, dtype="float32")[0] for name in names])[: 12 * 16_000]
+
+
+@each("name", ["kaldi-mono", "mfa-mono", "mfa-triphone-lda"])
+def test_a_thousand_frames_of_real_models(shared_models: Path, speech: np.ndarray, name: str) -> None:
+    folder = shared_models / name
+    features = front_end(kaldi.load(folder)).features(speech)[:FRAMES]
+    assert len(features) == FRAMES
+    path = folder / ("final.alimdl" if name == "mfa-triphone-lda" else "final.mdl")
+    # Thousands of nats down float32 has no thousandths.
+    np.testing.assert_allclose(scored(folder, features), exact(path, features), atol=1e-3, rtol=2e-6)
+
+
+def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path: Path) -> None:
+    folder = writer.write_model(tmp_path / "model", seed=3)
+    rng = np.random.default_rng(4)
+    model = kaldi.load(folder)
+    assert (model.weights == 0).any()
+    features = np.repeat(rng.normal(0, 4, (16, 39)), 4, axis=0).astype(np.float32)
+    whole, best = exact(folder / "final.mdl", features), exact(folder / "final.mdl", features, best=True)
+    near = {"atol": 1e-3, "rtol": 1e-5}
+    np.testing.assert_allclose(scored(folder, features), whole, **near)
+    np.testing.assert_allclose(scored(folder, features, **{"gmm.component": "max"}), best, **near)
+    for senones in ("active", "ci", "active-ci"):
+        np.testing.assert_allclose(scored(folder, features, **{"gmm.senones": senones}), whole, **near)
+    int8 = scored(folder, features, **{"gmm.component": "int8"})
+    assert np.abs(int8 - whole).max() < 0.05 * np.abs(whole).max()
+    for method in ("top-n", "vq", "vq-tree", "clusters", "last-top-n"):
+        chosen = {"gmm.selection.enabled": True, "gmm.selection.method": method, "gmm.selection.top_n": 4}
+        some = scored(folder, features, **chosen)
+        assert np.isfinite(some).all(), method
+        # Less than all Gaussians, never more.
+        assert (some <= whole + 0.5).all(), method
+
+
+@pytest.mark.slow
+def test_a_folder_is_run_from_sound_to_words(tmp_path: Path, bundled_speech: Path) -> None:
+    folder = put_graph(writer.write_model(tmp_path / "model"), {"ab": (2, 3), "ba": (3, 2)}, silence=1)
+    config = assign(Config(), {"model": "continuous", "model_directory": str(folder), "search.beam": 40.0})
+    outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")
+    assert outcome.state == "closed"
+    (utterance,) = outcome.result.utterances
+    assert set(utterance.hypothesis.split()) <= {"ab", "ba"}
+    assert utterance.hypothesis
+    assert any("Kaldi GMM final.mdl: 3 phones, 8 pdfs" in note for note in outcome.notes)

@@ -11,7 +11,6 @@ import soundfile
 
 from pipelines import config as settings
 from pipelines.config import ConfigError, presets
-from pipelines.run import order
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from profiler.analysis.comparison.arms import arms_of
@@ -42,21 +41,6 @@ def run(control: Control, folder: Path, out: Path, repeat: int = 2, **changed: b
 
 def flip(control: Control) -> None:
     control.ask(SELECTION, True)
-
-
-@pytest.mark.slow
-def test_after_a_change_the_last_whole_utterance_comes_again(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(order, "ENOUGH_S", 1.0)
-    found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs")
-    assert [(u.name, u.epochs) for u in found] == [
-        (SHORT, (0,)),
-        (NUMBERS, (0, 1)),
-        (SHORT, (1,)),
-        (SHORT, (1,)),
-        (NUMBERS, (1,)),
-    ]
 
 
 def test_after_a_short_one_the_one_changed_within_comes_again_as_well(bundled_speech: Path, tmp_path: Path) -> None:

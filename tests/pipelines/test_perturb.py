@@ -6,12 +6,11 @@ import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from run_again import QUICK, never, quiet, reasons
+from whole_runs import NET, QUICK, never, quiet, reasons
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
@@ -254,29 +253,6 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     assert measured.low < measured.ratio < measured.high
 
 
-class Small(DrainedLane):
-    """A ring that a second of speech fills several times."""
-
-    def __init__(self, *about: Any) -> None:
-        super().__init__(*about, capacity=64)
-
-
-@pytest.mark.slow
-def test_speech_of_any_length_is_decoded_again(short, tmp_path, monkeypatch) -> None:
-    """The ring holds a minute at block 1; here it holds some frames."""
-    stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
-    config = settings.replace(QUICK, "block", 1)
-    monkeypatch.setattr(rerun, "DrainedLane", Small)
-    arm = rerun.Arm("a", config)
-    rounds = rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
-    n_frames = Mfcc({}).n_frames(len(audio.load(short).samples))
-    spans, stages = arm.recording.spans, arm.recording.stages
-    assert n_frames > 64
-    for name in ("score.mixture", "search.emit", "decode.block"):
-        (number,) = (stage.id for stage in stages.values() if stage.name == name)
-        assert np.count_nonzero(spans["stage"] == number) == rounds * n_frames, name
-
-
 def test_a_rerun_can_be_stopped(short, tmp_path) -> None:
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
     asked = iter([False] * 6 + [True] * 100)
@@ -378,3 +354,24 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
     scores = [build_scorer(QUICK, m).score(features, 0, NullLane()) for m in (model, small)]
     assert scores[1].shape == (5, small.n_senones)
     np.testing.assert_allclose(scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4)
+
+
+# -- nets are perturbed by their own settings ------------------------------------------------------
+
+
+def test_a_net_is_perturbed_by_its_own_settings() -> None:
+    made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}
+    assert made["block ×2"].config == settings.replace(NET, "block", 8)
+    assert made["dtype halved"].text == "dtype fp32 → int8"
+    assert made["dtype halved"].config == settings.replace(NET, "dnn.dtype", "int8")
+    assert made["model shrunk"].config == settings.replace(NET, "dnn.shrink", "low-rank")
+    assert made["model shrunk"].per == "frame"
+    small = settings.assign(NET, {"dnn.shrink": "low-rank", "dnn.dtype": "int8"})
+    again = reasons(small, "score.output", "scoring", "senones")
+    assert "low-rank already" in again["model shrunk"]
+    assert "int8 already" in again["dtype halved"]
+    graph = settings.replace(NET, "dnn.net", "other.onnx")
+    refused = reasons(graph, "score.net", "scoring", "frames")
+    assert "onnxruntime" in refused["dtype halved"]
+    assert "onnxruntime" in refused["model shrunk"]
+    assert refused["block ×2"] is None

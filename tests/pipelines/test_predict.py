@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from run_again import QUICK, never, quiet
+from whole_runs import QUICK, never, quiet
 
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import predict, rerun
 from pipelines.experiments.predict import Tried
+from pipelines.experiments.recorded import recorded
 from pipelines.experiments.rerun import Stretch
+from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Line, Prediction
+from profiler.errors import BadInput
 from profiler.machine.roofs.table import RoofTable
+from profiler.session.reader import Session
 from tests.each import each
+from tests.pipelines import whole_runs
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
 NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
@@ -114,13 +124,6 @@ def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
     assert "already" in predict_with()[0].assumptions[-1]
 
 
-@pytest.mark.slow
-def test_a_net_is_tried_like_mixtures(stretch, small_net, monkeypatch) -> None:
-    before, after = tried(stretch, monkeypatch, small_net, dnn__dtype="int8")
-    assert before.groups["scoring"].keys() == after.groups["scoring"].keys()
-    assert {"score.layer 1", "score.output"} <= set(after.groups["scoring"])
-
-
 def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch) -> None:
     before, after = tried(stretch, monkeypatch, gmm__senones="active")
     assert sum(after.groups["scoring"].values()) > 0
@@ -143,3 +146,103 @@ def test_work_of_a_device_has_no_model(
         option.key for option in settings.options() if option.key in expected
     ]
     assert all("processor" in sentence for sentence in without)
+
+
+# -- the order in which arms take turns ------------------------------------------------------------
+
+
+@each("arms", [1, 2, 3, 5])
+def test_each_item_is_taken_by_all_arms_before_the_next(arms: int) -> None:
+    order = list(turns(arms, 3, range(4)))
+    assert len(order) == arms * 3 * 4
+    for at in range(0, len(order), arms):
+        some = order[at : at + arms]
+        assert {(turn.round, turn.place) for turn in some} == {(at // arms // 3, at // arms % 3)}
+        assert {turn.arm for turn in some} == set(range(arms))
+
+
+def test_two_arms_swap_from_item_to_item_and_from_round_to_round() -> None:
+    assert "".join("AB"[turn.arm] for turn in turns(2, 3, range(3))) == "ABBAABBAABBAABBAAB"
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_each_arm_begins_as_often_as_the_others_for_every_item(arms: int) -> None:
+    order = list(turns(arms, 3, range(-arms, arms)))
+    began = Counter((turn.place, turn.arm) for turn in order[::arms])
+    assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
+
+
+# -- what recorded sessions ran is found again -----------------------------------------------------
+
+
+def spoken(path: Path | str, **more: Any) -> SimpleNamespace:
+    plain = {"name": Path(path).stem, "part": {}, "reference": "yes of course", "done": True, "end_frame": 100}
+    return SimpleNamespace(path=str(path), **plain | more)
+
+
+def session(path: Path, config: Config, *utterances: SimpleNamespace, **meta: Any) -> Any:
+    epochs = [SimpleNamespace(epoch=0, first_frame=0, tree=settings.to_dict(config))]
+    return SimpleNamespace(path=path, configs=epochs, utterances=list(utterances), meta=meta)
+
+
+def test_a_run_is_found_again(quick: Config, short: Path, bundled_speech: Path, tmp_path: Path) -> None:
+    said = tmp_path / "said.flac"
+    shutil.copy(short, said)
+    (tmp_path / "t.tsv").write_text("file\ttranscript\nsaid.flac\tyes of course\n")
+    config = settings.replace(settings.replace(quick, "pace", 100), "search.beam", 9)
+    whole_runs.run(config, [said], tmp_path / "a.asrs", transcripts=tmp_path / "t.tsv", repeat=2)
+    with closing(Session.open(tmp_path / "a.asrs")) as a:
+        found = recorded([a], {})
+    assert found.configs == (settings.replace(config, "pace", 0),) * 2
+    (item,) = found.items
+    assert (item.path, item.reference) == (said, "yes of course")
+
+
+def test_two_sessions_are_arm_a_and_arm_b_on_audio_that_is_here(quick: Config, short: Path, tmp_path: Path) -> None:
+    other = settings.replace(quick, "search.beam", 9)
+    gone, here = spoken(tmp_path / "gone.wav"), spoken(short)
+    a, b = session(tmp_path / "a.asrs", quick, gone), session(tmp_path / "b.asrs", other, here, here)
+    found = recorded([a, b], {})
+    assert found.configs == (quick, other)
+    assert [item.path for item in found.items] == [short], "each once, of the session whose audio is here"
+
+
+def test_a_bundled_voice_of_another_copy_of_the_program_is_the_one_here(
+    quick: Config, short: Path, tmp_path: Path
+) -> None:
+    for path in (f"C:\\asrscope\\assets\\speech\\{short.name}", f"/other/assets/speech/{short.name}"):
+        (item,) = recorded([session(tmp_path / "a.asrs", quick, spoken(path, name="v"))], {}).items
+        assert item.path == short
+    with pytest.raises(BadInput, match="is not here"):
+        recorded([session(tmp_path / "a.asrs", quick, spoken(f"/other/{short.name}"))], {})
+
+
+def refusal(*sessions: Any) -> str:
+    with pytest.raises(BadInput) as refused:
+        recorded(sessions, {})
+    return str(refused.value)
+
+
+def test_what_cannot_be_run_again_is_one_sentence(quick: Config, short: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.asrs"
+    gone = [spoken(tmp_path / f"{name}.wav") for name in ("one", "two", "two")]
+    assert refusal(session(path, quick, *gone)) == (
+        f"The audio of {path} is not here ({tmp_path / 'one.wav'} and 1 more), so it cannot be decoded again."
+    )
+    assert "no utterance that was decoded to its end" in refusal(session(path, quick, spoken(short, done=False)))
+    file = settings.replace(quick, "graph.grammar", str(tmp_path / "gone.gram"))
+    assert "--set graph.grammar=PATH" in refusal(session(path, file, spoken(short)))
+
+
+def test_an_ab_session_has_the_settings_of_its_arms(quick: Config, short: Path, tmp_path: Path) -> None:
+    other = settings.replace(quick, "search.beam", 9)
+    arms = [{"name": name, "epoch": epoch, "set": {}} for epoch, name in enumerate("AB")]
+    ab = session(
+        tmp_path / "ab.asrs",
+        quick,
+        *(spoken(short, epochs=(epoch,), first_frame=50) for epoch in (0, 1)),
+        ab={"arms": arms, "measured_from": 50},
+    )
+    ab.configs.append(SimpleNamespace(epoch=1, first_frame=50, tree=settings.to_dict(other)))
+    assert recorded([ab], {}).configs == (quick, other)
+    assert "is an A/B session" in refusal(session(tmp_path / "a.asrs", quick, spoken(short)), ab)

@@ -13,21 +13,26 @@ import pytest
 
 from app.model import memory as reported
 from pipelines.config import Config, assign
+from pipelines.run import hot_replay, measurements
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
+from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
+from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
 from pipelines.run.memory import RunMemory
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
+from pipelines.search.viterbi import Viterbi
 from profiler.machine import memory
+from profiler.machine.run_queue import Lost
 from profiler.session.reader import Session
 from profiler.spans import NullLane, Recorder
 from tests.bench import memory_use
 from tests.each import each
-from tests.pipelines.run_again import never, quiet
-from tests.pipelines.whole_runs import run
+from tests.fake_clock import FakeClock
+from tests.pipelines.whole_runs import never, quiet, run
 
-pytestmark = pytest.mark.skipif(
+needs_pages = pytest.mark.skipif(
     not Path("/proc/self/pagemap").exists(), reason="only Linux tells which pages of a process are there"
 )
 
@@ -72,6 +77,7 @@ PLANT: dict[str, Callable[[Rig, object], Callable[[], object]]] = {
 }
 
 
+@needs_pages
 @each("component", PLANT)
 def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) -> None:
     before = rig.used()
@@ -84,12 +90,14 @@ def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) ->
     assert rig.used()[component] == pytest.approx(before[component], abs=PLANTED / 100)
 
 
+@needs_pages
 def test_graph_and_parameters_have_the_size_of_their_arrays(rig: Rig) -> None:
     graph = rig.recogniser.search.graph
     size = graph.states.nbytes + graph.arcs.nbytes + graph.final.nbytes
     assert size < rig.used()["graph"] < 1.2 * size + 100 * len(graph.words)
 
 
+@needs_pages
 def test_the_lattice_is_apart_from_the_tokens(rig: Rig) -> None:
     reserved = {name: held.reserved for name, held in rig.memory.meter.measure().parts.items()}
     recogniser: Recogniser = rig.recogniser
@@ -98,6 +106,7 @@ def test_the_lattice_is_apart_from_the_tokens(rig: Rig) -> None:
     assert reserved["tokens"] > 13 * 4 * entries
 
 
+@needs_pages
 def test_what_replaces_the_scorer_takes_its_memory_along(rig: Rig) -> None:
     """Nothing but what the run holds is kept alive by the readings."""
     size = 32 * PLANTED  # the heap would keep a smaller block
@@ -109,6 +118,7 @@ def test_what_replaces_the_scorer_takes_its_memory_along(rig: Rig) -> None:
     assert resident - memory.totals().resident == pytest.approx(size, rel=0.05)
 
 
+@needs_pages
 def test_a_session_has_the_memory_from_set_up_to_the_end(
     quick: Config, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +143,7 @@ def test_a_session_has_the_memory_from_set_up_to_the_end(
         assert session.samples("memory.frontend_bytes")[1].all()
 
 
+@needs_pages
 def test_features_are_held_while_they_are_decoded_and_neither_before_nor_after(
     quick: Config, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +163,7 @@ def test_features_are_held_while_they_are_decoded_and_neither_before_nor_after(
     assert decoder.features == ()
 
 
+@needs_pages
 @pytest.mark.slow
 def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bench's two hours in small."""
@@ -163,3 +175,76 @@ def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest
         slope = tree["growth_mb"][name]
         assert slope is not None
         assert slope[1] <= 1.0, name
+
+
+# -- what a run measures apart from its stages -----------------------------------------------------
+
+
+class Queue:
+    """A run queue whose next answers the test gives; all others are 0."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.asked = 0
+        self.steal = SimpleNamespace(total_ns=0)
+        self.closed = False
+
+    def lost(self) -> Lost:
+        self.asked += 1
+        return Lost(self.answers.pop(0) if self.answers else 0)
+
+    def waited_ns(self) -> int:
+        return sum(self.lost())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class MeasuredRig:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.queue = FakeClock(10**9), Queue()
+        monkeypatch.setattr(measurements, "RunQueue", lambda pulse: self.queue)
+        monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
+        self.recorder = Recorder(self.clock)
+        self.lane = self.recorder.lane("decode", decode=True)
+        self.measurements = RunMeasurements(self.recorder, self.lane, 0.01)
+        self.began = self.clock()
+
+
+@pytest.fixture
+def rig_measured(monkeypatch: pytest.MonkeyPatch) -> MeasuredRig:
+    return MeasuredRig(monkeypatch)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_search_whose_beam_follows_the_time_is_not_kept(
+    rig_measured: MeasuredRig, monkeypatch: pytest.MonkeyPatch, adaptive: bool
+) -> None:
+    """It would be another one when it is done again."""
+    kept: list[int] = []
+    replay = SimpleNamespace(viterbi=None, keep=lambda: kept.append(1))
+    monkeypatch.setattr(hot_replay, "SearchReplay", lambda search: replay)
+    config = assign(Config(), {"search.adaptive_beam": adaptive})
+    who: Any = SimpleNamespace(scorer=SimpleNamespace(), search=Viterbi.__new__(Viterbi), config=config)
+    for _ in range(100 * USUAL_TIMES + 1):
+        rig_measured.clock.advance(1000)
+        rig_measured.measurements.between(who, None, rig_measured.clock(), 0, 1000)
+    assert len(kept) == (not adaptive)
+
+
+def test_a_span_holds_what_other_programs_took_however_long(rig_measured: MeasuredRig) -> None:
+    rig_measured.queue.answers = [7, LIMIT + 5]
+    assert rig_measured.measurements.lost(0, surely=True) == Lost(7)
+    held = rig_measured.measurements.lost(OTHERS_EVERY_NS)
+    assert held == Lost(LIMIT)
+    rig_measured.lane.put(rig_measured.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, *held)
+
+
+@pytest.mark.parametrize(
+    ("stolen_ns", "wall_ns", "notes"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
+)
+def test_what_the_host_took_is_told_where_it_is_worth_telling(
+    rig_measured: MeasuredRig, stolen_ns: float, wall_ns: float, notes: int
+) -> None:
+    rig_measured.queue.steal.total_ns = int(stolen_ns)
+    assert len(rig_measured.measurements.notes(int(wall_ns))) == notes

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import time
-
 import numpy as np
 import pytest
 import sphinx_writer as writer
@@ -14,16 +10,11 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.device import COMPUTE, DeviceWork, TorchDevice
 from pipelines.models import derived, sphinx
-from pipelines.scoring import build_scorer
-from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.device import hidden_ns, transfers
-from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
-from profiler.spans import Recorder
 from tests.each import each
 
 ON_DEVICE = settings.assign(Config(), {"device": "torch-cpu"})
@@ -76,35 +67,6 @@ def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatc
     np.testing.assert_allclose(pieces, whole, atol=1e-3)
 
 
-@each(
-    "weights, transfer, overlapped",
-    list(itertools.product(["resident", "each-block"], ["block", "frame"], [False, True])),
-)
-def test_placement_changes_no_score(model, features, expected, weights, transfer, overlapped):
-    scorer = make(placed(ON_DEVICE, weights=weights, transfer=transfer, overlapped=overlapped), model)
-    found = []
-    for at in range(0, 21, 8):
-        found.append(scorer.score(features[at : at + 8], at, LANE).copy())
-        if at + 8 < 21:
-            scorer.ahead(features[at + 8 : at + 16], at + 8, LANE)
-    assert np.abs(np.concatenate(found) - expected).max() < 1e-3
-
-
-@pytest.mark.parametrize("skip", [1, 3])
-@pytest.mark.parametrize("overlapped", [False, True])
-def test_scores_that_stay_on_the_device_are_the_same(model, features, skip, overlapped):
-    config = settings.replace(placed(ON_DEVICE, overlapped=overlapped), "frames.skip", skip)
-    ours, theirs = make(config, model, keep=True), make(config, model)
-    for at in range(0, 21, 5):
-        block, following = features[at : at + 5], features[at + 5 : at + 10]
-        there = ours.score(block, at, LANE)
-        if len(following):
-            ours.ahead(following, at + 5, LANE)
-        work = ours._work
-        work.wait_for(work.mark(COMPUTE), COMPUTE)
-        np.testing.assert_allclose(there.numpy(), theirs.score(block, at, LANE), atol=1e-4)
-
-
 @each("dtype", ["fp32", "fp16", "bf16"])
 def test_scores_are_finite_whatever_the_features(model, dtype):
     rng = np.random.default_rng(8)
@@ -122,19 +84,6 @@ def test_large_blocks_and_wrong_shapes(model):
     assert scorer.score(block[:0], 0, LANE).shape == (0, 5126)
     with pytest.raises(ValueError, match=r"expected \[at most 256, 39\]"):
         scorer.score(np.zeros((4, 13), np.float32), 0, LANE)
-
-
-@pytest.mark.parametrize("skip", [2, 3])
-def test_skipped_frames_are_those_of_the_processors_scorer(model, features, skip):
-    config = settings.replace(ON_DEVICE, "frames.skip", skip)
-    ours, theirs = (make(config, model), build_scorer(settings.replace(config, "device", "cpu"), model))
-    for _ in range(2):
-        for at in range(0, 21, 5):
-            block = features[at : at + 5]
-            theirs_here = theirs.score(block, at, LANE)
-            np.testing.assert_allclose(ours.score(block, at, LANE), theirs_here, atol=1e-3)
-        ours.reset()
-        theirs.reset()
 
 
 def test_a_block_begun_under_other_settings_is_scored_again(model, features, expected):
@@ -240,62 +189,3 @@ def test_every_stage_has_a_law_or_a_reason(model):
 
 
 # -- a device of torch -------------------------------------------------------
-
-
-class Immediate:
-    """Streams and events of torch.cuda where all is done at once; memory is the host's, and pageable."""
-
-    class Event:
-        def __init__(self, enable_timing=False):
-            self.at = 0
-
-        def record(self, stream):
-            self.at = time.perf_counter_ns()
-
-        def query(self):
-            return True
-
-        def synchronize(self):
-            pass
-
-        def elapsed_time(self, other):
-            return float(np.float32((other.at - self.at) / 1e6))
-
-    class Stream:
-        def wait_event(self, event):
-            pass
-
-    @staticmethod
-    def stream(stream):
-        return contextlib.nullcontext()
-
-    @staticmethod
-    def synchronize():
-        pass
-
-
-@pytest.mark.parametrize("overlapped", [False, True])
-def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(model, features, expected, overlapped):
-    import torch
-
-    def empty(shape, dtype, pin_memory=False, device=""):
-        return torch.empty(shape, dtype=dtype)
-
-    device = TorchDevice("cuda", Immediate, empty)
-    device.where = "cpu"
-    recorder = Recorder()
-    lane = recorder.lane("decode", decode=True)
-    work = DeviceWork(device, recorder, lane)
-    scorer = DeviceScorer(placed(ON_DEVICE, overlapped=overlapped), model, work, lambda: None)
-    scorer.stages(recorder)
-    for at in range(0, 21, 7):
-        scores = scorer.score(features[at : at + 7], at, lane)
-        assert np.abs(scores - expected[at : at + 7]).max() < 1e-3
-        if at < 14:
-            scorer.ahead(features[at + 7 : at + 14], at + 7, lane)
-    spans = np.sort(np.frombuffer(lane.take(), SPAN), order="start_ns")
-    ends = spans["start_ns"] + spans["duration_ns"]
-    assert (spans["start_ns"][1:] >= ends[:-1]).all()
-    names = {recorder.stages[number].name for number in np.unique(spans["stage"])}
-    # Pageable memory: the host waits for every copy.
-    assert {"score.launch", "transfer.to device.wait", "transfer.to host.wait"} <= names

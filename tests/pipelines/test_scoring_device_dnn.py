@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,8 +17,6 @@ from pipelines.config import Config, presets
 from pipelines.device import COMPUTE
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
-from pipelines.run.control import Control
-from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.device.arithmetic import PieceStages, Placed
 from pipelines.scoring.device.dnn import Layers
@@ -94,34 +91,6 @@ def test_any_block_gives_the_same_and_context_at_both_ends(model, on_device, blo
     found = scored(make(on_device, model), features, block)
     theirs = scored(build_scorer(on_processor(on_device), model), features, 16)
     np.testing.assert_allclose(found, theirs, atol=1e-4)
-
-
-def test_placement_changes_no_score(model, features, expected, on_device):
-    found = {
-        (weights, transfer, overlapped): scored(
-            make(placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model), features
-        )
-        for weights, transfer, overlapped in itertools.product(
-            ("resident", "each-block"), ("block", "frame"), (False, True)
-        )
-    }
-    for (_, transfer, _), scores in found.items():
-        assert np.abs(scores - expected).max() < 1e-4
-        # The same products of the same numbers, bit for bit; of a frame alone others are used.
-        np.testing.assert_array_equal(scores, found["resident", transfer, False])
-
-
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("transfer", ["block", "frame"])
-@pytest.mark.parametrize("skip", [2, 3, 4])
-def test_skipped_frames_repeat_the_last_scored_one(model, features, expected, on_device, skip, transfer, keep):
-    config = settings.assign(placed(on_device, transfer=transfer, overlapped=True), {"frames.skip": skip})
-    scorer = make(config, model, keep=keep)
-    for _ in range(2):
-        found = scored(scorer, features, 5)
-        wanted = expected[np.arange(len(features)) // skip * skip]
-        np.testing.assert_allclose(found, wanted, atol=1e-4)
-        scorer.reset()
 
 
 def test_a_frame_without_context_is_a_frame(tmp_path, model, features, on_device):
@@ -288,65 +257,6 @@ def test_other_failures_are_not_taken_for_full_memory(model, features, on_device
     with pytest.raises(RuntimeError, match="shapes do not match"):
         scored(scorer, features)
     assert scorer.take_notices() == []
-
-
-SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
-
-
-def run(config: Config, speech: Path, out: Path | None):
-    outcome = execute(Request(settings.check(config), "test", (str(speech),), None, out), Control(), lambda *_: None)
-    assert outcome.state == "closed"
-    return outcome.result.utterances[0].hypothesis
-
-
-@pytest.mark.slow
-def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech):
-    speech = min(bundled_speech.glob("*.flac"))
-    base = settings.assign(presets.load("dnn").config, SMALL | {"dnn.senones": "all"})
-    heard = run(base, speech, None)
-    assert heard
-    chosen = {
-        "device": "torch-cpu",
-        "search.device": "torch-cpu",
-        "placement.overlapped": True,
-        "placement.dtype": "bf16",
-    }
-    path = tmp_path / "device.asrs"
-    assert run(settings.assign(base, chosen), speech, path) == heard
-    with Session.open(path) as session:
-        parts = breakdown(session)
-        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
-        lanes = {lane.name for lane in session.lanes.values()}
-        assert {"torch-cpu compute", "torch-cpu copy"} <= lanes
-
-
-def test_full_memory_in_a_run_is_marked_and_the_run_goes_on(tmp_path, bundled_speech, monkeypatch):
-    whole, calls = torch.nn.functional.linear, itertools.count()
-
-    def allocating(*parts):
-        if next(calls) >= 60:
-            raise torch.OutOfMemoryError(FULL)
-        return whole(*parts)
-
-    monkeypatch.setattr(torch.nn.functional, "linear", allocating)
-    config = settings.assign(presets.load("dnn").config, SMALL | {"dnn.senones": "all", "device": "torch-cpu"})
-    path = tmp_path / "full.asrs"
-    assert run(config, min(bundled_speech.glob("*.flac")), path)
-    with Session.open(path) as session:
-        (marker,) = [m for m in session.markers if m.kind == "error"]
-        assert "goes on on the processor" in marker.text
-        assert marker.asked_frame > 0
-
-
-def test_what_a_device_cannot_do_is_refused_in_one_sentence(model, on_device):
-    for values, sentence in (
-        ({"dnn.senones": "active"}, "dnn.senones = all"),
-        ({"dnn.dtype": "int8"}, "dnn.dtype = fp32"),
-        ({"dnn.product": "csr"}, "dnn.product = simd or blas"),
-        ({"frames.rule": "multi-frame"}, "frames.rule = copy"),
-    ):
-        with pytest.raises(settings.ConfigError, match=f"device=torch-cpu acts only with.*{sentence}"):
-            settings.check(settings.assign(on_device, values))
 
 
 def test_a_graph_is_refused_in_one_sentence(on_device, model, monkeypatch):

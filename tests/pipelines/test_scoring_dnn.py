@@ -19,19 +19,10 @@ from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, layer_stage
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
-from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, padded, utterance, write
-from tests.pipelines.shipped import model, speech
+from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
+from tests.pipelines.whole_runs import model, speech
 
 NAT = 1e-3
-
-
-@each("layers", SHAPES)
-@each("block", [1, 5, 23])
-def test_scores_are_those_of_the_formula_for_any_block(layers: Any, block: int) -> None:
-    made, features = net(card(*layers)), utterance()
-    dense = DenseNet(made, 1, 32)
-    scores = in_blocks(dense, features, block)
-    assert np.abs(scores - forward(made, features)).max() < NAT
 
 
 def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from numba import njit
 
 from pipelines.config import Config, assign, presets
 from pipelines.models.nets import Layer
-from pipelines.run.control import Control
-from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
 from pipelines.scoring.simd import dot_products
 from pipelines.scoring.simd.byte_products import PAIR_PRODUCTS
-from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
-from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
 from tests.pipelines.net_files import card, forward, net, write
-from tests.pipelines.shipped import model
+from tests.pipelines.whole_runs import model
 
 SENONES = 60
 WIDTHS = (1, 15, 16, 17, 64, 65, 130)
@@ -283,43 +277,3 @@ def test_work_counts_say_what_was_computed_and_read(
 
 
 # -- in the decode loop ----------------------------------------------------------------------------
-
-
-def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
-    # The graph of the other quick tests, so that it is built once for all.
-    config = msgspec.structs.replace(presets.load("dnn").config, graph=presets.load("gmm-quick").config.graph)
-    config = assign(config, {key.replace("__", "."): value for key, value in changes.items()})
-    request = Request(config, "test", (str(folder / "goforward.flac"),), None, out)
-    outcome = execute(request, Control(), lambda *_: None)
-    assert outcome.state == "closed", outcome.problem
-    return [u.hypothesis for u in outcome.result.utterances]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dtype", "turns"), [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])]
-)
-def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turns: list[tuple[str, int]]) -> None:
-    heard = decoded(shared_audio, None, dnn__dtype=dtype)
-    assert heard[0]
-    for rule, block in turns:
-        found = decoded(shared_audio, None, dnn__dtype=dtype, dnn__senones=rule, block=block)
-        assert found == heard
-
-
-@pytest.mark.slow
-def test_requested_senones_are_those_that_active_computes(shared_audio: Path, tmp_path: Path) -> None:
-    counts = {}
-    for rule in ("active", "active-ahead"):
-        path = tmp_path / f"{rule}.asrs"
-        decoded(shared_audio, path, dnn__senones=rule)
-        session = Session.open(path)
-        found = {row.name: row for row in breakdown(session).stages}
-        session.close()
-        work = found[ACTIVE_STAGE].work
-        counts[rule] = work["senones"], work["rows"], found["search.active"].work["active"]
-    computed, read, needed = counts["active"]
-    assert computed == read == needed > 0
-    assert counts["active-ahead"][2] == needed
-    assert needed < counts["active-ahead"][0] < 1.5 * needed
-    assert counts["active-ahead"][1] < 0.6 * needed

@@ -26,7 +26,7 @@ from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
-from tests.pipelines.shipped import model
+from tests.pipelines.whole_runs import model
 from tests.waiting import PATIENCE_S
 
 LANE = NullLane()

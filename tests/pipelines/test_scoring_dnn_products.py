@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 import torch
+from numba import config, njit
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines.config import Dnn
@@ -20,9 +21,12 @@ from pipelines.scoring import dnn, thread_pool
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.dnn import integers, products
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, Splicer, layer_stage
-from pipelines.scoring.dnn.products import scalar, simd
-from pipelines.scoring.simd.vector import WIDE_REGISTERS
+from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
+from pipelines.scoring.dnn.products import Product, scalar, simd
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, OFFSET, PAIR_PRODUCTS, make_byte_tile
+from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, has_feature
 from profiler.arrays import Array
+from profiler.errors import BadInput
 from tests.each import each
 from tests.pipelines.net_files import card, forward, net
 
@@ -45,12 +49,22 @@ def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
 @each("name", products.names())
 @each("shape", SHAPES)
 def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name: str, shape: tuple[int, int]) -> None:
+    for kept in (1.0, 0.3, 0.05, 0.0):
+        check_product(name, shape, kept)
+
+
+def check_product(name: str, shape: tuple[int, int], kept: float) -> None:
+    """`kept`: share of the weights that are not zero; where some are, whole rows are, and a panel of them."""
     rng = np.random.default_rng(3)
     weight = rng.standard_normal(shape).astype(np.float32)
+    weight[rng.random(shape) >= kept] = 0
+    if kept < 1:
+        weight[[0, -1]] = weight[16:32] = 0
+    weight.setflags(write=False)
     product = products.create(name, weight, 1, 32)
     assert product.shape == shape
-    assert product.nbytes > 0
-    for n in (*range(1, 18), 23, 32):
+    assert product.nbytes > 0 or not kept
+    for n in (*range(1, 18), 23, 32, 9, 1):
         x = rng.standard_normal((shape[1], n)).astype(np.float32)
         x[-1] = 1.0
         exact = weight.astype(np.float64) @ x
@@ -225,3 +239,145 @@ def test_each_stage_counts_the_operations_that_torch_counts(kind: str) -> None:
         # The column of biases is one more input; in integers the bias is added to the restored sums.
         biases = 0 if kind == "int8" else 2 * frames * len(weight)
         assert counted - biases == pytest.approx(counter.get_total_flops(), rel=1e-12)
+
+
+# -- products of 8-bit integers --------------------------------------------------------------------
+
+
+MAX_ROWS = 2 * FRAMES + 5
+
+
+def frames_of(rng, n, inputs):
+    """Frames as a net keeps them: rows filled up with zeros, in wider ones."""
+    room = np.zeros((n, filled(inputs) + 3 * GROUP), np.int8)
+    x = room[:, : filled(inputs)]
+    x[:, :inputs] = rng.integers(-127, 128, (n, inputs))
+    return x
+
+
+@each("kind", [Panels, Library])
+@each("outputs, inputs", [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)])
+@each("threads", [1, 2])
+def test_sums_are_exact(kind, outputs, inputs, threads, monkeypatch):
+    monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
+    rng = np.random.default_rng(outputs)
+    weight = rng.integers(-127, 128, (outputs, inputs)).astype(np.int8)
+    made = kind(weight, threads, MAX_ROWS)
+    for n in (*range(1, FRAMES + 2), MAX_ROWS):
+        x = frames_of(rng, n, inputs)
+        wanted = x[:, :inputs].astype(np.int64) @ weight.T.astype(np.int64)
+        assert np.array_equal(made.sums(x), wanted)
+
+
+@each("kind", [Panels, Library])
+@each("sign", [-127, 127])
+def test_the_largest_values_overflow_nothing(kind, sign):
+    inputs = 4096
+    made = kind(np.full((3, inputs), sign, np.int8), 1, 2)
+    x = np.full((2, inputs), 127, np.int8)
+    assert np.array_equal(made.sums(x), np.full((2, 3), 127 * sign * inputs))
+
+
+def where(has, what):
+    return pytest.mark.skipif(not has, reason=f"this processor has no products of {what}")
+
+
+@pytest.mark.parametrize(
+    ("one_instruction", "pairs"),
+    [
+        (False, False),
+        pytest.param(False, True, marks=where(PAIR_PRODUCTS, "pairs")),
+        pytest.param(True, False, marks=where(BYTE_PRODUCTS, "bytes")),
+    ],
+)
+@pytest.mark.parametrize("vectors", [1, 2])
+def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, vectors):
+    tile = make_byte_tile(2, vectors, one_instruction, pairs)
+
+    @njit
+    def called(x, panel, excess, out):
+        begin = panel.ctypes.data, panel.shape[0], excess.ctypes.data, out.ctypes.data
+        tile(x.ctypes.data, x.strides[0], begin[0], begin[1], begin[2], begin[3])
+
+    rng, groups, outputs = np.random.default_rng(0), 9, vectors * LANES
+    weight = rng.integers(-127, 128, (groups, outputs, GROUP)).astype(np.int16)
+    x = rng.integers(-128, 128, (2, groups * GROUP)).astype(np.int8)
+    # The largest that there are, side by side: two of their products exceed 16 bits.
+    weight[:, 0], weight[:, 1], x[0] = 127, -127, 127
+    x[1, : 4 * GROUP] = -128
+    excess = (OFFSET * x.sum(axis=1, dtype=np.int32)).astype(np.int32)
+    out = np.zeros((2, outputs), np.int32)
+    called(x, (weight + OFFSET).astype(np.uint8), excess, out)
+    wanted = x.astype(np.int64) @ weight.swapaxes(1, 2).reshape(-1, outputs).astype(np.int64)
+    assert np.array_equal(out, wanted)
+
+
+@each("features, wanted", [("", False), ("+avx2,+fma", True), ("-avx2,+fma", False), ("+avx2x", False)])
+def test_instructions_are_those_of_the_chosen_processor(features, wanted, monkeypatch):
+    """Of NUMBA_CPU_NAME and NUMBA_CPU_FEATURES: LLVM ends the process at an instruction that the target lacks."""
+    monkeypatch.setattr(config, "CPU_FEATURES", features)
+    assert has_feature("avx2") == wanted
+
+
+def test_instructions_without_avx(monkeypatch):
+    monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(config, "ENABLE_AVX", 0)
+    assert not has_feature("avx2")
+
+
+# -- products of the weights that are not zero against float64 -------------------------------------
+
+
+SPARSE = ("blocks", "csr")
+MAX_ROWS_SPARSE = 48
+
+
+def made_sparse(name: str, weight: Array, threads: int = 1) -> Product:
+    return products.create(name, weight, threads, MAX_ROWS_SPARSE)
+
+
+def cut(outputs: int, inputs: int, kept: float, seed: int = 0) -> Array:
+    """Weights of which about `kept` are left; the biases in the last column stay."""
+    rng = np.random.default_rng(seed)
+    weight = rng.standard_normal((outputs, inputs + 1)).astype(np.float32)
+    weight[:, :-1][rng.random((outputs, inputs)) >= kept] = 0
+    return weight
+
+
+def multiplied(product: Product, x: Array, turned: bool) -> Array:
+    """Multiply x f32 [inputs + 1, n], laid out as the first layer's frames or, if `turned`, as those of the others."""
+    x = np.ascontiguousarray(x.T).T if turned else np.ascontiguousarray(x)
+    out = np.full((product.shape[0], x.shape[1]), np.nan, np.float32)
+    product.multiply(x, out)
+    return out
+
+
+def test_only_what_is_there_is_stored_and_counted() -> None:
+    weight = cut(40, 50, 0.2)
+    weights = np.count_nonzero(weight)
+    csr = made_sparse("csr", weight)
+    assert csr.nbytes == weights * (4 + 2) + 41 * 8
+    padded = np.concatenate([weight, np.zeros((8, 51), np.float32)])
+    taken = int(padded.reshape(3, 16, 51).any(1).sum())
+    blocks = made_sparse("blocks", weight)
+    assert blocks.nbytes == taken * (16 * 4 + 2) + 4 * 8
+    assert 0 < taken < 3 * 51
+    for product, multiplied in ((csr, weights), (blocks, 16 * taken)):
+        law = product.cost(1.0, 1.0)
+        assert law.operations["gemm"].total(1, 0, (7, 0, 0)) == 2 * multiplied * 7
+        for times in (1.0, 3.0):
+            law = product.cost(1.0, times)
+            for n in (1.0, 16.0, 64.0):
+                least, most = (b.total(1, n, (n, 0, 0)) for b in (law.bytes_min, law.bytes_max))
+                assert times * product.nbytes < least <= most
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=rf"65536 inputs; dnn\.product={name} takes at most 65535"):
+        made_sparse(name, np.zeros((1, 65_537), np.float32))
+    last = np.zeros((1, 65_536), np.float32)
+    last[0, 65_535] = 2.0
+    x = np.zeros((65_536, 2), np.float32)
+    x[65_535] = 3.0
+    assert multiplied(made_sparse(name, last), x, False).tolist() == [[6.0, 6.0]]

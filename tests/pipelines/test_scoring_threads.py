@@ -5,11 +5,25 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from numba import njit
+from selection_reference import family_of
 
+from pipelines.models import sphinx
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import cache
+from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.continuous.dense import ContinuousGmm
+from pipelines.scoring.simd.exponential import LOWEST_EXPONENT, exp_shifted
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, aligned_copy
 from pipelines.scoring.thread_pool import Range, ThreadPool
+from pipelines.scoring.tied import packing
+from pipelines.scoring.tied.gmm import Gmm
+from profiler.arrays import Array
 from tests.each import each
 from tests.waiting import wait_until
 
@@ -111,3 +125,93 @@ def test_the_threads_of_a_pool_end_with_it() -> None:
     del holder
     gc.collect()
     wait_until(lambda: not own & others())
+
+
+# -- what kernels read by vectors begins with a cache line -----------------------------------------
+
+
+TRIES = 8
+"""By chance one array of four begins with a line."""
+
+MADE: Mapping[str, Callable[[], Array]] = {
+    "zeros": lambda: aligned((3, 5)),
+    "a copy": lambda: aligned_copy(np.arange(33, dtype=np.int16)[3:]),
+    "prepared": lambda: cache.prepared("a", 1, lambda: {"rows": np.ones((3, 7), np.float32)[:, 1:]})["rows"],
+}
+
+
+def _begins_with_a_line(array: Array) -> bool:
+    return array.ctypes.data % VECTOR_BYTES == 0 and array.flags.c_contiguous and array.flags.writeable
+
+
+@each("make", MADE.values())
+def test_what_is_made_for_kernels_begins_with_a_line(make: Callable[[], Array]) -> None:
+    kept = [make() for _ in range(TRIES)]
+    assert all(map(_begins_with_a_line, kept))
+
+
+def test_a_copy_has_the_values_and_their_type() -> None:
+    values = np.arange(24, dtype=np.int16).reshape(4, 6)[:, ::2]
+    copied = aligned_copy(values)
+    assert np.array_equal(copied, values)
+    assert copied.dtype == np.int16
+    copied[0, 0] = 7
+    assert values[0, 0] == 0
+
+
+@each("name", ["tied", "three streams", "one stream"])
+def test_parameters_and_workspace_of_a_model_begin_with_a_line(models: dict[str, AcousticModel], name: str) -> None:
+    for _ in range(TRIES):
+        family = family_of(models[name])
+        p = family.parameters
+        if isinstance(family, Gmm):
+            workspace = family.workspace(MAX_FRAMES), family.products(MAX_FRAMES)[0]
+            found = [p.gaussians, p.weights, p.rows, p.dots, *workspace]
+        else:
+            assert isinstance(family, ContinuousGmm)
+            (space,) = family._workspace.values()
+            found = [p.gaussians, p.by_senone, *space]
+        assert all(map(_begins_with_a_line, found))
+
+
+# -- the exponential of scoring --------------------------------------------------------------------
+
+
+SIZE = 2048
+
+
+@njit(nogil=True)
+def _exp(source: Array, target: Array) -> None:
+    here, there = address(source, np.float32), address(target, np.float32)
+    exp_shifted(here, there, source.size // LANES, np.float32(0))
+
+
+def exponentials(x: Array) -> Array:
+    """exp of `x` f32 [SIZE] by the kernel."""
+    found = np.empty_like(x)
+    _exp(x, found)
+    return found
+
+
+def test_it_is_the_exponential_down_to_the_lowest_exponent() -> None:
+    x = np.linspace(LOWEST_EXPONENT, 0.0, SIZE, dtype=np.float32)
+    expected = np.exp(x.astype(np.float64))
+    # An exponent of 60 has a spacing of 4e-6 in float32.
+    assert np.abs(exponentials(x) / expected - 1).max() < 4e-6
+
+
+def test_what_lies_below_is_nothing_next_to_the_best() -> None:
+    x = np.full(SIZE, -1e30, np.float32)
+    x[::2] = LOWEST_EXPONENT - 0.5
+    found = exponentials(x)
+    assert (found == found[0]).all()
+    # All densities of a codebook together, beside the smallest weight of the best one.
+    weights = packing.pack(sphinx.load(sphinx.default_directory())).weights
+    assert 3 * 128 * float(found[0]) / float(weights.min()) < np.finfo(np.float32).eps
+
+
+def test_its_product_with_any_weight_is_a_normal_number() -> None:
+    least = exponentials(np.full(SIZE, -1e30, np.float32))[0]
+    weights = packing.pack(sphinx.load(sphinx.default_directory())).weights
+    assert weights.min() > 0
+    assert least * weights.min() >= np.finfo(np.float32).tiny

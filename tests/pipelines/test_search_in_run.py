@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from search_graphs import random_graph, settings, smooth_scores
 
 from app.model import report
 from pipelines.config import assign, presets
+from pipelines.run import playlist
+from pipelines.run.control import Control
+from pipelines.run.decode import Decoder
+from pipelines.run.null_writer import NullWriter
+from pipelines.run.recogniser import build
 from pipelines.run.session_run import Outcome
 from pipelines.search import workspace
-from pipelines.search.adaptive_beam import MIN_BEAM
+from pipelines.search.adaptive_beam import MIN_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
+from pipelines.search.words import align
 from profiler.session.reader import Session
+from profiler.spans import NullLane, Recorder
+from tests.each import each
 from tests.pipelines import whole_runs
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
@@ -101,3 +112,136 @@ def test_an_utterance_in_which_no_token_survives_is_marked(
     assert texts[0] == f"{name}: no token survived; the hypothesis ends there."
     # What was heard before is the result.
     assert any(u.hypothesis for u in outcome.result.utterances)
+
+
+# -- the adaptive beam against a made-up machine whose time per frame follows the beam -------------
+
+
+FRAMES = 16
+
+
+def machine(beam, growth=0.3, fixed=0.01, at_13=0.05):
+    """Real-time factor: scoring and the rest, and a search that grows with the beam."""
+    return fixed + at_13 * math.exp(growth * (beam - 13.0))
+
+
+def drive(target, blocks=400, load=lambda second: 1.0, widest=13.0, **plant):
+    """Real-time factor and beam of each block under the adaptive beam."""
+    adaptive = AdaptiveBeam()
+    beam, history = widest, []
+    for block in range(blocks):
+        rtf = machine(beam, **plant) * load(block * FRAMES / 100)
+        history.append((rtf, beam))
+        beam = adaptive.after(FRAMES, round(rtf * FRAMES * 1e7), target, widest)
+    return np.array(history)
+
+
+@each("growth", [0.2, 0.3, 0.45])
+@each("target", [0.02, 0.03, 0.045])
+def test_the_target_factor_is_held(target, growth):
+    rtf, beam = drive(target, growth=growth).T
+    settled = rtf[100:]
+    assert settled.mean() == pytest.approx(target, rel=0.03)
+    assert settled.std() < 0.05 * target
+    assert (beam >= MIN_BEAM).all()
+
+
+def test_the_beam_stays_within_its_bounds():
+    assert drive(10.0)[-1, 1] == 13.0
+    assert drive(0.001)[-1, 1] == MIN_BEAM
+    # A person who asks for less than the least beam gets that.
+    assert drive(0.001, widest=2.0)[-1, 1] == 2.0
+
+
+def test_a_busy_spell_narrows_the_beam_and_its_end_widens_it_again():
+    rtf, beam = drive(0.045, load=lambda second: 2.0 if 20 <= second < 40 else 1.0).T
+    seconds = np.arange(len(beam)) * FRAMES / 100
+    during = beam[(seconds > 30) & (seconds < 40)].mean()
+    after = beam[seconds > 50].mean()
+    assert during < after - 2.0
+    assert rtf[(seconds > 30) & (seconds < 40)].mean() == pytest.approx(0.045, rel=0.05)
+    assert rtf[seconds > 55].mean() == pytest.approx(0.045, rel=0.05)
+
+
+def test_the_search_uses_what_the_adaptive_beam_sets():
+    graph = random_graph(3, all_final=True)
+    decoder = Viterbi(graph, settings(beam=9.0, adaptive_beam=True, target_rtf=0.1))
+    assert decoder.beam == 9.0
+    decoder.start(0)
+    decoder.advance(smooth_scores(3, 4, graph.n_senones), 0)
+    decoder.spent(4, 10**9)
+    narrow = decoder.beam
+    assert MIN_BEAM <= narrow < 9.0
+    # Other live settings leave it alone, a smaller beam does not; without it the settings' holds.
+    decoder.configure(settings(beam=9.0, adaptive_beam=True, target_rtf=0.2, max_active=500))
+    assert decoder.beam == narrow
+    decoder.configure(settings(beam=1.5, adaptive_beam=True, target_rtf=0.2))
+    assert decoder.beam == 1.5
+    decoder.configure(settings(beam=9.0))
+    assert decoder.beam == 9.0
+    decoder.spent(4, 10**9)
+    assert decoder.beam == 9.0
+
+
+# -- human speech through small grammars -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "names"),
+    [
+        ("digits", ["digits-2934z.flac"]),
+        pytest.param("cards", ["cards-001.flac", "cards-002.flac", "cards-003.flac"], marks=pytest.mark.slow),
+    ],
+)
+def test_small_grammars_hear_every_word(shared_audio, preset, names):
+    paths = [str(shared_audio / name) for name in names]
+    items = playlist.build(paths, str(shared_audio / "transcripts.tsv")).items
+    config = presets.load(preset).config
+    recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
+    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
+    done = decoder.run(items).utterances
+    assert [utterance.hypothesis for utterance in done] == [item.reference for item in items]
+    assert recogniser.search.complete
+
+
+# -- aligning a path's phones with the pronunciations of its words ---------------------------------
+
+
+SIL, NOISE = 0, 1
+# Word 0: "a b"; word 1: "a b c" or "c"; word 2: "b".
+PRONUNCIATIONS = [[(2, 3)], [(2, 3, 4), (4,)], [(3,)]]
+
+
+@pytest.fixture
+def graph():
+    flat = [p for word in PRONUNCIATIONS for p in word]
+    return SimpleNamespace(
+        filler=np.array([True, True, False, False, False]),
+        pron_first=np.cumsum([0, *[len(w) for w in PRONUNCIATIONS]]),
+        phone_first=np.cumsum([0, *[len(p) for p in flat]]),
+        pron_phones=np.array([phone for p in flat for phone in p]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("phones", "words", "spans"),
+    [
+        ([], [], []),
+        ([2, 3], [0], [(0, 2)]),
+        ([SIL, 2, 3, SIL, NOISE, 3, SIL], [0, 2], [(1, 3), (5, 6)]),
+        # The other pronunciation of word 1 leaves a phone that word 2 needs.
+        ([2, 3, 4, 3], [0, 1, 2], [(0, 2), (2, 3), (3, 4)]),
+        ([2, 3, 4, 3], [1, 2], [(0, 3), (3, 4)]),
+        # Cut inside the last word, before it, and after more phones than words.
+        ([2, 3, 2], [0, 0], [(0, 2), (2, 3)]),
+        ([2, 3, SIL], [0, 0], [(0, 2), (3, 3)]),
+        ([2, 3, 4, 3], [0], [(0, 2)]),
+    ],
+)
+def test_align(graph, phones, words, spans):
+    assert align(graph, phones, words) == spans
+
+
+def test_disagreement_is_noticed(graph):
+    assert align(graph, [4, 4], [0]) is None
+    assert align(graph, [SIL, 3, 3], [2, 0]) is None

@@ -1,9 +1,24 @@
 """What holds for every method and component of Gaussian selection: any block, laws, cache, refusals."""
 
+import itertools
+
 import numpy as np
 import pytest
-from scoring_reference import likely_features
-from selection_reference import KINDS, METHODS, NAT, SOME, configured, family_of, scored
+from scoring_reference import brute_force, likely_features
+from selection_reference import (
+    KINDS,
+    METHODS,
+    NAT,
+    SOME,
+    configured,
+    densities_in_bytes,
+    family_of,
+    linear,
+    mixtures,
+    nearest,
+    on_lists,
+    scored,
+)
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, assign
@@ -142,3 +157,126 @@ def test_lists_of_another_model_are_other_lists(models, families):
     again = family_of(models["tied"])
     assert again.parameters.identity == families["tied"].parameters.identity
     assert shortlists.means_and_variances(again.parameters.gaussians)[0].shape[0] == 4
+
+
+# -- the ways to compute a component ---------------------------------------------------------------
+
+
+BEST = [("top-n", {}), ("top-n", {"gmm__component": "partial-distance"}), ("last-top-n", {})]
+"""Methods that keep the best components."""
+
+
+LISTED = [
+    *itertools.product(["three streams", "one stream"], ["full", "int8", "max"], ["vq", "vq-tree"]),
+    ("untied", "int8", "vq"),
+    ("untied", "full", "vq-tree"),
+]
+
+
+@each("kind, component, method", LISTED)
+def test_listed_gaussians_by_component_and_by_senone(models, families, kind, component, method):
+    """All senones and chosen ones, whatever the lists are computed with."""
+    family, rng = families[kind], np.random.default_rng(4)
+    p = family.parameters
+    features = likely_features(models[kind], 11)
+    strategy, (lists, eight) = configured(family, method, gmm__component=component)
+    words = np.zeros((11, p.n_streams), np.int32)
+    if method == "vq":
+        words[:] = nearest(lists.codebook, p.centre, features)
+    else:
+        lists.codebook.descend(family.expand(features), words)
+    g = linear(p.gaussians, p.centre, features)
+    if component == "int8":
+        g = densities_in_bytes(eight, family, features)
+    g = on_lists(family, lists, words, g)
+    expected = mixtures(family, g)
+    if component == "max":
+        expected = g.max(axis=3).sum(axis=2).reshape(11, -1)[:, : p.n_senones]
+    for block in (64, 1, 4):
+        assert np.abs(scored(strategy, family, features, block) - expected).max() < NAT
+    pair = family_of(models[kind], threads=2)
+    shared = selection.create(method, pair.kind, pair)
+    changes = SOME | {"gmm.component": component}
+    shared.configure(assign(Config(), changes).gmm, (lists, eight))
+    recorder, meter = Recorder(), Meter()
+    lane = recorder.lane("decode", decode=True)
+    meter.register(recorder, dict(family.stages) | dict(strategy.stages))
+    meter.begin(0, 11, lane)
+    for some in (strategy, shared):
+        some.begin_some(features, Meter() if some is shared else meter)
+        for first, last in ((0, 1), (3, 9), (10, 11)):
+            active = rng.permutation(p.n_senones)[: max(1, p.n_senones // 20)]
+            scores = np.full((11, p.n_senones), 7.0, np.float32)
+            some.score_some(first, last, active, scores, Meter() if some is shared else meter)
+            is_active = np.zeros(scores.shape, bool)
+            is_active[first:last, active] = True
+            assert (scores[~is_active] == 7).all(), "nothing else is touched"
+            assert np.abs(scores - expected)[is_active].max() < NAT
+            if some is strategy:
+                names = {stage.id: stage.name for stage in recorder.stages}
+                done = {names[int(s["stage"])]: s for s in np.frombuffer(lane.take(), SPAN)}
+                finite = np.isfinite(g[first:last]).any(axis=4)[:, np.unique(active // 16)]
+                assert done["score.gaussians"]["work0"] == 16 * finite.sum()
+                assert done["score.lse"]["work1"] == (last - first) * len(active)
+    assert strategy.costs_of_some(1).keys() == done.keys() | {"score.quantise", "score.wait"}
+
+
+@each("kind", ["three streams", "one stream", "untied"])
+@each("keep", [1, 3, 64])
+@each("method, changes", BEST)
+def test_the_best_components_of_each_senone(models, families, kind, keep, method, changes):
+    family = families[kind]
+    p = family.parameters
+    features = likely_features(models[kind], 9)
+    strategy, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
+    g = linear(p.gaussians, p.centre, features)
+    kept_of = min(keep, g.shape[3])
+    worst = -np.sort(-g, axis=3)[:, :, :, kept_of - 1 : kept_of]
+    expected = mixtures(family, np.where(g >= worst, g, -np.inf))
+    assert np.abs(scored(strategy, family, features) - expected).max() < NAT
+
+
+@each("keep", [1, 4, 7, 40])
+def test_partial_distances_change_no_score(models, families, keep):
+    """Tied: the same N best as by computing all, which agree with pocketsphinx' log (test_scoring_gmm)."""
+    family, model = families["real"], models["real"]
+    features = likely_features(model, 21)
+    features[5:12] = features[5] + 0.01 * features[5:12]  # frames that resemble the one before
+    expected = brute_force(model, features, keep)
+    for method, changes in BEST:
+        early, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
+        assert np.abs(scored(early, family, features) - expected).max() < NAT, (method, changes)
+
+
+@each("kind", ["tied", "three streams", "one stream", "untied"])
+def test_the_max_approximation_in_place_of_the_sum(models, families, kind):
+    family, model = families[kind], models[kind]
+    features = likely_features(model, 9)
+    strategy, _ = configured(family, "none", gmm__component="max")
+    scores = scored(strategy, family, features)
+    if family.kind == "Continuous":
+        p = family.parameters
+        g = linear(p.gaussians, p.centre, features).max(axis=3).sum(axis=2)
+        expected = g.reshape(9, -1)[:, : p.n_senones]
+    else:
+        expected = np.zeros((9, model.n_senones))
+        means, variances = model.means.astype(float), model.variances.astype(float)
+        for t, frame in enumerate(features.astype(float).reshape(9, 3, 13)):
+            for s in range(3):
+                distance = (frame[s] - means[:, s]) ** 2 / variances[:, s]
+                g = -0.5 * (distance + np.log(2 * np.pi * variances[:, s])).sum(2)
+                weighted = g[model.senone_codebook] + np.log(model.weights[s].T.astype(float))
+                expected[t] += weighted.max(axis=1)
+    assert np.abs(scores - expected).max() < NAT
+
+
+@pytest.mark.parametrize("kind", ["real", "untied"])
+def test_int8_comes_near(models, families, kind):
+    family, model = families[kind], models[kind]
+    features = likely_features(model, 16)
+    exact = brute_force(model, features)
+    strategy, _ = configured(family, "none", gmm__component="int8")
+    error = scored(strategy, family, features) - exact
+    near = exact > exact.max(axis=1, keepdims=True) - 25
+    assert np.abs(error[near]).mean() < 0.3
+    assert np.abs(error[near]).max() < 3.0

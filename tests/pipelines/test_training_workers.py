@@ -19,7 +19,7 @@ from pipelines.training.parallel import launch
 from pipelines.training.parallel.job import Job, Task
 from profiler.errors import BadInput, Cancelled
 from profiler.session.reader import Session
-from tests.labelled_shard import labelled_shard
+from tests.pipelines.workers_in_threads import labelled_shard
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError, Part
@@ -260,24 +258,3 @@ def test_what_cannot_be_read_is_reported_with_its_line(name: str, text: str, par
 def test_segments_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
     written(tmp_path, "segments", "u1 r1 0 1\nu2 r1 2.5 2\n")
     refused(transcripts.read, written(tmp_path, "text", "u1 two\nu2 nine\n"), says=("segments", "line 2", "2.5 s"))
-
-
-@given(
-    name=st.sampled_from(["t.tsv", "t.csv", "t.trn", "t.stm", "t.ctm", "text", "x.txt"]),
-    start=st.sampled_from(["", ";;\n", "file,transcript\n", "file\ttranscript\n", "a 1 0 1 two\n"]),
-    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
-)
-def test_any_text_is_rows_or_a_sentence(
-    name: str, start: str, text: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    file = written(tmp_path_factory.mktemp("any"), name, start + text)
-    try:
-        rows = transcripts.read(file).rows
-    except AudioError as error:
-        reported = str(error)
-    else:
-        reported = "."
-        assert rows
-        assert all(row.file for row in rows)
-    assert reported.endswith(".")
-    assert "\n" not in reported

@@ -6,10 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from pipelines.config import Config, Value, assign
+from pipelines import config as settings
+from pipelines.audio import loading
+from pipelines.config import Config, Value, assign, presets
+from pipelines.experiments import perturb
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.models import sphinx
+from pipelines.models.sphinx import AcousticModel
 from pipelines.run import compiling
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, RunOrder, execute
+from profiler.arrays import Array
 
 
 def run(
@@ -57,3 +64,38 @@ class Person(Control):
 def ask(frame: int, key: str, value: object) -> tuple[int, Callable[[Control], object]]:
     """For `Person`: at `frame`, a setting is to change."""
     return frame, lambda control: control.ask(key, value)  # type: ignore[arg-type]
+
+
+# -- what the tests of reruns share ----------------------------------------------------------------
+
+
+QUICK = presets.load("gmm-quick").config
+NET = settings.assign(presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4})
+
+
+def quiet(what: str, fraction: float | None) -> None:
+    """Progress that nobody sees."""
+
+
+def never() -> bool:
+    return False
+
+
+def reasons(config: Config, stage: str, group: str, work: str = "") -> dict[str, str | None]:
+    return {c.name: c.unavailable for c in perturb.changes(config, stage, group, work)}
+
+
+# -- the acoustic model and the speech that the program ships --------------------------------------
+
+
+@cache
+def model() -> AcousticModel:
+    return sphinx.load(sphinx.default_directory())
+
+
+@cache
+def speech() -> Array:
+    """Features f32 [frames, 39] of the first three quarters of a second of the first bundled file."""
+    sound = loading.load(min(presets.assets.path("speech").glob("*.flac")))
+    features: Array = Mfcc(model().feat_params).features(sound.samples[:12_000])
+    return features

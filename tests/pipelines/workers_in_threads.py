@@ -8,12 +8,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.distributed import HashStore, PrefixStore, ProcessGroupGloo
 
+from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Frames, Pool
 from pipelines.training.module import Layers
 from pipelines.training.parallel import worker
@@ -141,3 +143,19 @@ def run_job(job: Job, taught: Lessons | None = None) -> list[Piece]:
 def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> Iterator[Piece]:
     """In the place of `launch.pieces`."""
     yield from run_job(job)
+
+
+# -- A few labelled frames on disk -----------------------------------------------------------------
+
+
+FRAMES = 300
+
+
+def labelled_shard(folder: Path) -> Path:
+    """Write one shard of random frames with senones into `folder`; returns the folder."""
+    draw = np.random.default_rng(1)
+    values = draw.normal(0, 1, (FRAMES, 39)).astype(np.float16)
+    shard = folder / "shard-0000.safetensors"
+    data.write(Frames(values, values, np.array([FRAMES], np.int32)), shard)
+    labels.write(draw.integers(0, 100, FRAMES).astype(np.uint16), shard)
+    return folder

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +16,15 @@ from profiler_sessions import GAUSSIANS_COST, fake_session, spans_of
 
 from profiler.analysis import stage_sums
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.lod.spans import CHUNK as CHUNK_LOD
+from profiler.analysis.lod.spans import KINDS, RowKey, SpanRow, Timeline
+from profiler.analysis.per_frame import LONG, PerFrame, Spread
 from profiler.analysis.stage_sums import CHUNK
 from profiler.analysis.track import CostTrack
+from profiler.session.format.grow import Growing, sweep
 from profiler.session.model import LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
+from tests.each import each
 
 STAGES = [
     Stage(0, "decode.block", "decode"),
@@ -142,3 +150,244 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
 def test_no_spans_no_sums() -> None:
     track = read(fake_session(np.empty(0, SPAN), STAGES))
     assert list(track.stages.totals()) == []
+
+
+# -- busy time per column of a timeline ------------------------------------------------------------
+
+
+def spans_of_lod(starts: list[int], durations: list[int], stages: list[int]) -> np.ndarray:
+    spans = np.zeros(len(starts), SPAN)
+    spans["start_ns"], spans["duration_ns"], spans["stage"] = starts, durations, stages
+    return spans
+
+
+def row_of(gaps: list[int], durations: list[int], kinds: list[int], pieces: int) -> SpanRow:
+    """Spans one after the other, appended in this number of pieces."""
+    row = SpanRow(RowKey("stages", 0))
+    starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
+    row.spans = spans_of_lod(starts.tolist(), durations, [0] * len(gaps))
+    for part in np.array_split(np.arange(len(gaps)), pieces):
+        row.add(part, np.array(kinds, np.uint8)[part])
+    return row
+
+
+@given(st.data())
+def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 3 * CHUNK_LOD + 5))
+    number = st.integers(0, 50)
+    gaps, durations = (data.draw(st.lists(number, min_size=n, max_size=n)) for _ in range(2))
+    kinds = data.draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=n, max_size=n))
+    row = row_of(gaps, durations, kinds, data.draw(st.integers(1, min(n, 4))))
+    end = sum(gaps) + sum(durations)
+    edges = np.sort(data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array)))
+    expected = np.zeros((len(edges) - 1, len(KINDS)))
+    starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
+    for start, duration, kind in zip(starts, durations, kinds, strict=True):
+        low = np.clip(edges[:-1], start, start + duration)
+        expected[:, kind] += np.clip(edges[1:], start, start + duration) - low
+    np.testing.assert_allclose(row.busy(edges), expected, atol=1e-6)
+
+
+def test_spans_that_arrive_late_find_their_place() -> None:
+    row = SpanRow(RowKey("setup", 0))
+    row.spans = spans_of_lod([100, 200, 50, 150, 300], [10] * 5, [1] * 5)
+    for numbers in ([0, 1], [2, 3], [4]):
+        row.add(np.array(numbers), np.full(len(numbers), 6, np.uint8))
+    assert [span.start_ns for span in row.within(0, 1000)] == [50, 100, 150, 200, 300]
+    assert [span.number for span in row.within(0, 1000)] == [2, 0, 3, 1, 4]
+    assert row.busy(np.array([0.0, 60.0, 1000.0])).sum(axis=1).tolist() == [10.0, 40.0]
+
+
+@each("t_ns, number", [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
+def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
+    row = SpanRow(RowKey("stages", 0))
+    row.spans = spans_of_lod([10, 30], [10, 10], [0, 0])
+    row.add(np.arange(2), np.zeros(2, np.uint8))
+    found = row.span_at(t_ns)
+    assert (None if found is None else found.number) == number
+
+
+def test_frames_and_times_of_blocks_are_mapped_both_ways() -> None:
+    stages = {0: Stage(0, "decode.block", "decode"), 1: Stage(1, "score.mixture", "scoring")}
+    spans = spans_of_lod([100, 110, 300], [100, 50, 100], [0, 1, 0])
+    spans["first_frame"], spans["frames"] = [0, 0, 16], [16, 16, 16]
+    lanes = {0: SimpleNamespace(id=0, decode=True)}
+    session = SimpleNamespace(generation=1, spans=spans, lanes=lanes, stages=stages)
+    timeline = Timeline()
+    timeline.follow(session)  # type: ignore[arg-type]
+    assert timeline.ns_at(np.array([0.0, 8.0, 24.0, 40.0])).tolist() == [100, 200, 350, 400]
+    assert timeline.frames_at(np.array([0.0, 200.0, 350.0, 900.0])).tolist() == [0, 8, 24, 32]
+    assert {key.kind: len(row) for key, row in timeline.rows.items()} == {"blocks": 2, "stages": 1}
+    assert timeline.extent_ns == (100, 400)
+
+
+def test_between_blocks_times_lie_on_a_line() -> None:
+    """As `np.interp` has it, also where two blocks meet at one frame or one moment, and beyond the ends."""
+    random = np.random.default_rng(5)
+    timeline = Timeline()
+    frames, times = (np.cumsum(random.integers(0, 3, 500)).astype(np.float64) for _ in range(2))
+    timeline._frames.extend(frames)
+    timeline._times.extend(times)
+    timeline._reached, timeline._end_ns = frames[-1] + 5, times[-1] + 7
+    at = np.concatenate([frames, frames + 0.3, [-5.0, 1e6]])
+    frames, times = np.append(frames, frames[-1] + 5), np.append(times, times[-1] + 7)
+    np.testing.assert_allclose(timeline.ns_at(at), np.interp(at, frames, times), atol=1e-9)
+    np.testing.assert_allclose(timeline.frames_at(at), np.interp(at, times, frames), atol=1e-9)
+    assert Timeline().ns_at(at).tolist() == [0.0] * len(at)
+
+
+# -- stretches of frames that are alike hold what an array with a value per frame would hold -------
+
+
+ROWS = 3
+GRAINS = 65536.0
+runs = st.tuples(
+    st.integers(0, 120),  # first frame
+    st.integers(0, 40),  # frames
+    st.lists(st.integers(0, 10**9), min_size=ROWS, max_size=ROWS),  # grains by row
+)
+batches = st.lists(st.lists(runs, min_size=1, max_size=6), min_size=1, max_size=5)
+Run = tuple[int, int, list[int]]
+
+
+def spread_of(batch: list[Run], rows: int = ROWS) -> Spread:
+    spans = np.zeros(len(batch), SPAN)
+    spans["first_frame"], spans["frames"] = zip(*(run[:2] for run in batch), strict=True)
+    spread = Spread(spans)
+    amounts = np.array([run[2] for run in batch]) / GRAINS
+    for row in range(rows):
+        spread.give(row, amounts[:, row])
+    return spread
+
+
+def plain(taken: list[list[Run]]) -> np.ndarray:
+    """One value per frame and row, in grains, [rows, frames]."""
+    found = np.zeros((ROWS, 200), np.int64)
+    end = 0
+    for first, frames, amounts in (run for batch in taken for run in batch):
+        frames = max(frames, 1)
+        end = max(end, first + frames)
+        for row, amount in enumerate(amounts):
+            found[row, first : first + frames] += amount // frames
+            found[row, first] += amount % frames
+    return found[:, :end]
+
+
+@given(batches, st.data())
+def test_answers_are_those_of_an_array(taken: list[list[Run]], data: st.DataObject) -> None:
+    store = PerFrame(ROWS)
+    for i, batch in enumerate(taken):
+        store.add(spread_of(batch))
+        wanted = plain(taken[: i + 1]) / GRAINS
+        end = wanted.shape[1]
+        assert store.frames == end
+        first = data.draw(st.integers(0, end))
+        last = data.draw(st.integers(first, end))
+        at = np.sort(data.draw(st.lists(st.floats(0, end), min_size=1, max_size=9)))
+        areas = store.area(range(ROWS), np.array(at))
+        for number, frames in enumerate(wanted):
+            row = store.row(number, end)
+            assert np.array_equal(row[first:last], frames[first:last])
+            assert np.array_equal(row[:], frames)
+            assert row.total(first, last) == frames[first:last].sum()
+            if first < last:
+                highest = first + int(np.argmax(frames[first:last]))
+                assert row.highest(first, last) == (highest, frames[highest])
+            before = np.concatenate([[0.0], np.cumsum(frames)])
+            whole = at.astype(np.int64)
+            parts = np.append(frames, 0.0)[whole] * (at - whole)
+            assert areas[number] == pytest.approx(before[whole] + parts)
+
+
+@given(batches, st.randoms(use_true_random=False))
+def test_order_and_pieces_leave_the_same_bits(taken: list[list[Run]], random: object) -> None:
+    whole, pieces = PerFrame(ROWS), PerFrame(ROWS)
+    whole.add(spread_of([run for batch in taken for run in batch]))
+    mixed = [[run] for batch in taken for run in batch]
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    for batch in mixed:
+        pieces.add(spread_of(batch))
+        pieces.area(range(ROWS), np.array([0.0]))  # sums made on the way are kept up
+    at = np.linspace(0, whole.frames, 77)
+    assert pieces.area(range(ROWS), at).tobytes() == whole.area(range(ROWS), at).tobytes()
+    for row in range(ROWS):
+        assert pieces.row(row, 200)[:].tobytes() == whole.row(row, 200)[:].tobytes()
+
+
+def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it() -> None:
+    store = PerFrame(1)
+    store.add(spread_of([(0, 16, [16, 0, 0]), (16, 16, [32, 0, 0])], rows=1))
+    assert store.new_row() == 1
+    assert store.row(1, 32)[:].tolist() == [0.0] * 32
+    store.add(spread_of([(40, 2, [0, 8, 0])], rows=2))
+    assert store.row(1, 99)[30:].tolist() == [0.0] * 10 + [4 / GRAINS] * 2
+    assert len(store.row(0, 20)) == 20
+    assert store.row(0, 20).total(16, 32) == 4 * 2 / GRAINS
+    assert store.row(0, 0)[:].tolist() == []
+
+
+@pytest.mark.parametrize("room", [0, 7000])
+def test_blocks_of_a_long_session_take_a_stretch_each(room: int) -> None:
+    """More of them than there is room for at first; an utterance made ready ahead is cut by its blocks."""
+    store = PerFrame(ROWS)
+    for utterance in range(200):
+        begin = utterance * 100
+        store.add(spread_of([(begin, 100, [100 * 7, 0, 0])]))
+        blocks = [(begin + at, min(16, 100 - at), [0, 16 * 9, 3]) for at in range(0, 100, 16)]
+        store.add(spread_of(blocks))
+        assert store.area([0], np.array([begin + 99.5])) == (begin + 99.5) * 7 / GRAINS
+        if utterance == 2:
+            store.reserve(room)
+            assert store.area([0], np.array([300.0])) == 300 * 7 / GRAINS
+    assert store.stretches == 200 * 7
+    assert (store.row(0, 20_000)[:] == 7 / GRAINS).all()
+    assert store.row(2, 20_000)[:].sum() == 200 * 7 * 3 / GRAINS
+
+
+def in_memory(values: np.ndarray) -> int:
+    """Bytes of the pages under `values` that the process has in memory."""
+    begin, found, inside = values.ctypes.data, 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in (place := line.split(maxsplit=1)[0]) and not place.endswith(":"):
+            inside = begin <= int(place.partition("-")[0], 16) < begin + values.nbytes
+        elif inside and place == "Rss:":
+            found += 1024 * int(line.split()[1])
+    return found
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
+def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before() -> None:
+    kept, wanted = Growing(np.int64), np.arange(300_000)
+    for part in np.array_split(wanted, 77):
+        kept.extend(part)
+        sweep()
+    assert in_memory(kept.view) < kept.view.nbytes / 8
+    np.testing.assert_array_equal(kept.view, wanted)
+
+
+def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
+    kept = Growing(np.int64)
+    kept.extend(np.arange(300_000))
+    sweep()
+    np.testing.assert_array_equal(kept.view, np.arange(300_000))
+
+
+def test_rows_may_be_written_to_after_a_sweep() -> None:
+    store, frames = PerFrame(3), 16 * LONG
+    wanted = np.zeros(frames)
+    for first, count, amount in ((0, frames, 3), (0, 5, 7), (frames // 2, 9, 11), (frames - 9, 9, 1)):
+        for begin in range(first, first + count, 1024):
+            names = np.arange(begin, min(begin + 1024, first + count))
+            spans = np.zeros(len(names), SPAN)
+            spans["first_frame"], spans["frames"] = names, 1
+            spread = Spread(spans)
+            spread.give(0, np.full(len(names), float(amount)))
+            store.add(spread)
+        wanted[first : first + count] += amount
+        store.mix((1,), 2, {0: (1.0,)}, anew=True)
+        assert store.total(0, 3, frames - 2) == wanted[3:-2].sum()
+        sweep()
+        for number in range(2):
+            np.testing.assert_array_equal(store.row(number, frames)[:], wanted)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_laws import law, session_of
+from profiler_sessions import law, session_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, PARTS

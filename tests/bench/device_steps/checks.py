@@ -34,7 +34,7 @@ EVERYWHERE = (
     "tests/pipelines/test_device_cold.py",
     "tests/profiler/test_device_time.py",
     "tests/profiler/test_device_roofs.py",
-    "tests/profiler/test_gpus.py",
+    "tests/profiler/test_energy_accelerator.py",
 )
 ON_AN_ACCELERATOR = (
     "tests/pipelines/test_device_accelerator.py",
