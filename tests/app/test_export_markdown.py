@@ -135,7 +135,7 @@ def test_sessions_of_earlier_versions(path: Path) -> None:
     assert any("not measured" in line and "other programs" in line for line in lines) != counted
 
 
-@pytest.mark.parametrize("name", sorted(sessions.purposes()))
+@pytest.mark.parametrize("name", sorted(sessions.PURPOSES))
 def test_spoiled_sessions_give_sound_pages(name: str, tmp_path: Path, monkeypatch) -> None:
     from profiler.errors import BadInput
 

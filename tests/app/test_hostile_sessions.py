@@ -39,7 +39,7 @@ def test_the_window_shows_them(qtbot, window, tmp_path, monkeypatch):
         assert desk.open_session(folder / sessions.SESSION), name
         for view in map(desk.desk.views.__getitem__, VIEWS):
             view.grab()
-            assert view.summary()
+            assert view.summary() or view is desk.desk.views["results"]  # results of tasks alone
             view.table()
         desk.grab()
         desk.playhead.axis.select(0.03, 0.07)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 
 from profiler.errors import BadInput
 from tests.bench import measurements
-from tests.bench._measured import Entry, Table, places, replaced, words_of
+from tests.bench._rounds import markdown, printed
+from tests.bench.measurements import Entry, places, replaced, table
 
 PAGE = (
     "# Title\r\n\nBy hand, with | a bar.\n"
@@ -27,18 +27,18 @@ def test_every_place_is_found_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "says"),
+    "page",
     [
-        (PAGE.replace("two-b", "other"), "'other'"),
-        (PAGE.replace("two-b", "one"), "two places"),
-        (PAGE.replace("<!-- end -->", "<!-- ende -->", 1), "no end"),
-        (PAGE.replace("old\n<!-- end -->\n", "old\n"), "no end"),
-        (PAGE.replace("<!-- measured: one -->", "<!-- measured one -->"), "no pair"),
-        (PAGE + "\n<!-- end -->\n", "no pair"),
+        PAGE.replace("two-b", "other"),
+        PAGE.replace("two-b", "one"),
+        PAGE.replace("<!-- end -->", "<!-- ende -->", 1),
+        PAGE.replace("old\n<!-- end -->\n", "old\n"),
+        PAGE.replace("<!-- measured: one -->", "<!-- measured one -->"),
+        PAGE + "\n<!-- end -->\n",
     ],
 )
-def test_markers_that_are_wrong_are_refused(page: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says):
+def test_markers_that_are_wrong_are_refused(page: str) -> None:
+    with pytest.raises(BadInput, match="Markers of the page"):
         places(page, KNOWN)
 
 
@@ -53,17 +53,24 @@ def test_a_table_is_written_again_alike_and_all_else_stays() -> None:
 
 
 def test_a_table_as_markdown() -> None:
-    assert Table(("a", "b|c"), [(1, "x\ny")]).markdown() == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
+    assert markdown(("a", "b|c"), [(1, "x\ny")]) == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
     with pytest.raises(ValueError, match="columns"):
-        Table(("a", "b"), [(1,)]).markdown()
+        markdown(("a", "b"), [(1,)])
+
+
+def test_rows_of_json_as_a_table() -> None:
+    tree = {"rows": [{"a": {"b": 1.2345}, "c": [True, None]}, {"other": 1}], "named": {"x": {"c": {"d": 2}}}, "e": "f"}
+    assert table([tree], (), "rows", "a.b", "c") == markdown(("a b", "c"), [("1.23", "yes, –")])
+    assert table([tree], (), "named", "c") == markdown(("", "c"), [("x", "d: 2")])
+    assert table([tree, tree], ("p", "q"), "", "e") == markdown(("", "e"), [("p", "f"), ("q", "f")])
+    assert table([tree["named"]["x"]], (), "") == markdown(("figure", "value"), [("c", "d: 2")])
+    with pytest.raises(LookupError):
+        table([tree], (), "rows", "absent")
 
 
 def _entry(name: str, content: object, **more: Any) -> Entry:
-    def tables(results: Sequence[Any]) -> list[Table]:
-        return [Table(("figure",), [(one["figure"],) for one in results])]
-
     text = json.dumps(json.dumps(content))
-    return Entry(name, (f"python -c 'print({text})'",), tables, more.pop("upto_s", 1.0), **more)
+    return Entry(name, (f"python -c 'print({text})'",), (("", "figure"),), more.pop("upto_s", 1.0), **more)
 
 
 def test_what_fails_keeps_its_table_and_the_others_are_written(
@@ -83,14 +90,13 @@ def test_what_fails_keeps_its_table_and_the_others_are_written(
     page.write_text(before, encoding="utf-8")
     monkeypatch.setattr(measurements, "ENTRIES", entries)
     monkeypatch.setattr(measurements, "PAGE", page)
-    assert measurements.main([]) == 1
+    assert measurements.main(["--out", str(page)]) == 1
     reported = capsys.readouterr().err
     assert "one is left as it was: There is no speech." in reported
     assert "two is left as it was" in reported
     assert "(--only NAME): slow." in reported
     now = page.read_text(encoding="utf-8")
-    places_now = places(now, [e.name for e in entries])
-    shown = {name: now[slice(*ends)] for name, ends in places_now.items()}
+    shown = {name: now[slice(*ends)] for name, ends in places(now, [e.name for e in entries]).items()}
     assert shown["one"] == shown["two"] == shown["slow"] == "old\n"
     assert "| 3 |" in shown["three"]
     assert entries[2].commands[0] in shown["three"]
@@ -100,10 +106,19 @@ def test_what_fails_keeps_its_table_and_the_others_are_written(
     assert "| 4 |" in other.read_text(encoding="utf-8")
 
 
-def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None:
+def test_a_command_gets_what_its_names_stand_for() -> None:
+    (tree,) = printed(
+        """python -c 'import sys, json; print(json.dumps(sys.argv[1:]))' SESSION --x=EMPTY""", {"SESSION": "a b"}, ["c"]
+    )
+    assert tree == ["a b", "--x=EMPTY", "c"]
+    with pytest.raises(BadInput, match="failed: "):
+        printed("python -c 'raise SystemExit(3)'", {})
+    with pytest.raises(BadInput, match="not JSON"):
+        printed("python -c 'print(1, 2, chr(120))'", {})
+
+
+def test_the_page_has_one_place_for_every_entry() -> None:
     page = measurements.PAGE.read_bytes().decode("utf-8")
     names = [entry.name for entry in measurements.ENTRIES]
     assert len(set(names)) == len(names)
     assert list(places(page, names)) == names
-    for entry in measurements.ENTRIES:
-        assert all(words_of(command, {})[1] for command in entry.commands), entry.name

@@ -10,12 +10,16 @@ import argparse
 import gc
 import hashlib
 import json
+import re
 import resource
+import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +33,7 @@ from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
+from profiler.process import children
 from profiler.spans import NullLane, Recorder
 
 if TYPE_CHECKING:
@@ -159,15 +164,45 @@ def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
     )
 
 
-def print_measured(measure: Callable[[], Any], markdown: Callable[[Any], str] | None) -> int:
-    """Print the JSON object of `measure`, or its table for a person; 2 and a sentence for BadInput."""
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table of Markdown; ValueError where a row has other columns than the head."""
+    lines = [head, ["---"] * len(head), *rows]
+    if any(len(line) != len(head) for line in lines):
+        raise ValueError("a row has other columns than the table")
+    cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def printed(command: str, names: Mapping[str, object], more: Sequence[str] = ()) -> list[Any]:
+    """Run `command`, with the words `more` behind it, in a child; the JSON values that it prints, one after the other.
+
+    Names in capitals are replaced by what they stand for; words with `=` before the program are variables. BadInput in
+    its own words where it fails.
+    """
+    words = [re.sub(r"\b[A-Z]{4,}\b", lambda name: str(names.get(name[0], name[0])), w) for w in shlex.split(command)]
+    variables = dict(word.split("=", 1) for word in takewhile(lambda word: "=" in word, words))
+    program, *rest = words[len(variables) :]
+    done = subprocess.run(
+        children.python(*(("-m", "app.cli.main") if program == "asrscope" else ()), *rest, *more),
+        env=children.environment(variables),
+        cwd=children.ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise BadInput(f"`{command}` failed: {children.last_words(done.stderr, done.returncode)}")
+    values, text = [], done.stdout.strip()
     try:
-        tree = measure()
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(markdown(tree) if markdown else json.dumps(tree, ensure_ascii=False), end="")
-    return 0
+        while text:
+            value, end = json.JSONDecoder().raw_decode(text)
+            values.append(value)
+            text = text[end:].lstrip()
+    except ValueError as error:
+        raise BadInput(f"`{command}` printed what is not JSON: {error}.") from error
+    return values
 
 
 def progress_lines(title: str, fraction: float | None) -> None:

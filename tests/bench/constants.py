@@ -1,11 +1,10 @@
-"""Constants that stand in the code from a measurement, and their values on this machine.
+"""Constants that decide what the program does, and their values on this machine.
 
     python -m tests.bench.constants                   all of them, as JSON
-    python -m tests.bench.constants --only threads    of one kind: threads, products, calls, system, speech
+    python -m tests.bench.constants --only threads    of one kind: threads, products, system, speech
 
-A constant decides what the program does (how much work is worth a second thread). It need not be the value of this
-machine, but a large difference is a reason to look. Those of speech are of librivox-0870 and cards-001, the preset
-`gmm`.
+A constant need not be the value of this machine, but a large difference is a reason to look. The one of speech is of
+librivox-0870 and cards-001, the preset `gmm`.
 """
 
 from __future__ import annotations
@@ -13,180 +12,142 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from msgspec import structs
 from threadpoolctl import threadpool_limits
 
 from pipelines.audio import loading
 from pipelines.config import presets
-from pipelines.models import opening
 from pipelines.run.hot_replay import GAIN
 from pipelines.run.recogniser import build
-from pipelines.scoring.dnn.products import simd
-from pipelines.scoring.simd.vector import LANES, aligned
+from pipelines.scoring.dnn import integers
+from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
+from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import never, quietly
+from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
 from pipelines.search import adaptive_beam
-from pipelines.search.kernels.intrinsics import arrays_in
 from pipelines.search.viterbi import Viterbi
-from profiler.arrays import I64, Array
 from profiler.errors import BadInput
 from profiler.machine import run_queue
-from profiler.machine.roofs.cpu import GEMM_SIZE
+from profiler.machine.roofs.timing import Effort, rounds
 from profiler.spans import Recorder
 from tests.bench import _data
-from tests.bench._constants_products import products, row, seconds, threads
 from tests.bench._rounds import LANE, command_line, scored, timed
 
-SEVERAL = 10
+INPUTS, OUTPUTS, FRAMES = 512, 512, 16
+LARGE = 2048
+"""Inputs and outputs of weights that no cache near a core keeps, 16 MB."""
+KEPT = 8
+"""One weight in KEPT is kept in a sparse layer."""
+SHARED = (128, 256, 384, 512, 768, 1024)
+"""Outputs of layers of LARGE inputs, that one thread takes or two share."""
 OTHER_BYTES = 32 << 20
 """These push everything else out of the caches near a core."""
 WORK_BYTES = 10 << 20
 """Of the work whose passes are compared."""
 PASSES, TIMES = 8, 9
 FILES = ("librivox-0870", "cards-001")
-WIDE, NARROW = 13.0, 10.0
-BEAM_TIMES = 5
+WIDE, NARROW, BEAM_TIMES = 13.0, 10.0, 5
 
 
-class Named(NamedTuple):
-    """As many arrays as a kernel may take."""
+class Row(NamedTuple):
+    """One constant: file and name, what it is, the value in the code, the value measured, and the unit."""
 
-    a: Array
-    b: Array
-    c: Array
-    d: Array
-    e: Array
-    f: Array
-    g: Array
-    h: Array
-    i: Array
-    j: Array
+    where: str
+    what: str
+    stands: float
+    now: float
+    unit: str = ""
 
 
-def _first(arrays: tuple[Array, ...]) -> int:
-    return len(arrays[0])
+def seconds(call: Callable[[], object]) -> float:
+    """Median time of `call` in rounds that nothing disturbed, s."""
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            call()
+
+    repeats, times, _ = rounds(task, Effort(), threads=1)
+    return times[len(times) // 2] / repeats
 
 
-def _tabled() -> Callable[[I64], int]:
-    """`_first` of arrays in a table."""
-    arrays_at = arrays_in([[np.dtype(np.float32)] * SEVERAL])
-
-    @numba.njit(_nrt=False)
-    def first(table: I64) -> int:  # pragma: no cover - compiled
-        return len(arrays_at(table)[0][0])
-
-    return first
+def _taken(made: Product, inputs: int, frames: int) -> float:
+    x = np.random.default_rng(1).standard_normal((inputs, frames), np.float32)
+    x[-1] = 1.0
+    out = np.empty((made.shape[0], frames), np.float32)
+    return seconds(lambda: made.multiply(x, out))
 
 
-def calls() -> Iterator[dict[str, Any]]:
-    """A compiled call with arrays in a tuple, in a table, with names, and with counted references."""
-    arrays = tuple(np.zeros(1, np.float32) for _ in range(SEVERAL))
-    table = np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
-    free, counting = numba.njit(_nrt=False)(_first), numba.njit(_first)
-    in_tuple, in_table = partial(free, arrays), partial(_tabled(), table)
-    product = simd.Weights(aligned((LANES, 2)), 1, 1)
-    x, out = aligned((2, 1)), aligned((LANES, 1))
-    plain, named, tabled, counted, bound, unbound = (
-        seconds(call) * 1e6
-        for call in (
-            in_tuple,
-            partial(free, Named(*arrays)),
-            in_table,
-            partial(counting, arrays),
-            product.bind(x, out),
-            partial(product.multiply, x, out),
-        )
-    )
-    later = ", after other data had the caches"
-    for where, what, now in (
-        (
-            "scoring/tied/kernels.py and others",
-            "a name of a NamedTuple, each call",
-            (named - plain) / SEVERAL,
-        ),
-        ("search/kernels/calls.py", "a call with ten arrays in a tuple", plain),
-        ("search/kernels/calls.py", "the same in a NamedTuple", named),
-        ("search/kernels/table.py", "a call with ten arrays in a table", tabled),
-        *(
-            ("search/kernels/table.py", f"a call with ten arrays in a {kind}{later}", _after(OTHER_BYTES, call))
-            for kind, call in (("tuple", in_tuple), ("table", in_table))
-        ),
-        (
-            "scoring/dnn/products/__init__.py bind",
-            "a small product of one frame, bound to its arrays before",
-            bound,
-        ),
-        ("scoring/dnn/products/__init__.py bind", "the same, bound in every call", unbound),
-        (
-            "profiler/process/numba_flags.py",
-            "references of ten arrays counted, each call",
-            counted - plain,
-        ),
-    ):  # fmt: skip
-        yield row(where, what, "", now, "µs")
+def threads() -> Iterator[Row]:
+    """The cost of sharing work with another thread, and from what size on it gains."""
+    pool, where, limit = ThreadPool(2), "scoring/thread_pool.py SHARE_SECONDS", SHARE_SECONDS * 1e6
+    handed = seconds(lambda: pool.share(lambda i, first, last: None, [(0, 1), (1, 2)])) * 1e6
+    yield Row(where, "waking another thread and waiting for it", limit, handed, "µs")
+    for outputs in SHARED:
+        weight, times = np.random.default_rng(0).standard_normal((outputs, LARGE), np.float32), []
+        for n in (1, 2):
+            made = simd.Weights(weight, n, FRAMES)
+            made.threads = lambda frames, n=n: n
+            times.append(_taken(made, LARGE, FRAMES))
+        what = f"time on one thread / on two, a layer that takes one {times[0] * 1e6:.0f} µs"
+        yield Row(where, what, 2 * limit, times[0] / times[1], "µs, and a ratio")
 
 
-def system() -> Iterator[dict[str, Any]]:
-    """A reading of the run queue, data out of the caches, and the size of a product."""
+def products() -> Iterator[Row]:
+    """Multiply-adds a second of each product, and the cost of fetching weights."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((OUTPUTS, INPUTS), np.float32)
+    some = np.where(rng.random((OUTPUTS // LANES, INPUTS)) < 1 / KEPT, 1.0, 0.0)
+    by_block = weight * np.repeat(some, LANES, axis=0).astype(np.float32)
+    with threadpool_limits(1):
+        for kind, values in ((simd, weight), (scalar, weight), (blocks, by_block), (csr, by_block)):
+            made: Product = kind.Weights(values, 1, FRAMES)
+            rate, name = made.held * FRAMES / _taken(made, INPUTS, FRAMES), kind.__name__.rpartition(".")[2]
+            yield Row(
+                f"scoring/dnn/products/{name}.py rate", "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s"
+            )
+        large = simd.Weights(rng.standard_normal((LARGE, LARGE), np.float32), 1, FRAMES)
+        few, many = (_taken(large, LARGE, n) for n in (2, FRAMES))
+        fetched, where = few / ((many - few) / (FRAMES - 2)) - 2, "scoring/dnn/products/__init__.py FETCHED"
+        yield Row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
+        if integers.TILES:
+            whole, x = (rng.integers(-127, 128, (n, INPUTS), np.int8) for n in (OUTPUTS, FRAMES))
+            ours = integers.Panels(whole, 1, FRAMES)
+            rate = whole.size * FRAMES / seconds(lambda: ours.sums(x)) / 1e9
+            yield Row("scoring/dnn/integers.py RATE", "multiply-adds a second", integers.RATE / 1e9, rate, "G/s")
+
+
+def system() -> Iterator[Row]:
+    """A reading of the run queue, and data out of the caches."""
+    other = np.ones(OTHER_BYTES // 8)
     with run_queue.RunQueue() as queue:
-        if queue.readable:
-            where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
-            least = run_queue.LEAST_AWAY_NS / 1e3
-            hot, cold = _after(0, queue._ready_ns), _after(OTHER_BYTES, queue._ready_ns)
-            yield row(where, "a reading, again at once", least, hot, "µs")
-            yield row(where, "a reading, after other data had the caches", least, cold, "µs")
-    first, *later = _passes()
-    where = "pipelines/run/hot_replay.py GAIN"
-    yield row(where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first, "")
-    gains = [1 - after / before for before, after in pairwise(later)]
-    yield row(where, "each later pass than the one before", GAIN, float(np.median(gains)), "")
-    small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
-    where = "profiler/machine/roofs/cpu.py"
-    yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
-
-
-def _after(other_bytes: int, call: Callable[[], object]) -> float:
-    """µs of `call`, each time after other data were read; the median."""
-    between = np.ones(other_bytes // 8)
-    times = []
-    for _ in range(51):
-        between.sum()
-        times.append(timed(call)[1])
-    return float(np.median(times)) * 1e6
-
-
-def _passes() -> list[float]:
-    """Median time of each of PASSES sums over WORK_BYTES, the first of which finds them out of the caches."""
-    data, other = np.ones(WORK_BYTES // 8), np.ones(OTHER_BYTES // 8)
-    times = []
+        cases = ("again at once", other[:0]), ("after other data had the caches", other)
+        for when, between in cases if queue.readable else ():
+            times = [timed(queue._ready_ns)[1] for _ in range(51) if between.sum() >= 0]
+            least, now = run_queue.LEAST_AWAY_NS / 1e3, float(np.median(times)) * 1e6
+            yield Row("profiler/machine/run_queue.py LEAST_AWAY_NS", f"a reading, {when}", least, now, "µs")
+    data, passes = np.ones(WORK_BYTES // 8), []
     for _ in range(TIMES):
         other.sum()
-        times.append([timed(data.sum)[1] for _ in range(PASSES)])
-    return np.median(times, axis=0).tolist()
+        passes.append([timed(data.sum)[1] for _ in range(PASSES)])
+    first, *later = np.median(passes, axis=0).tolist()
+    where = "pipelines/run/hot_replay.py GAIN"
+    yield Row(where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first)
+    gains = [1 - after / before for before, after in pairwise(later)]
+    yield Row(where, "each later pass than the one before", GAIN, float(np.median(gains)))
 
 
-def _gemm(size: int) -> float:
-    """Operations a second."""
-    a, b = (np.random.default_rng(0).random((size, size), np.float32) for _ in range(2))
-    out = np.empty_like(a)
-    with threadpool_limits(1):
-        return 2 * size**3 / seconds(lambda: np.matmul(a, b, out=out))
-
-
-def speech() -> Iterator[dict[str, Any]]:
-    """Codebooks that a frame's search needs, and how the time of the search grows with the beam."""
+def speech() -> Iterator[Row]:
+    """How the time of the search grows with the beam."""
     paths = [_data.HUMAN / f"{name}.flac" for name in FILES]
     for path in paths:
         if not path.is_file():
             raise BadInput(f"The bench needs human speech, and there is no {path}.")
-    config = presets.load("gmm").config
-    recorder = Recorder()
+    config, recorder = presets.load("gmm").config, Recorder()
     recogniser = build(config, recorder, LANE, quietly, never)
     recogniser.register(recorder)
     search = recogniser.search
@@ -194,16 +155,6 @@ def speech() -> Iterator[dict[str, Any]]:
     search.warm_up()
     features = [recogniser.frontend.features(loading.load(path).samples, 0, LANE) for path in paths]
     scores = [scored(recogniser.scorer, each, config.block) for each in features]
-    model = opening.open_model(config)
-    needed = []
-    for utterance in scores:
-        search.start(0)
-        for frame in range(len(utterance)):
-            if frame:
-                needed.append(len(np.unique(model.senone_codebook[search.active_senones()])))
-            search.advance(utterance[frame : frame + 1], frame)
-    what = f"codebooks with a senone that is wanted, of {len(model.means)}"
-    yield row("scoring/tied/gmm.py", what, "", float(np.mean(needed)), "")
 
     def searched() -> None:
         for utterance in scores:
@@ -217,14 +168,13 @@ def speech() -> Iterator[dict[str, Any]]:
             search.configure(structs.replace(config.search, beam=beam))
             least[beam] = min(least[beam], timed(searched)[1])
     growth = log(least[WIDE] / least[NARROW]) / (WIDE - NARROW)
-    where, what = "search/adaptive_beam.py GROWTH", "d ln(time of the search) / d beam, 10 to 13"
-    yield row(where, what, adaptive_beam.GROWTH, growth, "")
+    what = "d ln(time of the search) / d beam, 10 to 13"
+    yield Row("search/adaptive_beam.py GROWTH", what, adaptive_beam.GROWTH, growth)
 
 
-KINDS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+KINDS: dict[str, Callable[[], Iterator[Row]]] = {
     "threads": threads,
     "products": products,
-    "calls": calls,
     "system": system,
     "speech": speech,
 }
@@ -236,7 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=tuple(KINDS), action="append")
     given = parser.parse_args(arguments)
     try:
-        rows = [row for kind in given.only or KINDS for row in KINDS[kind]()]
+        rows = [row._asdict() for kind in given.only or KINDS for row in KINDS[kind]()]
     except BadInput as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -5,16 +5,14 @@
 
 onnxruntime gets the same net as a graph of Gemm and Relu (`tests.pipelines.onnx_files`) and the same frames of real
 speech, already spliced; every batch size goes through all variants in turns. The roof is a square product by the same
-library, timed in the same turns. Lazy outputs, tokens and two frames at once come from recorded decodes
-(`tests.bench._dnn_runs`) of the files given, or of the human speech next to the checkout.
-What 8 bits cost in words is audited on the files given, or on the synthetic test corpus, and kept in the cache,
-since it does not depend on the machine.
+library, timed in the same turns. What 8 bits cost in words is audited on the files given, or on the synthetic test
+corpus, and kept in the cache, since it does not depend on the machine.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +38,6 @@ from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
-from tests.bench import _dnn_runs as runs
 from tests.bench._data import WORDS, human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
@@ -87,7 +84,6 @@ WANTED: dict[str, tuple[str, float]] = {
     "hidden layers, share of the GEMM peak": ("at least", 0.8),
     "fp32's time / int8's": ("at least", 2.0),
     "points of WER lost by int8": ("at most", 1.0),
-    "tokens by the net's scores / by the mixtures'": ("at most", 1.5),
 }
 """Times at batch AT, of the first net; fp32 by the faster product."""
 
@@ -100,25 +96,22 @@ class Variant:
     arithmetic: Any
     spliced: list[Array]
 
+    def _batches(self, number: int, batch: int, into: Callable[[int, int], Array]) -> None:
+        x, meter = self.spliced[number], Meter()
+        for first in range(0, len(x), batch):
+            part = x[first : first + batch]
+            self.arithmetic.score(part, into(first, len(part)), meter)
+
     def side(self, batch: int) -> Side:
         """Scoring of an utterance, by its number, in batches; seconds."""
         scores = np.empty((batch, self.arithmetic.n_senones), np.float32)
-        score, meter = self.arithmetic.score, Meter()
-
-        def batches(number: int) -> None:
-            x = self.spliced[number]
-            for first in range(0, len(x), batch):
-                part = x[first : first + batch]
-                score(part, scores[: len(part)], meter)
-
-        return Side(self.title, lambda number: timed(lambda: batches(number))[1])
+        into = lambda first, n: scores[:n]  # noqa: E731
+        return Side(self.title, lambda number: timed(lambda: self._batches(number, batch, into))[1])
 
     def scores(self, number: int) -> Array:
         """Of an utterance, f32 [frames, senones]."""
-        x = self.spliced[number]
-        scores = np.empty((len(x), self.arithmetic.n_senones), np.float32)
-        for first in range(0, len(x), AT):
-            self.arithmetic.score(x[first : first + AT], scores[first : first + AT], Meter())
+        scores = np.empty((len(self.spliced[number]), self.arithmetic.n_senones), np.float32)
+        self._batches(number, AT, lambda first, n: scores[first : first + n])
         return scores
 
 
@@ -208,25 +201,13 @@ def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dic
     return row
 
 
-def points_lost(row: dict[str, Any]) -> float | None:
-    """The loss of `words_lost`; None for too few words to say whether a limit holds."""
-    lost: float | None = row["points lost"]
-    return lost if row["words"] >= WORDS else None
-
-
-def holds(figures: dict[str, float | None]) -> dict[str, dict[str, Any]]:
+def holds(figures: Sequence[float | None]) -> dict[str, dict[str, Any]]:
     """Each limit of WANTED, its figure, and whether it holds; None where it was not measured."""
     table: dict[str, dict[str, Any]] = {}
-    for name, (side, limit) in WANTED.items():
-        value = figures.get(name)
+    for (name, (side, limit)), value in zip(WANTED.items(), figures, strict=True):
         enough = None if value is None else value >= limit if side == "at least" else value <= limit
         table[name] = {"wanted": f"{side} {limit}", "found": value, "holds": enough}
     return table
-
-
-def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or the labelled human speech next to the checkout; BadInput where there is neither."""
-    return build(paths, transcripts).items if paths else human_speech()
 
 
 @dataclass
@@ -276,8 +257,9 @@ def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) 
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
-    """Time every variant at every batch size, decode in turns, and audit the words of 8 bits."""
-    items, for_words = speech_of(paths, transcripts), speech_for_words(paths, transcripts)
+    """Time every variant at every batch size, and audit the words of 8 bits."""
+    items = build(paths, transcripts).items if paths else human_speech()
+    for_words = speech_for_words(paths, transcripts)
     absent = [name for name in NETS if name not in nets.shipped()]
     if absent:
         raise BadInput(f"The bench compares the nets {', '.join(NETS)}; {absent[0]} is not there.")
@@ -286,7 +268,6 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     speech = [frontend.features(sound.samples, 0, LANE) for _, sound in spoken(items, MAX_AUDIO_S)]
     with threadpool_limits(1):
         speeds = {name: measure(name, speech, max(repeat, MIN_ROUNDS), progress) for name in NETS}
-        arms = runs.decoded(items, repeat, progress)
     lost = words_lost(assign(presets.load("dnn").config, FORMS[INT8]), for_words, progress)
     first = speeds[NETS[0]]
     best = max(first.of_peak, key=lambda t: median(paired(first.sides[PEER], first.sides[t])))
@@ -295,18 +276,15 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         median(ratios),
         first.of_peak[best],
         median(paired(first.sides[best], first.sides[INT8])),
-        points_lost(lost),
-        runs.tokens(arms[runs.NET]) / runs.tokens(arms[runs.MIXTURES]),
+        lost["points lost"] if lost["words"] >= WORDS else None,  # too few words to say
     )
-    differences = {name: of.largest_difference for name, of in speeds.items()}
     agreement = {
-        "largest difference of scores, nat": differences,
+        "largest difference of scores, nat": {name: of.largest_difference for name, of in speeds.items()},
         "hidden layers, share of the GEMM peak": {name: of.of_peak for name, of in speeds.items()},
         "frames timed": sum(map(len, speech)),
-        "wanted": holds(dict(zip(WANTED, figures, strict=True))),
+        "wanted": holds(figures),
     }
     rows = [row for of in speeds.values() for row in of.rows]
-    rows += [*runs.lazy_rows(arms), *runs.run_rows(arms, items)]
     return result(
         f"onnxruntime {version('onnxruntime')}, one thread",
         ratios,

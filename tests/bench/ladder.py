@@ -13,10 +13,9 @@ cannot be made, stands in the table with the reason.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -39,7 +38,6 @@ from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
 from tests.bench._data import human_speech, speech_for_words
-from tests.bench._measured import Table, known
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -50,6 +48,7 @@ from tests.bench._rounds import (
     digest_of,
     interleave,
     key_of,
+    markdown,
     paired,
     progress_lines,
     result,
@@ -59,12 +58,10 @@ from tests.bench._rounds import (
 
 Row = Mapping[str, Any]
 
-NAME = "ladder"
 PROPER = "ladder-"
 """How the names of the rungs begin that each start from the one before."""
 PLAIN = "dnn"
 """The net that the word errors of the others are compared with."""
-NONE = "–"
 GROUP, COMPRESSED = "The ladder", "Compressed nets"
 REFERENCE = "gmm"
 """The teacher of all nets."""
@@ -111,7 +108,7 @@ class Ladder:
 
     def __init__(self, chosen: Sequence[Preset], items: Sequence[Item], human: Sequence[Item], tell: Progress) -> None:
         self._items, self._human, self._tell = list(items), list(human), tell
-        self._kept = Kept(NAME, [*speech_key([*items, *human]), *sources()])
+        self._kept = Kept("ladder", [*speech_key([*items, *human]), *sources()])
         self.rungs = [Rung(preset) for preset in chosen]
 
     def measure(self, rounds: int) -> list[dict[str, Any]]:
@@ -123,7 +120,18 @@ class Ladder:
             if there:
                 self._time(there, rounds)
                 self._words(there)
-        return [_described(rung) | rung.row for rung in self.rungs]
+        return [
+            {
+                "preset": rung.preset.name,
+                "title": rung.preset.title,
+                "after": rung.preset.after,
+                "change": change(rung.preset),
+                "block": rung.preset.config.block,
+                "missing": rung.missing or None,
+                **rung.row,
+            }
+            for rung in self.rungs
+        ]
 
     def _make(self, rung: Rung) -> None:
         """Front end, graph and search serve all rungs; each has a scorer of its own."""
@@ -143,18 +151,14 @@ class Ladder:
         except Exception as error:  # whatever it is, the other rungs go on and the table says so
             rung.missing = str(error) if isinstance(error, ValueError) else repr(error)
 
-    # ---- time -------------------------------------------------------------------------------------
-
     def _time(self, rungs: Sequence[Rung], rounds: int) -> None:
         some = list(spoken(self._items, MAX_AUDIO_S))
-        audio_s, frames = sum(sound.duration_s for _, sound in some), 0
+        audio_s = sum(sound.duration_s for _, sound in some)
         for rung in rungs:
             recogniser = _of(rung)
             recogniser.register(Recorder())
-            frames = 0
             for _, sound in some:
                 features = recogniser.frontend.features(sound.samples, 0, LANE)
-                frames += len(features)
                 one = replay(recogniser, features)
                 scores = np.full((len(features), recogniser.scorer.n_senones), np.nan, np.float32)
                 scoring_s(recogniser.scorer, recogniser.config.block, one, scores)
@@ -162,29 +166,24 @@ class Ladder:
                 rung.scores.append(scores)
             rung.scoring.take = partial(_scored, rung)
             rung.whole.take = partial(_decoded_s, recogniser)
-        scoring, whole = [rung.scoring for rung in rungs], [rung.whole for rung in rungs]
-        interleave(scoring, range(len(some)), rounds, partial(self._tell, "scoring, in turns"))
+        interleave([rung.scoring for rung in rungs], range(len(some)), rounds, partial(self._tell, "scoring, in turns"))
         items = [item for item, _ in some]
-        interleave(whole, items, rounds, partial(self._tell, "whole runs, in turns"))
+        interleave([rung.whole for rung in rungs], items, rounds, partial(self._tell, "whole runs, in turns"))
         first = next((rung for rung in rungs if not rung.preset.after and rung.preset.group), None)
         named = {rung.preset.name: rung for rung in rungs}
         for rung in rungs:
-            before, config = named.get(rung.preset.after), rung.preset.config
-            laws = _of(rung).scorer.costs().values()
+            config, scorer = rung.preset.config, _of(rung).scorer
+            frames = sum(map(len, rung.scores))
             frame_s = median(rung.scoring.seconds) / frames
-            waits = Latency(config.block, _of(rung).scorer.context[1], frame_s * config.block)
+            slower = {"times_before": named.get(rung.preset.after), "times_first": first}
             rung.row |= {
                 "ms": frame_s * 1e3,
-                "times_before": _times(before, rung),
-                "times_first": _times(first, rung),
+                **{key: slow and median(paired(slow.scoring, rung.scoring)) for key, slow in slower.items()},
                 "rtf": median(rung.whole.seconds) / audio_s,
-                "weights_mb": max(law.working_set_bytes for law in laws) / 1e6,
-                "latency": waits.as_dict(),
-                "asked": _active_share(rung),
+                "weights_mb": max(law.working_set_bytes for law in scorer.costs().values()) / 1e6,
+                "latency": Latency(config.block, scorer.context[1], frame_s * config.block).as_dict(),
                 "frames": frames,
             }
-
-    # ---- words ------------------------------------------------------------------------------------
 
     def _words(self, rungs: Sequence[Rung]) -> None:
         """Word errors, those of the plain net first: the others are compared with it."""
@@ -192,11 +191,10 @@ class Ladder:
         plain: list[str] | None = None
         n = len(self._items)
         for rung in sorted(rungs, key=lambda r: r.preset.name != PLAIN):
-            differences = ((other, _difference(rung, other), words) for other, words in known)
-            same = next((one for one in differences if one[1] is not None), None)
+            same = next(((other, words) for other, words in known if _same(rung, other)), None)
             if same is not None:
-                other, nat, words = same
-                rung.row |= {"same_as": other.preset.name, "same_nat": nat}
+                words = same[1]
+                rung.row["same_as"] = same[0].preset.name
             else:
                 words = self._decoded(rung)
                 known.append((rung, words))
@@ -246,24 +244,14 @@ def _decoded_s(recogniser: Recogniser, item: Item) -> float:
     return float(decoded(recogniser, item).wall_ns / 1e9)
 
 
-def _times(slow: Rung | None, fast: Rung) -> float | None:
-    return None if slow is None else median(paired(slow.scoring, fast.scoring))
-
-
-def _active_share(rung: Rung) -> float | None:
-    """Share of the senones that the search needs, for a lazy scorer."""
-    active = [len(a) for one in rung.replays for a in one.active if a is not None]
-    return float(np.mean(active)) / _of(rung).scorer.n_senones if active else None
-
-
-def _difference(one: Rung, other: Rung) -> float | None:
-    """The largest difference in nat of the scores that both make, where it is at most SAME_NAT."""
+def _same(one: Rung, other: Rung) -> bool:
+    """Whether the scores that both make differ by SAME_NAT at most."""
     largest, compared = 0.0, 0
     for a, b in zip(one.scores, other.scores, strict=True):
         both = np.isfinite(a) & np.isfinite(b)
         compared += int(both.sum())
         largest = max(largest, float(np.abs(a[both] - b[both]).max(initial=0.0)))
-    return largest if compared and largest <= SAME_NAT else None
+    return bool(compared) and largest <= SAME_NAT
 
 
 def _audit(config: Config, items: Sequence[Item], words: Sequence[str], plain: Sequence[str]) -> Audit:
@@ -281,27 +269,13 @@ def _net_digest(config: Config) -> str:
     return "".join(digest_of(part.read_bytes()) for part in (file, file.with_suffix(".json")) if part.exists())
 
 
-def _described(rung: Rung) -> dict[str, Any]:
-    preset = rung.preset
-    return {
-        "preset": preset.name,
-        "title": preset.title,
-        "after": preset.after,
-        "change": change(preset),
-        "block": preset.config.block,
-        "missing": rung.missing or None,
-    }
-
-
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress, human: Path | None = None
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """The table as a bench; `ratio` is what the fastest rung of the ladder proper gains on the first.
 
-    `human`: a folder of labelled speech, whose words are counted as well unless files are given.
+    The words of human speech are counted as well unless files are given.
     """
     items = speech_for_words(paths, transcripts)
-    ladder = Ladder(listed(), items, [] if paths else human_speech(human), progress)
+    ladder = Ladder(listed(), items, [] if paths else human_speech(), progress)
     rows = ladder.measure(repeat)
     timed = [rung for rung in ladder.rungs if rung.preset.group and rung.scoring.seconds]
     proper = [rung for rung in timed if rung.preset.name.startswith(PROPER)]
@@ -322,67 +296,51 @@ def run(
     )
 
 
-def markdown(rows: Sequence[Row]) -> str:
+HEAD = "preset", "changes", "scoring, ms", "× before", "× first", "RTF", "WER", "against the plain net", "human"
+WEIGHTS = "weights, MB", "latency, ms"
+FIGURES = (("times_before", ".2f"), ("times_first", ".1f"), ("rtf", ".3f"), ("wer", ".1%"))
+
+
+def table(rows: Sequence[Row]) -> str:
     """The table of the page."""
-
-    def figure(key: str, form: str) -> Callable[[Row], str | None]:
-        return lambda row: None if row["missing"] else known(row[key], form)
-
-    table = Table.of(
-        rows,
-        ("preset", lambda row: f"`{row['preset']}`"),
-        ("changes", _changes),
-        ("scoring, ms", lambda row: "not here" if row["missing"] else f"{row['ms']:.3f}"),
-        ("× before", figure("times_before", ".2f")),
-        ("× first", figure("times_first", ".1f")),
-        ("RTF", figure("rtf", ".3f")),
-        ("WER", figure("wer", ".1%")),
-        ("against the plain net", _change),
-        ("human", figure("human_errors", "d")),
-        ("weights, MB", figure("weights_mb", ".1f")),
-        ("latency, ms", lambda row: None if row["missing"] else _latency(row["latency"])),
-    )
-    reasons: dict[str, list[str]] = {}
+    lines, missing = [], []
     for row in rows:
+        changes = " ".join(f"`{part}`" for part in row["change"].split())
+        # A rung of the ladder always changes the one above it.
+        before = "" if row["preset"].startswith(PROPER) or not changes else f"{row['after']}: "
+        begin = [f"`{row['preset']}`", f"{before}{changes}" or "–"]
         if row["missing"]:
-            reasons.setdefault(row["missing"], []).append(f"`{row['preset']}`")
-    missing = [f"Not here: {', '.join(names)}. {reason}\n" for reason, names in reasons.items()]
-    return "\n".join([table.markdown(), *missing])
+            missing.append(f"Not here: `{row['preset']}`. {row['missing']}\n")
+            lines.append([*begin, "not here", *["–"] * (len(HEAD) + len(WEIGHTS) - 3)])
+            continue
+        human = "–" if row["human_errors"] is None else row["human_errors"]
+        block, context, scoring = (row["latency"][name] * 1e3 for name in ("block_s", "context_s", "score_s"))
+        figures = ["–" if row[key] is None else format(row[key], form) for key, form in FIGURES]
+        lines.append(
+            [
+                *(*begin, f"{row['ms']:.3f}", *figures, _against(row), human),
+                *(f"{row['weights_mb']:.1f}", f"{block:.0f} + {context:.0f} + {scoring:.1f}"),
+            ]
+        )
+    return "\n".join([markdown([*HEAD, *WEIGHTS], lines), *missing])
 
 
-def _changes(row: Row) -> str:
-    if not row["change"]:
-        return NONE
-    changes = " ".join(f"`{part}`" for part in row["change"].split())
-    # A rung of the ladder always changes the one above it.
-    return changes if row["preset"].startswith(PROPER) else f"{row['after']}: {changes}"
-
-
-def _change(row: Row) -> str:
+def _against(row: Row) -> str:
+    """The change of the word error rate in points."""
     if "same_as" in row:
         return f"= {row['same_as']}"
-    if row["missing"] or not row["wer_change_ci95"] or row["preset"] == PLAIN:
-        return NONE
+    if not row["wer_change_ci95"] or row["preset"] == PLAIN:
+        return "–"
     low, high = row["wer_change_ci95"]
     return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
-
-
-def _latency(parts: Mapping[str, float]) -> str:
-    block, context, scoring = (parts[name] * 1e3 for name in ("block_s", "context_s", "score_s"))
-    return f"{block:.0f} + {context:.0f} + {scoring:.1f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
     parser = command_line("ladder", __doc__)
-    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE.tsv")
-    parser.add_argument("--human", metavar="FOLDER", type=Path)
     parser.add_argument("--repeat", type=int, default=9, metavar="N", help="rounds of timing")
     given = parser.parse_args(arguments)
-
-    tree = run(given.audio, given.transcripts, given.repeat, progress_lines, given.human)
-    print(markdown(tree["rows"]), end="")
+    print(table(run([], None, given.repeat, progress_lines)["rows"]), end="")
     return 0
 
 

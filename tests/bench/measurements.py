@@ -6,70 +6,97 @@
     python -m tests.bench.measurements --out build/page.md  leave the page as it is and write the new one there
 
 A table stands between `<!-- measured: NAME -->` and `<!-- end -->`, with its command, machine, load and date; text
-between the tables is written by hand. Where data is missing or a command fails, one sentence says so, the table stays
-as it was, and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
+between the tables is written by hand. A command is run as it stands on the page, with SPEECH, CORPUS, SESSION and EMPTY
+put in; its output is JSON. Where data is missing or a command fails, one sentence says so, the table stays as it was,
+and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
 """
 
 from __future__ import annotations
 
-import resource
+import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.machine.describe import describe
 from profiler.process.children import ROOT
-from tests.bench import _data, attribution, whatif_check
-from tests.bench._measured import Entry, measured, names_in, places, replaced, shown
-from tests.bench._rounds import command_line
+from tests.bench import _data
+from tests.bench._rounds import command_line, markdown, printed
 
 PAGE = ROOT / "docs" / "measurements.md"
+QUICK_S = 120.0
+"""Entries that may take longer are measured only by name."""
+PLACE = re.compile(r"^<!-- measured: ([a-z0-9-]+) -->\n(.*?)^<!-- end -->\n", re.MULTILINE | re.DOTALL)
+MARKER = re.compile(r"^<!-- (?:measured|end)", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """One place of the page: its name in the markers, and the commands that print its figures.
+
+    `tables`: for each table where its rows lie in the JSON, then its columns; both are keys, with dots between those of
+    objects in objects. "" is the object itself; without columns every value has a row; objects by name have the name as
+    first column. `upto_s`: seconds that the commands take together where nothing else runs. `needs` raises BadInput
+    with a sentence where data is missing. `labels`: what the rows of each command begin with.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    tables: tuple[tuple[str, ...], ...]
+    upto_s: float
+    needs: Callable[[], object] = lambda: None
+    labels: tuple[str, ...] = ()
+
 
 RUN, BENCH = "asrscope run --preset", "python -m tests.bench"
-EVALUATE = "python -m pipelines.training evaluate"
 ON_SPEECH = "--audio SPEECH --transcripts SPEECH/transcripts.tsv"
 ON_CORPUS = "--audio CORPUS --transcripts CORPUS/transcripts.tsv"
 SOME_SPEECH = " ".join(
     f"SPEECH/{name}.flac" for name in ("librivox-0870", "librivox-0880", "librivox-0890", "goforward", "digits-2934z")
 )
-NETS = "large base small small-hard low-rank sparse sparse-blocks multi-frame"
-TARGETS = (0.012, 0.02, 0.05)
-SKIPS = [(skip, *rule) for skip in (2, 3, 4) for rule in (("small", "copy"), ("multi-frame", "multi-frame"))]
-CAPACITY_OF = ("gmm-quick", "gmm", "dnn")
-"""Presets whose capacity stands in the page."""
-KINDS = "flags outputs texts audio models kaldi caches graphs nets sessions window remote studies mcp remembered"
-
+EVALUATE = "python -m pipelines.training evaluate large base small small-hard low-rank sparse sparse-blocks multi-frame"
+PRESETS = ("gmm-quick", "gmm", "dnn")
 HUMAN, CORPUS = _data.human_speech, _data.synthetic_corpus
 ERRORS = ("wer_errors", "wer_words", "wer")
 SPREAD = ("ratio", "ratio_min", "ratio_max")
-DECODE = shown(("rows", "vocabulary", "decoder", "rtf", "ratio", "wer_errors", "wer"))
-LATENCIES = ("without_emission.p50", "without_emission.p99", "first_shown.p99")
+DECODE = ("rows", "vocabulary", "decoder", "rtf", "ratio", "wer_errors", "wer")
+SAVING = "selection over dense, time"
+COMPARED = ("graph", "utterances", "same_words", "same_cost", "same_units", "cost_difference")
+SKIPPED = ("topology", "states", "arcs", "blank_skipping", "searched", "errors", "words", "rtf", "time_share")
+ATTRIBUTED = (
+    *("configuration", "block", "scoring", "search", "widest", "widest_stage", "over_explained", "undecided"),
+    *("changing", "without_stage", "replays", "added"),
+)
+PREDICTED = ("preset", "change", "predicted", "measured", "ci95", "difference", "differences", "worst_stage")
 ENTRIES: tuple[Entry, ...] = (
-    Entry("human", (f"{RUN} gmm {ON_SPEECH} --out SESSION --json",), shown(("", *ERRORS, "audio_s", "rtf")), 30, HUMAN),
+    Entry("human", (f"{RUN} gmm {ON_SPEECH} --out SESSION --json",), (("", *ERRORS, "audio_s", "rtf"),), 30, HUMAN),
     Entry(
         "first-run",
         (f"ASRSCOPE_CACHE=EMPTY {RUN} gmm --out SESSION --json",) * 2,
-        shown(("", "setup_s"), labels=("the first, with nothing in the cache", "the second")),
+        (("", "setup_s"),),
         110,
+        labels=("the first, with nothing in the cache", "the second"),
     ),
     Entry(
         "models",
         tuple(f"{RUN} {n} {ON_CORPUS} --out SESSION --json" for n in ("gmm", "gmm-continuous", "gmm-single-stream")),
-        shown(("", "preset", *ERRORS, "rtf")),
+        (("", "preset", *ERRORS, "rtf"),),
         200,
         CORPUS,
     ),
-    Entry("decode-human", (f"asrscope bench decode --repeat 1 {ON_SPEECH} --json",), DECODE, 200, HUMAN),
-    Entry("decode", (f"asrscope bench decode --repeat 1 {ON_CORPUS} --json",), DECODE, 400, CORPUS),
+    Entry("decode-human", (f"asrscope bench decode --repeat 1 {ON_SPEECH} --json",), (DECODE,), 200, HUMAN),
+    Entry("decode", (f"asrscope bench decode --repeat 1 {ON_CORPUS} --json",), (DECODE,), 400, CORPUS),
     Entry(
         "gmm",
         ("asrscope bench gmm --repeat 5 --json",),
-        shown(
+        (
             ("rows", "us_per_frame", "what", "of_pocketsphinx", "of_dense"),
-            ("agreement", "selection over dense, time", "selection over dense, time, least and most"),
+            ("agreement", SAVING, f"{SAVING}, least and most"),
             ("agreement", "words", "word error rate, dense", "word error rate, selected", "points of WER lost"),
         ),
         400,
@@ -78,215 +105,179 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "graphs",
         ("asrscope bench graphs --repeat 3 --json",),
-        shown(
-            ("rows", "graph", "states", "arcs", "cpu_s", "peak_gb", "load_s", "file_mb"),
-            ("", "peer", *SPREAD),
-            ("rows", "grammar", "audio", "words", "errors"),
-        ),
+        (("rows", "graph", "states", "arcs", "cpu_s", "peak_gb", "load_s", "file_mb"), ("", "peer", *SPREAD)),
         500,
-        _data.spoken_digits,
     ),
     Entry(
         "search",
         (f"asrscope bench search --repeat 3 --audio {SOME_SPEECH} --json",),
-        shown(
-            ("rows", "vocabulary", "beam", "max_active", *SPREAD, "rtf", "peer_rtf", "same_words", "cost_difference")
-        ),
+        (("rows", "vocabulary", "beam", "max_active", *SPREAD, "rtf", "peer_rtf", "same_words", "cost_difference"),),
         40,
         HUMAN,
     ),
     Entry(
         "ctc",
         ("asrscope bench ctc --repeat 2 --json",),
-        shown(
-            ("rows", "graph", "states", "arcs", *SPREAD, "rtf", "peer_rtf"),
-            ("rows", "graph", "utterances", "same_words", "same_cost", "same_units", "cost_difference"),
-            (
-                "rows",
-                "topology",
-                "states",
-                "arcs",
-                "blank_skipping",
-                "searched",
-                "errors",
-                "words",
-                "rtf",
-                "time_share",
-            ),
-        ),
+        (("rows", "graph", "states", "arcs", *SPREAD, "rtf", "peer_rtf"), ("rows", *COMPARED), ("rows", *SKIPPED)),
         600,
         HUMAN,
     ),
     Entry(
-        "lattice",
-        (
-            "asrscope ab --preset gmm --b search.lattice=true --repeat 4 "
-            "--audio SPEECH/librivox-0870.flac --out SESSION --json",
-        ),
-        shown(("overall", "ratio", "ci95", "verdict"), ("stages", "name", "ratio", "ci95", "verdict")),
-        20,
-        HUMAN,
-    ),
-    Entry(
-        "adaptive-beam",
-        tuple(
-            f"{RUN} gmm --set search.adaptive_beam=true --set search.target_rtf={target:g} {ON_SPEECH} "
-            "--out SESSION --json"
-            for target in TARGETS
-        ),
-        shown(("", "rtf", "wer_errors"), labels=TARGETS),
-        50,
-        HUMAN,
-    ),
-    Entry(
         "nets",
-        tuple(f"{EVALUATE} {NETS} {speech} --json" for speech in (ON_CORPUS, ON_SPEECH)),
-        shown(("nets", "net", "mb", "frames", "errors", "words", "wer")),
-        900,
-        CORPUS,
-    ),
-    Entry(
-        "skipped-frames",
-        tuple(f"{EVALUATE} {net} {ON_CORPUS} --set frames.skip={n} frames.rule={how} --json" for n, net, how in SKIPS),
-        shown(("nets", "net", "errors", "wer"), labels=[f"1 of {n}, {how}" for n, _, how in SKIPS]),
+        tuple(f"{EVALUATE} {speech} --json" for speech in (ON_CORPUS, ON_SPEECH)),
+        (("nets", "net", "mb", "frames", "errors", "words", "wer"),),
         900,
         CORPUS,
     ),
     Entry(
         "dnn",
         ("asrscope bench dnn --json",),
-        shown(
-            ("rows", "batch", "net", "what", "us_per_frame"),
-            ("agreement.wanted", "wanted", "found", "holds"),
-            ("rows", "share computed", "what", "share of the senones asked for", "time of all outputs / time"),
-            ("rows", "tokens_per_frame", "what", "rtf", "errors"),
-        ),
+        (("rows", "batch", "net", "what", "us_per_frame"), ("agreement.wanted", "wanted", "found", "holds")),
         110,
         HUMAN,
     ),
-    Entry(
-        "counters",
-        tuple(f"{RUN} gmm --set counters=true --set block={n} --out SESSION --json" for n in (16, 1)),
-        shown(("", "config.block", "counters.ns_per_reading", *(f"recorder.{n}" for n in ("spans", "perturbation")))),
-        20,
-    ),
-    Entry("session", ("asrscope bench session --json",), shown(("agreement",), ("", *SPREAD)), 50),
-    Entry("hour", (f"{BENCH}.session hour",), shown(("",), labels=("block 16", "block 1")), 40),
-    Entry("kills", (f"{BENCH}.session kills --kills 60",), shown(("",)), 180),
-    Entry(
-        "campaign",
-        (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",),
-        shown(("kinds", "kind", "attacks", "commands", "findings", "slowest_s", "largest_mb")),
-        600,
-    ),
-    Entry("memory", (f"{BENCH}.memory_use --hours 2",), shown(("growth_mb",)), 900),
+    Entry("session", ("asrscope bench session --json",), (("agreement",), ("", *SPREAD)), 50),
+    Entry("hour", (f"{BENCH}.session hour",), (("",),), 40, labels=("block 16", "block 1")),
+    Entry("memory", (f"{BENCH}.memory_use --hours 2",), (("growth_mb",),), 900),
     Entry(
         "capacity",
-        tuple(f"asrscope capacity --preset {name} --out build/capacity/{name} --json" for name in CAPACITY_OF),
-        shown(
-            ("", "capacity", "capacity_range", "why"),
-            (
-                *("streams", "n", "held", "measurements", *(f"latency_s.{name}" for name in LATENCIES)),
-                *("rtfx", "memory_bytes", "core_s_per_audio_hour"),
-            ),
-            labels=CAPACITY_OF,
-        ),
+        tuple(f"asrscope capacity --preset {name} --out build/capacity/{name} --json" for name in PRESETS),
+        (("", "capacity", "capacity_range", "why"),),
         4200,
+        labels=PRESETS,
     ),
-    *(
-        Entry(
-            name, (f"{BENCH}.attribution {options} --json",), lambda trees: [attribution.table(*trees)], upto_s, HUMAN
-        )
-        for name, options, upto_s in (("explain", "--repeat 3", 1500), ("explain-ladder", "--ladder --repeat 3", 600))
-    ),
+    Entry("explain", (f"{BENCH}.attribution --repeat 3",), (("rows", *ATTRIBUTED),), 1500, HUMAN),
     Entry(
         "planted-causes",
         (f"{BENCH}.planted_causes --tries 10",),
-        shown(("causes", "stage", "right", "tries", "verdicts", "share")),
+        (("causes", "stage", "right", "tries", "verdicts", "share"),),
         600,
         HUMAN,
     ),
-    Entry(
-        "whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), lambda trees: [whatif_check.table(*trees)], 1200, HUMAN
-    ),
-    Entry(
-        "confirm",
-        (
-            f"{RUN} gmm --set block=1 --audio SPEECH/librivox-0870.flac --out SESSION --json",
-            *(f"asrscope confirm SESSION {stage} --json" for stage in ("score.mixture", "search.emit")),
-        ),
-        shown(
-            ("perturbations", "change", "predicted", "measured_ratio", "ci95", "agrees"),
-            labels=("", "score.mixture", "search.emit"),
-        ),
-        200,
-        HUMAN,
-    ),
-    Entry("desk", ("asrscope bench desk --json",), shown(("figures",)), 900),
-    Entry(
-        "soak",
-        ("asrscope bench soak --minutes 13 --json",),
-        shown(("rows", "process", "memory_mb_per_minute", "memory_mb_last", "files_more", "threads_more")),
-        1000,
-    ),
+    Entry("whatif", (f"{BENCH}.whatif_check --repeat 3",), (("rows", *PREDICTED),), 1200, HUMAN),
+    Entry("desk", ("asrscope bench desk --json",), (("figures",),), 900),
     Entry(
         "overhead",
         ("asrscope bench overhead --json",),
-        shown(("rows", "measure", "block", "limit", "median", "p25", "p75", "ci95_low", "ci95_high")),
+        (("rows", "measure", "block", "limit", "median", "p25", "p75", "ci95_low", "ci95_high"),),
         300,
     ),
     Entry(
         "ab-validation",
         (f"{BENCH}.ab_validation --aa 200 --planted 50",),
-        shown(("agreement",), ("rows", "what", "q05", "median", "q95")),
+        (("agreement",), ("rows", "what", "q05", "median", "q95")),
         2400,
     ),
-    Entry("constants", (f"{BENCH}.constants",), shown(("rows", "where", "what", "stands", "now", "unit")), 60, HUMAN),
+    Entry("constants", (f"{BENCH}.constants",), (("rows", "where", "what", "stands", "now", "unit"),), 60, HUMAN),
 )
 """In the order of the page."""
 
 
-def chosen(entries: Sequence[Entry], only: Sequence[str]) -> list[Entry]:
-    """The entries named, or else all that are quick; BadInput for a name that there is not."""
-    names = {entry.name for entry in entries}
-    for name in only:
-        if name not in names:
-            raise BadInput(f"--only takes {', '.join(sorted(names))}, not {name!r}.")
-    return [entry for entry in entries if (entry.name in only if only else entry.quick)]
+def table(trees: Sequence[Any], labels: Sequence[str], path: str, *columns: str) -> str:
+    """One table of an entry, see there, of what its commands printed; in Markdown. LookupError where it has no rows."""
+    found = [_at(tree, path) for tree in trees]
+    if not columns:
+        there = [tree for tree in found if tree is not None]
+        keys = dict.fromkeys(key for tree in there for key in tree)
+        head = ["figure", *(labels or ["value"] * len(there))]
+        return markdown(head, [[key, *(_figure(tree.get(key)) for tree in there)] for key in keys])
+    rows = []
+    for label, tree in zip(labels or [""] * len(found), found, strict=True):
+        named = isinstance(tree, dict) and all(isinstance(row, dict) for row in tree.values())
+        for name, row in tree.items() if named else [("", one) for one in (tree if isinstance(tree, list) else [tree])]:
+            if _at(row, columns[0]) is not None:
+                rows.append([*filter(None, (label, name)), *(_figure(_at(row, column)) for column in columns)])
+    before = [""] * (len(rows[0]) - len(columns))
+    return markdown([*before, *(column.replace("_", " ").replace(".", " ") for column in columns)], rows)
 
 
-def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Path) -> list[str]:
-    """Measure `entries` one after the other and write each into the page as soon as it is there.
+def _at(tree: Any, path: str) -> Any:
+    """The value at a path of keys, None where there is none; a key may have dots itself."""
+    if not path or tree is None:
+        return tree
+    if path in tree:
+        return tree[path]
+    key, _, rest = path.partition(".")
+    return _at(tree[key], rest) if rest and key in tree else None
 
-    Returns the names of those that could not be measured; what stands in the page of them is left. `known`: every
-    name that the page may have.
+
+def _figure(value: object) -> str:
+    """A value of JSON as a cell."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.3g}"
+        case list():
+            return ", ".join(map(_figure, value)) or "none"
+        case dict():
+            return ", ".join(f"{key}: {_figure(one)}" for key, one in value.items())
+    return str(value)
+
+
+def places(page: str, known: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Where the tables of each name lie in `page`; BadInput for a marker that is no pair, is there twice or unknown."""
+    found = {match[1]: match.span(2) for match in PLACE.finditer(page)}
+    if len(MARKER.findall(page)) != 2 * len(found) or not set(found) <= set(known):
+        raise BadInput("Markers of the page are no pairs, are there twice, or name what nothing measures.")
+    return found
+
+
+def replaced(page: str, name: str, text: str, known: Iterable[str]) -> str:
+    """`page` with `text` in the place of `name`; BadInput where it has none."""
+    if (place := places(page, known).get(name)) is None:
+        raise BadInput(f"The page has no place for {name!r}: <!-- measured: {name} -->.")
+    return page[: place[0]] + text + page[place[1] :]
+
+
+def measured(entry: Entry, folder: Path) -> str:
+    """Run the commands of `entry` and return the text between its markers.
+
+    BadInput where data is missing, a command fails, or prints other figures than the tables want.
     """
-    names, failed = set(known), []
-    places(_read(page), names)
-    machine, latest = describe(), page
+    entry.needs()
+    names = {"SPEECH": _data.HUMAN, "SESSION": folder / f"{entry.name}.asrs", "EMPTY": folder / entry.name}
+    if "CORPUS" in " ".join(entry.commands):
+        names["CORPUS"] = _data.synthetic_corpus()
+    load, day, machine = os.getloadavg()[0], time.strftime("%Y-%m-%d"), describe()
+    trees = [tree for command in entry.commands for tree in printed(command, names)]
+    vectors = f" ({', '.join(machine['vectors'])})" if machine.get("vectors") else ""
+    where = f"{machine.get('cpu')}{' VM' if machine.get('virtualised') else ''}{vectors}"
+    conditions = (
+        f"{machine.get('cores', {}).get('usable')} cores · load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+    )
+    commands = "".join(f"- `{command}`\n" for command in entry.commands)
+    try:
+        tables = "\n".join(table(trees, entry.labels, *each) for each in entry.tables)
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
+        raise BadInput(f"What its commands print has no such figures: {type(error).__name__} {error}") from error
+    return f"{commands}\n{where}, {conditions} · {day}\n\n{tables}"
+
+
+def measure(entries: Iterable[Entry], out: Path) -> list[str]:
+    """Measure `entries` one after the other and write each into `out` as soon as it is there: the names of the others.
+
+    BadInput where the page has markers that are wrong.
+    """
+    names, failed, latest = [entry.name for entry in ENTRIES], [], PAGE
+    places(_read(PAGE), names)
     with tempfile.TemporaryDirectory(prefix="asrscope-measurements-") as folder:
         for entry in entries:
             _report(f"{entry.name}: {' · '.join(entry.commands)}")
-            before = _processor_s()
             try:
-                meant = names_in(Path(folder), _data.HUMAN, _data.synthetic_corpus, entry)
-                table = measured(entry, meant, machine)
+                text = measured(entry, Path(folder))
                 # Read only now: a person may have written in it meanwhile.
-                text = replaced(_read(latest), entry.name, table, names)
+                page = replaced(_read(latest), entry.name, text, names)
             except BadInput as error:
                 _report(f"{entry.name} is left as it was: {error}")
                 failed.append(entry.name)
                 continue
             with writing(out, "the page") as draft:
-                draft.write_bytes(text.encode("utf-8"))
+                draft.write_bytes(page.encode("utf-8"))
             latest = out
-            _report(f"{entry.name}: {_processor_s() - before:.0f} s of processor time")
     return failed
-
-
-def _processor_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _read(page: Path) -> str:
@@ -294,36 +285,34 @@ def _read(page: Path) -> str:
 
 
 def _report(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
-    sys.stderr.flush()
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, or list; 1 where anything could not be measured, 2 where the question or the page is wrong."""
     parser = command_line("measurements", __doc__)
-    parser.add_argument("--only", metavar="NAME", nargs="+", action="extend", default=[])
+    names = [entry.name for entry in ENTRIES]
+    parser.add_argument("--only", choices=names, metavar="NAME", nargs="+", action="extend", default=[])
     parser.add_argument("--list", action="store_true", help="print what there is")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write the page there")
+    parser.add_argument("--out", metavar="FILE", type=Path, default=PAGE, help="write the page there")
     given = parser.parse_args(arguments)
+    slow = [entry.name for entry in ENTRIES if entry.upto_s > QUICK_S]
     if given.list:
         for entry in ENTRIES:
-            when = "" if entry.quick else "  (only with --only)"
-            print(f"{entry.name:16} up to {entry.upto_s:.0f} s{when}")
-            for command in entry.commands:
-                print(f"    {command}")
+            print(f"{entry.name:16} up to {entry.upto_s:.0f} s{'  (only with --only)' * (entry.name in slow)}")
+            print(*(f"    {command}" for command in entry.commands), sep="\n")
         return 0
+    wanted = given.only or [name for name in names if name not in slow]
     try:
-        wanted = chosen(ENTRIES, given.only)
-        failed = measure(wanted, [entry.name for entry in ENTRIES], PAGE, given.out or PAGE)
+        failed = measure([entry for entry in ENTRIES if entry.name in wanted], given.out)
     except BadInput as error:
         _report(str(error))
         return 2
     except KeyboardInterrupt:
         _report("Stopped; what was measured before stands in the page.")
         return 130
-    left = [entry.name for entry in ENTRIES if not given.only and not entry.quick]
-    if left:
-        _report(f"Not measured, for they take over two minutes (--only NAME): {', '.join(left)}.")
+    if slow and not given.only:
+        _report(f"Not measured, for they take over two minutes (--only NAME): {', '.join(slow)}.")
     if failed:
         _report(f"Left as they were: {', '.join(failed)}.")
     return int(bool(failed))

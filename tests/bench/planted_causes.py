@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -25,6 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,7 +53,6 @@ from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
 from tests.bench import _data
-from tests.bench._load import programs, spin
 from tests.bench._rounds import command_line
 
 CALLS = 40
@@ -59,6 +60,7 @@ CALLS = 40
 REPLAY = 0.1
 CHASED, OVER = 1500, 64 << 20
 """Scattered accesses of a frame, and the bytes that they lie in."""
+SPINS, READY_S = 200_000, 60.0
 OTHERS = 2
 """Programs that work on the run's core. With one, other programs have 32 to 48 % of the stage and arithmetic 44 %."""
 
@@ -197,11 +199,13 @@ def _called_often() -> Iterator[None]:
         yield
 
 
-def _busy(ready: Any, core: int) -> None:
+def _busy(ready: Event, core: int) -> None:
+    """Compute on the core until the process that started this one is gone: if killed, it cannot end it."""
     os.sched_setaffinity(0, {core})
     ready.set()
-    while spin():
-        pass
+    parent = multiprocessing.parent_process()
+    while parent is not None and parent.is_alive():
+        sum(range(SPINS))
 
 
 def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
@@ -216,18 +220,24 @@ def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
 @contextmanager
 def _preempted() -> Iterator[None]:
     before = os.sched_getaffinity(0)
-    core, ended = min(before), threading.Event()
-    arguments = (threading.get_native_id(), before, ended)
-    freeing = threading.Thread(target=_freed, args=arguments, daemon=True)
-    with programs(OTHERS, _busy, core):
-        os.sched_setaffinity(0, {core})
-        freeing.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            freeing.join()
-            os.sched_setaffinity(0, before)
+    core, ended, spawn = min(before), threading.Event(), multiprocessing.get_context("spawn")
+    ready = [spawn.Event() for _ in range(OTHERS)]
+    others = [spawn.Process(target=_busy, args=(one, core), daemon=True) for one in ready]
+    freeing = threading.Thread(target=_freed, args=(threading.get_native_id(), before, ended), daemon=True)
+    for other, event in zip(others, ready, strict=True):
+        other.start()
+        event.wait(READY_S)
+    os.sched_setaffinity(0, {core})
+    freeing.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        freeing.join()
+        os.sched_setaffinity(0, before)
+        for other in others:
+            other.kill()
+            other.join()
 
 
 MEMORY = ("bandwidth-bound", "latency-bound"), ("bandwidth", "latency")
@@ -265,33 +275,21 @@ def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
             for cause in causes:
                 rows[cause.name].append(once(cause, audio, Path(folder)))
                 print(f"try {i + 1} of {tries}: {cause.name}", file=sys.stderr)
-    causes_found = {cause.name: _judged(cause, rows[cause.name]) for cause in causes}
-    return {"schema": 1, "bench": "planted_causes", "causes": causes_found}
+    judged = {cause.name: _judged(cause, rows[cause.name]) for cause in causes}
+    return {"schema": 1, "bench": "planted_causes", "causes": judged}
 
 
 def _judged(cause: Cause, rows: Sequence[StageRow]) -> dict[str, Any]:
     """How often the rows name the cause; `share`: its median part of the time."""
     right = 0
     for row in rows:
-        parts = dict(row.parts.likely)
         # The time of other programs has no verdict.
-        if "other_programs" not in cause.parts:
-            parts.pop("other_programs")
+        parts = {name: n for name, n in row.parts.likely.items() if name != "other_programs" or name in cause.parts}
         named = cause.verdicts is None or row.verdict in cause.verdicts
         right += named and max(parts, key=parts.__getitem__) in cause.parts
-
-    def share(*names: str) -> float:
-        return round(float(np.median([sum(map(row.parts.share, names)) for row in rows])), 3)
-
-    return {
-        "stage": cause.stage,
-        "right": right,
-        "tries": len(rows),
-        "verdicts": sorted({str(row.verdict) for row in rows}),
-        "share": share(*cause.parts),
-        "replays": min(row.replays for row in rows),
-        "other_programs": share("other_programs"),
-    }
+    share = float(np.median([sum(map(row.parts.share, cause.parts)) for row in rows]))
+    verdicts = sorted({str(row.verdict) for row in rows})
+    return {"stage": cause.stage, "right": right, "tries": len(rows), "verdicts": verdicts, "share": round(share, 3)}
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
-"""The session file: how fast it opens, its length, and its losses at a kill.
+"""The session file: how fast it opens, and its length.
 
     asrscope bench session --json            a million spans: file, opening, first picture
     python -m tests.bench.session hour       an hour at real-time pace, block 16 and block 1
-    python -m tests.bench.session kills --kills 60
 
 The peer of `bench session` is the same database with a row for each span.
 """
@@ -11,14 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -29,7 +26,6 @@ import psutil
 from profiler.analysis.track import CostTrack
 from profiler.process import children
 from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
 from tests.bench._rounds import MB, Progress, Side, command_line, interleave, paired, result, timed
 
@@ -112,42 +108,33 @@ def _load_rows(rows: Path) -> float:
 
 
 def _first_picture(path: Path) -> dict[str, float]:
-    """Seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
+    """CPU seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
     from app.model.desk_snapshot import desk_snapshot
     from app.model.scope import scope_of
     from app.views.cost_model import cost_model
     from app.views.words_model import words_model
     from app.views.work_model import work_model
 
-    times, cpu = [time.perf_counter()], [time.thread_time()]
+    track, figures, begun = CostTrack(), {}, time.thread_time()
+    with Session.open(path) as session:
+        figures["open, CPU s"] = time.thread_time() - begun
 
-    def lap() -> None:
-        times.append(time.perf_counter())
-        cpu.append(time.thread_time())
+        def shown() -> tuple[int, tuple[float, float], int]:
+            return track.n_frames, (0.0, track.n_frames / 100), 1000
 
-    session = Session.open(path)
-    lap()
-    track = CostTrack()
-    track.update(session)
-    lap()
-    frames, visible = track.n_frames, (0.0, track.n_frames / 100)
-    cost_model(session, track, frames, visible, 1000)
-    lap()
-    work_model(session, track, frames, visible, 1000)
-    lap()
-    words_model(session, track, frames, visible, 1000)
-    lap()
-    desk_snapshot(session, track, scope_of(session, frames, None, None))
-    lap()
-    session.close()
-    names = ("open", "cost per frame", "cost view", "work view", "words view", "breakdown view")
-    figures: dict[str, float] = {}
-    for kind, readings in (("s", times), ("CPU s", cpu)):
-        parts = np.diff(readings).tolist()
-        figures |= {f"{name}, {kind}": part for name, part in zip(names, parts, strict=True)}
-        figures[f"first picture (cost view), {kind}"] = sum(parts[:3])
-        figures[f"all views, {kind}"] = sum(parts)
-    return figures
+        steps: dict[str, Callable[[], object]] = {
+            "cost per frame": lambda: track.update(session),
+            "cost view": lambda: cost_model(session, track, *shown()),
+            "work view": lambda: work_model(session, track, *shown()),
+            "words view": lambda: words_model(session, track, *shown()),
+            "breakdown view": lambda: desk_snapshot(session, track, scope_of(session, track.n_frames, None, None)),
+        }
+        for name, step in steps.items():
+            begun = time.thread_time()
+            step()
+            figures[f"{name}, CPU s"] = time.thread_time() - begun
+    spent = list(figures.values())
+    return {**figures, "first picture (cost view), CPU s": sum(spent[:3]), "all views, CPU s": sum(spent)}
 
 
 # -- an hour -----------------------------------------------------------------------------------------
@@ -224,97 +211,6 @@ def follow(path: Path) -> dict[str, Any]:
     }
 
 
-# -- kills -------------------------------------------------------------------------------------------
-
-
-def record_until_killed(path: Path, note: Path, busy: bool, close_after_s: float) -> None:
-    """Record a span every half millisecond and note each one's time where it outlives this process."""
-    import mmap
-
-    from profiler.clock import now_ns
-    from profiler.spans import Recorder
-
-    note.write_bytes(bytes(16))
-    file = note.open("r+b")
-    last = np.frombuffer(mmap.mmap(file.fileno(), 16), np.int64)
-    recorder = Recorder()
-    writer = SessionWriter(path, recorder, {"preset": "kills"})
-    stage, lane = recorder.stage("s", "search"), recorder.lane("decode", decode=True)
-    utterance = writer.utterance("u", "u", 0, 10**4, 100.0, None, np.zeros((10**4, 2), np.int8))
-    print("recording", flush=True)
-    begin, i, words = now_ns(), 0, [("word", 3, 5)] * 40
-    while now_ns() - begin < close_after_s * 1e9:
-        start = now_ns()
-        lane.put(stage, start, start, work0=i)
-        last[0], last[1] = start, i + 1
-        i += 1
-        if i % 200 == 0:
-            writer.utterance_partial(utterance, "words", words)
-            writer.sample(start, dict.fromkeys(_sessions.SAMPLES, 1.0))
-        while now_ns() - start < 500_000:
-            # A busy interpreter hands its lock over only every 5 ms.
-            if not busy:
-                time.sleep(0.0004)
-    writer.close()
-    print("closed", flush=True)
-    time.sleep(60)
-
-
-def kills(number: int, seed: int) -> dict[str, Any]:
-    """Kill recordings at random times, some while closing, some under a reader; count the losses."""
-    rng = random.Random(seed)
-    ages, counts, closing, followed_ones, states = [], [], 0, 0, []
-    for turn in range(number):
-        with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
-            path, note = Path(name) / "s.asrs", Path(name) / "note"
-            at_close = turn % 3 == 2
-            ends = rng.uniform(0.2, 1.0) if at_close else 60.0
-            child = subprocess.Popen(
-                [*children.python("-m", "tests.bench.session", "record"), *map(str, (path, note, turn % 2, ends))],
-                stdout=subprocess.PIPE,
-                text=True,
-                env=children.environment(),
-            )
-            assert child.stdout is not None
-            child.stdout.readline()
-            reader = Session.open(path) if turn % 4 == 1 else None
-            killed_at = time.monotonic() + (ends + rng.uniform(-0.01, 0.06) if at_close else rng.uniform(0.05, 2.0))
-            while (left := killed_at - time.monotonic()) > 0:
-                if reader is not None:
-                    reader.refresh()
-                time.sleep(min(left, 1 / 30))
-            child.send_signal(signal.SIGKILL)
-            rest = child.communicate()[0]
-            last, put = np.frombuffer(note.read_bytes(), np.int64).tolist()
-            with Session.open(path) as session:
-                kept = session.spans
-                assert kept["work0"].tolist() == list(range(len(kept)))
-                ages.append((last - int(kept["start_ns"][-1])) / 1e6 if len(kept) else 0.0)
-                counts.append(put - len(kept))
-                states.append(session.state)
-            with contextlib.closing(sqlite3.connect(path)) as database:
-                assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            if reader is not None:
-                followed_ones += 1
-                end = time.monotonic() + 10
-                while reader.state == "recording" and time.monotonic() < end:
-                    reader.refresh()
-                    time.sleep(0.03)
-                assert reader.state in ("crashed", "closed"), reader.state
-                assert len(reader.spans) == len(kept)
-                reader.close()
-            closing += at_close and "closed" not in rest
-    return {
-        "kills": number,
-        "while closing (or about to)": closing,
-        "under a reader": followed_ones,
-        "states": {state: states.count(state) for state in sorted(set(states))},
-        "lost, worst ms": round(max(ages), 1),
-        "lost, median ms": round(median(ages), 1),
-        "lost, worst spans": max(counts),
-    }
-
-
 def main() -> int:
     """Run one part and print its figures as JSON."""
     parser = command_line("session", __doc__)
@@ -323,26 +219,13 @@ def main() -> int:
     part.add_argument("--block", type=int, nargs="+", default=[16, 1])
     part.add_argument("--seconds", type=int, default=HOUR_S)
     part.add_argument("--utterance", type=int, default=10, help="length of an utterance, s")
-    part = parts.add_parser("kills")
-    part.add_argument("--kills", type=int, default=60)
-    part.add_argument("--seed", type=int, default=1)
     parts.add_parser("follow").add_argument("path", type=Path)
-    part = parts.add_parser("record")
-    part.add_argument("path", type=Path)
-    part.add_argument("note", type=Path)
-    part.add_argument("busy", type=int)
-    part.add_argument("seconds", type=float)
     given = parser.parse_args()
-    if given.part == "record":
-        record_until_killed(given.path, given.note, bool(given.busy), given.seconds)
+    if given.part == "follow":
+        print(json.dumps(follow(given.path)))
         return 0
-    figures = {
-        "hour": lambda: (hour(block, given.seconds, given.utterance) for block in given.block),
-        "kills": lambda: [kills(given.kills, given.seed)],
-        "follow": lambda: [follow(given.path)],
-    }
-    for one in figures[given.part]():
-        print(json.dumps(one), flush=True)
+    for block in given.block:
+        print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
     return 0
 
 

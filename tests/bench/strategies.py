@@ -32,7 +32,6 @@ from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
 from tests.bench._data import needs_words, speech_for_words
-from tests.bench._measured import Table as Markdown
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -41,6 +40,7 @@ from tests.bench._rounds import (
     command_line,
     interleave,
     key_of,
+    markdown,
     paired,
     progress_lines,
     result,
@@ -50,7 +50,6 @@ from tests.bench._rounds import (
 
 Settings = dict[str, Value]
 
-NAME = "strategies"
 MODELS = ("ptm", "continuous")
 BLOCKS = (1, 16)
 EXACT = "exact"
@@ -116,7 +115,7 @@ class Table:
 
     def __init__(self, items: Sequence[Item], progress: Progress) -> None:
         self._items, self._progress = list(items), progress
-        self._kept = Kept(NAME, [*speech_key(self._items), *sources("experiments/audit.py")])
+        self._kept = Kept("strategies", [*speech_key(self._items), *sources("experiments/audit.py")])
 
     def rows(self, rounds: int) -> list[dict[str, Any]]:
         """Speeds and audits of all strategies."""
@@ -213,35 +212,34 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     return tree | {"ratio": max(gains)}
 
 
-def _change(row: dict[str, Any]) -> str:
-    low, high = row["wer_change_ci95"] or (float("nan"), float("nan"))
-    return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
-
-
+SHARES = ("gaussians", "senones", "components")
 COLUMNS = (
-    ("layer", "layer"),
-    ("strategy", "strategy"),
-    ("Gaussians", lambda row: row["shares"].get("gaussians"), ".1%"),
-    ("senones", lambda row: row["shares"].get("senones"), ".1%"),
-    ("components", lambda row: row["shares"].get("components"), ".1%"),
-    ("time, block 1", "time_block_1", ".2f"),
-    ("time, block 16", "time_block_16", ".2f"),
-    ("score error, nat", "score_error", ".2g"),
-    ("same best senone", "same_best", ".0%"),
-    ("WER change, points (95 % interval)", _change),
+    *("layer", "strategy", "Gaussians", "senones", "components", "time, block 1", "time, block 16"),
+    *("score error, nat", "same best senone", "WER change, points (95 % interval)"),
 )
 
 
-def markdown(rows: Sequence[dict[str, Any]]) -> str:
+def tables(rows: Sequence[dict[str, Any]]) -> str:
     """The tables for the documentation."""
     parts = []
     for model in MODELS:
         exact, *others = (row for row in rows if row["model"] == model)
+        lines = []
+        for row in others:
+            low, high = row["wer_change_ci95"] or (float("nan"), float("nan"))
+            shares = (row["shares"].get(name) for name in SHARES)
+            lines.append(
+                [
+                    *(row["layer"], row["strategy"], *("–" if one is None else f"{one:.1%}" for one in shares)),
+                    *(f"{row['time_block_1']:.2f}", f"{row['time_block_16']:.2f}", f"{row['score_error']:.2g}"),
+                    f"{row['same_best']:.0%}",
+                    f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})",
+                ]
+            )
         parts.append(
             f"## {model}\n\nExact scoring takes {exact['us_block_1']:.0f} µs a frame at block 1 and "
             f"{exact['us_block_16']:.0f} µs at block 16; "
-            f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n"
-            + Markdown.of(others, *COLUMNS).markdown()
+            f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n{markdown(COLUMNS, lines)}"
         )
     return "\n".join(parts)
 
@@ -262,13 +260,9 @@ same model.
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
     parser = command_line("strategies", __doc__)
-    parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE.tsv")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of timing")
     given = parser.parse_args(arguments)
-    tree = run(given.audio, given.transcripts, given.repeat, progress_lines)
-    print(HEAD)
-    print(markdown(tree["rows"]))
+    print(HEAD, tables(run([], None, given.repeat, progress_lines)["rows"]), sep="\n")
     return 0
 
 

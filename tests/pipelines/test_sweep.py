@@ -31,7 +31,6 @@ from pipelines.run.playlist import Item
 from profiler.errors import BadInput, Cancelled
 from profiler.files import paths
 from profiler.process import children
-from tests.bench import sweep as bench
 from tests.each import each
 from tests.waiting import wait_until
 
@@ -105,14 +104,15 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_the_bench_finds_combinations_that_dominate_a_point_outside_its_interval(tmp_path: Path) -> None:
+def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path: Path) -> None:
     study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12", "block=8,16"))
-    front = [point.trial for point in study.front()]
     study.confirm(Home(), lambda stage, fraction: None, lambda: False, everything=True)
-    tree = bench._tree(study, front)
-    assert len(tree["rows"]) == tree["figures"]["measured_in_turns"] == 6
-    assert (tree["figures"]["missed"], tree["figures"]["inside_the_interval"]) == (0, 6)
-    assert bench._tree(study, [0])["figures"]["missed"] == 1  # block 16 has the same errors in less time
+    confirmed = [(one.figures, study.confirmations[one.number]) for one in study.trials()]
+    assert len(confirmed) == 6
+    for figures, outcome in confirmed:
+        assert figures is not None
+        assert isinstance(outcome, Confirmed)
+        assert outcome.ci95[0] <= figures.rtf_ratio <= outcome.ci95[1]
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ RUN_BY = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sessions.purposes())
+@pytest.mark.parametrize("name", sessions.PURPOSES)
 def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sessions.spoiled(name, tmp_path)

@@ -27,7 +27,7 @@ BEFORE, TRIED, AFTER = "before", "trial", "after"
 AB: Final = "ab"
 
 DRIFT_FLOOR: Final = 0.03
-"""A difference up to this is no drift; `asrscope bench sweep` prints how much two runs of the reference differ."""
+"""A difference up to this is no drift: two runs of the same settings differ by as much on a quiet machine."""
 
 LARGEST: Final = 64 * MIB
 """Bytes of the report of a run: one of ten thousand utterances has 10 MB."""

@@ -2,7 +2,7 @@
 
 Each panel comes once, with the frames that want it, and in the order of memory: so it comes from there once per block,
 and the one after the next is prefetched meanwhile. A queue is a tuple without names, which numba would look at in every
-call (`python -m tests.bench.constants --only calls`).
+call.
 """
 
 from __future__ import annotations

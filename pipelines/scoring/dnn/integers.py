@@ -2,9 +2,8 @@
 
 Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of outputs by
 frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere `torch._int_mm` multiplies,
-with what oneDNN finds for the processor. The former is the faster, the more so the smaller the block
-(`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and without
-VNNI oneDNN has no fast product of bytes.
+with what oneDNN finds for the processor. The former is the faster in blocks of up to 32 frames (1.4 times, on a Xeon
+with AMX): a library lays the weights out anew for every call, and without VNNI oneDNN has no fast product of bytes.
 """
 
 from __future__ import annotations

@@ -38,9 +38,8 @@ def expand(features: Array, centre: Array, x: Array) -> None:
             x[t, s, 2 * dim] = 1.0
 
 
-# One panel at a time: a processor prefetches one stream of memory well and four short ones badly (how well, at one
-# frame: `python -m tests.bench.constants --only products`), and eight rows give enough independent sums to keep its
-# multipliers busy.
+# One panel at a time: a processor prefetches one stream of memory well and four short ones badly, and eight rows give
+# enough independent sums to keep its multipliers busy.
 _tile_8, _tile_4, _tile_1 = make_tile(8, 1), make_tile(4, 1), make_tile(1, 1)
 
 NOTHING: Final = cast(int, np.int64(0))

@@ -40,8 +40,8 @@ class Gmm:
     """Parameters and workspace of a tied-mixture model; strategies build on its stages.
 
     Of chosen senones the Gaussians are computed for all frames of a block: in nearly every frame some senone of nearly
-    every codebook is wanted (`python -m tests.bench.constants --only speech` counts them), so that leaving Gaussians
-    out saves less than computing them for a whole block at once does. The mixtures are what can be left out.
+    every codebook is wanted (40 of 42 in human speech), so that leaving Gaussians out saves less than computing them
+    for a whole block at once does. The mixtures are what can be left out.
     """
 
     kind: Kind = "Tied"

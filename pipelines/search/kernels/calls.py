@@ -1,8 +1,7 @@
 """The compiled functions of the search that Python calls.
 
 The arrays cross as a `table` of addresses, everything else in plain tuples, and names exist only inside: numba derives
-the types of NamedTuples in Python, which makes a call two to three times as slow (`python -m tests.bench.constants
---only calls`).
+the types of NamedTuples in Python, which makes a call two to three times as slow (ten arrays: 1.2 µs instead of 0.5).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One table of addresses and lengths, by which the arrays of a search cross from Python into its kernels.
 
 Given one by one, numba inspects every array in every call, in several places of memory each; after scoring has emptied
-the caches, a call waits for all of them (`python -m tests.bench.constants --only calls`). The arrays are checked once,
-when the table is made. The table keeps nothing alive: its owner keeps the arrays.
+the caches, a call waits for all of them. The arrays are checked once, when the table is made. The table keeps nothing
+alive: its owner keeps the arrays.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ ASSUMED_CACHE_BYTES: Final = 32 << 20
 
 QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
 GEMM_SIZE: Final = 512
-"""Large enough for the rate of 1024³ (`python -m tests.bench.constants --only system`), eight times as often timed."""
+"""Large enough for 97 % of the rate of 1024³, and eight times as often timed."""
 
 GEMV_SIZE: Final = 384
 """A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""

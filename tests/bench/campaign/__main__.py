@@ -13,18 +13,11 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench._rounds import command_line
-from tests.bench.campaign.attack import Attack
-from tests.bench.campaign.driver import SECONDS, Driver, Tally, limit_cores, warm
+from tests.bench.campaign.driver import SECONDS, Driver, warm
 from tests.bench.campaign.kinds import KINDS
-
-
-def attacks(kind: str, seed: int, count: int | None) -> Iterator[Attack]:
-    """`count` attacks of a kind, or all that there are; the same for the same seed."""
-    return itertools.islice(KINDS[kind].attacks(kind, random.Random(f"{kind} {seed}")), count)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,18 +34,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, help="of graphs; a new one by default")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
-    limit_cores()
     warm()
-    whole, rows = Tally(), []
+    rows, findings = [], []
     with tempfile.TemporaryDirectory(prefix="campaign-") as place:
         driver = Driver(Path(place), given.seconds, given.cache)
         driver.fill(attack for kind in given.kind for attack in KINDS[kind].sound())
         for kind in given.kind:
             start = time.monotonic()
-            made = attacks(kind, given.seed, None if given.minutes else given.each)
             until = start + 60 * (given.minutes or math.inf) / len(given.kind)
-            tally = driver.run(itertools.takewhile(lambda _, end=until: time.monotonic() < end, made), given.keep)
-            whole.add(tally)
+            endless = KINDS[kind].attacks(kind, random.Random(f"{kind} {given.seed}"))
+            some = itertools.islice(endless, None if given.minutes else given.each)
+            tally = driver.run(itertools.takewhile(lambda _, end=until: time.monotonic() < end, some), given.keep)
+            findings += tally.findings
             row = {
                 "kind": kind,
                 "attacks": tally.attacks,
@@ -64,14 +57,14 @@ def main(arguments: list[str] | None = None) -> int:
                 "minutes": round((time.monotonic() - start) / 60, 1),
             }
             rows.append(row)
-            print("  ".join(f"{k}={v}" for k, v in row.items()), file=sys.stderr, flush=True)
-            for finding in tally.findings:
-                print(f"  {finding}", file=sys.stderr, flush=True)
+            lines = ["  ".join(f"{k}={v}" for k, v in row.items()), *(f"  {finding}" for finding in tally.findings)]
+            print(*lines, sep="\n", file=sys.stderr, flush=True)
     if given.json:
-        print(json.dumps({"seed": given.seed, "kinds": rows, "findings": whole.findings}))
+        print(json.dumps({"seed": given.seed, "kinds": rows, "findings": findings}))
     else:
-        print(f"{whole.attacks} attacks, {whole.commands} commands, {len(whole.findings)} findings")
-    return int(bool(whole.findings))
+        attacks, commands = (sum(row[name] for row in rows) for name in ("attacks", "commands"))
+        print(f"{attacks} attacks, {commands} commands, {len(findings)} findings")
+    return int(bool(findings))
 
 
 if __name__ == "__main__":

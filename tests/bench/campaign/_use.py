@@ -36,13 +36,8 @@ LONGEST_SENTENCE: Final = 320
 USAGE_ERROR: Final = 2
 
 VERBS: Final = (
-    ("show", "{0}"),
-    ("show", "{0}", "--json"),
-    ("compare", "{0}", "{0}"),
-    ("compare", "{0}", "{0}", "--json"),
-    ("compare", "{0}", "--json"),
-    ("whatif", "{0}", "--scale", "scoring=0.5"),
-    ("whatif", "{0}", "--scale", "memory=0.5", "--scale", "search=0", "--json"),
+    *("show {0}", "show {0} --json", "compare {0} {0}", "compare {0} {0} --json", "compare {0} --json"),
+    *("whatif {0} --scale scoring=0.5", "whatif {0} --scale memory=0.5 --scale search=0 --json"),
 )
 
 
@@ -55,12 +50,9 @@ def use(path: Path, folder: Path, verbs: bool = True) -> str | None:
 
     Files are written into `folder`. Anything but SessionError goes up, and so does a sentence of bad form.
     """
-    try:
-        session = Session.open(path)
-    except SessionError as error:
-        return check_sentence(str(error), path)
-    with session:
+    with contextlib.ExitStack() as opened:
         try:
+            session = opened.enter_context(Session.open(path))
             session.refresh()
         except SessionError as error:
             return check_sentence(str(error), path)
@@ -68,7 +60,7 @@ def use(path: Path, folder: Path, verbs: bool = True) -> str | None:
         live = session.state == "recording"
     if verbs and not live:  # one that another process is taken to record may change meanwhile
         for words in VERBS:
-            say([word.format(path) for word in words])
+            say([word.format(path) for word in words.split()])
     return None
 
 
@@ -82,26 +74,14 @@ def look(session: Session, folder: Path) -> None:
     track = CostTrack()
     track.update(session)
     breakdown(session, 3, 20, track=track)
-    rows = breakdown(session, track=track).stages
+    points(breakdown(session, track=track).stages)
     frames, seconds = track.n_frames, max(track.n_frames, 1) * 0.01
     for model in (cost_model, words_model, work_model):
         model(session, track, frames, (0.0, seconds), 300)
         model(session, track, frames // 2, (0.1, 0.1 + seconds / 3), 40)
     for selected in (None, (1, 7)):
         desk_snapshot(session, track, scope_of(session, frames, None, selected)).reasons.values()
-    points(rows)
-    _window(session, track)
-    with contextlib.suppress(BadInput):
-        rerun.settings_of(session.configs, frames)
-    for writer in writers():
-        writer.write(session, folder / "export")
-        if writer.FORMAT.mime == "application/json":
-            json.loads((folder / "export").read_bytes(), parse_constant=no_constant)
-
-
-def _window(session: Session, track: CostTrack) -> None:
-    """Figures, latency and provenance around the views."""
-    for end in (track.n_frames, track.n_frames // 2):
+    for end in (frames, frames // 2):
         snapshot: Any = SimpleNamespace(session=session, track=track, cursor_frame=end)
         figures.recorder_cost(snapshot)
         waits = latency.of_session(session, track, end)
@@ -113,6 +93,12 @@ def _window(session: Session, track: CostTrack) -> None:
     moved = sound_drift(session.meta.get("drift"))
     drift_text(moved)
     drift_warning(moved)
+    with contextlib.suppress(BadInput):
+        rerun.settings_of(session.configs, frames)
+    for writer in writers():
+        writer.write(session, folder / "export")
+        if writer.FORMAT.mime == "application/json":
+            json.loads((folder / "export").read_bytes(), parse_constant=no_constant)
 
 
 def say(words: list[str]) -> None:

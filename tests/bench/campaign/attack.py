@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import random
 import tempfile
@@ -36,7 +37,7 @@ class Attack:
     """
 
     name: str
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
     commands: Commands
     window: str = ""
     """A session in the folder that the real window is to open as well, every view shown."""
@@ -63,7 +64,7 @@ class Kind:
 
     purposes: Callable[[random.Random], Iterable[Attack]] = lambda rng: ()
     files: Callable[[], Sequence[str]] = tuple
-    make: Callable[[Path, str], None] = lambda folder, file: None
+    make: Callable[[Path, str], object] = lambda folder, file: None
     commands: Callable[[str], Commands] = lambda file: ()
     damages: Sequence[Damage] = DAMAGES
     window: Callable[[str], str] = lambda file: ""
@@ -72,21 +73,16 @@ class Kind:
 
     def attacks(self, name: str, rng: random.Random) -> Iterator[Attack]:
         """Attacks without end, unless nothing is damaged: then those on purpose."""
-        purposes = iter(self.purposes(rng))
-        for attack in purposes:
-            yield attack
-            if files := self.files():
-                yield self._damaged(name, rng, files)
-        while files := self.files():
-            yield self._damaged(name, rng, files)
-
-    def _damaged(self, name: str, rng: random.Random, files: Sequence[str]) -> Attack:
-        file, seed = rng.choice(files), rng.getrandbits(32)
-        # Half of all are mutations: the other damages are soon tried.
-        damage = rng.choice((self.damages[0], rng.choice(self.damages)))
-        title = f"{name}: {file} {damage.__name__} by {seed}"
-        make = functools.partial(self._write, file, damage, seed)
-        return Attack(title, make, self.commands(file), self.window(file), **self.more)
+        for attack in itertools.chain(self.purposes(rng), itertools.repeat(None)):
+            if attack is not None:
+                yield attack
+            if files := self.files():  # only now: the first attack on purpose needs none of them
+                file, seed, damage = rng.choice(files), rng.getrandbits(32), rng.choice(self.damages)
+                title = f"{name}: {file} {damage.__name__} by {seed}"
+                make = functools.partial(self._write, file, damage, seed)
+                yield Attack(title, make, self.commands(file), self.window(file), **self.more)
+            elif attack is None:
+                return
 
     def _write(self, file: str, damage: Damage, seed: int, folder: Path) -> None:
         self.make(folder, file)

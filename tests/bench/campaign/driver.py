@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ from typing import IO, Final, NamedTuple
 
 import psutil
 
-from app.cli.main import verbs
+from app.cli.main import main, verbs
 from profiler.process import children
 from tests.bench.campaign.attack import OUTPUT_BYTES, SPEECH, STDIN, Attack, no_json, nothing
 
@@ -85,14 +86,6 @@ class Tally:
     largest_bytes: int = 0
     findings: list[str] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
-        self.attacks += other.attacks
-        self.commands += other.commands
-        self.refused += other.refused
-        self.slowest_s = max(self.slowest_s, other.slowest_s)
-        self.largest_bytes = max(self.largest_bytes, other.largest_bytes)
-        self.findings += other.findings
-
 
 class Driver:
     """Runs attacks below `place`, with a cache and a folder of sessions there.
@@ -101,14 +94,10 @@ class Driver:
     """
 
     def __init__(self, place: Path, seconds: float = SECONDS, cache: Path | None = None) -> None:
-        self._place = place
-        self._seconds = seconds
-        self._cache = cache or place / "cache"
-        self._sessions = place / "sessions"
-        for folder in (self._cache, self._sessions):
+        self._place, self._seconds = place, seconds
+        for name, folder in (("ASRSCOPE_CACHE", cache or place / "cache"), ("ASRSCOPE_SESSIONS", place / "sessions")):
             folder.mkdir(parents=True, exist_ok=True)
-        os.environ["ASRSCOPE_CACHE"] = str(self._cache)
-        os.environ["ASRSCOPE_SESSIONS"] = str(self._sessions)
+            os.environ[name] = str(folder)
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
 
     def fill(self, sound: Iterable[Attack] = ()) -> None:
@@ -123,41 +112,40 @@ class Driver:
                 raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
 
     def run(self, attacks: Iterable[Attack], keep: Path | None = None) -> Tally:
-        """Run `attacks`; the folders of those with findings are moved to `keep`."""
+        """Run `attacks`; the folders of those with findings are copied to `keep`."""
         tally = Tally()
         for attack in attacks:
             tally.attacks += 1
             with tempfile.TemporaryDirectory(dir=self._place, prefix="attack-") as made:
                 base = Path(made)
-                before = len(tally.findings)
-                self._one(attack, base, tally)
-                if keep is not None and len(tally.findings) > before:
+                findings = self._one(attack, base, tally)
+                if keep is not None and findings:
                     keep.mkdir(parents=True, exist_ok=True)
                     with contextlib.suppress(OSError, shutil.Error):
                         shutil.copytree(base, keep / base.name, symlinks=True)
+            tally.findings += [f"{attack.name} · {finding}" for finding in findings]
         return tally
 
-    def _one(self, attack: Attack, base: Path, tally: Tally) -> None:
+    def _one(self, attack: Attack, base: Path, tally: Tally) -> list[str]:
+        """The findings of one attack in the empty folder `base`."""
         here, outside = base / "here", base / "outside"
         here.mkdir()
         outside.mkdir()
         (outside / "canary.txt").write_text("sing")
         attack.make(here)
         plant(here)
-        before = footprint(outside)
+        before, findings, outputs = footprint(outside), [], []
         largest = max(MEMORY_BYTES, attack.memory_bytes)
         limits = Limits(self._seconds * attack.patience, largest, attack.may_fail, attack.stop_s)
         environment = {name: value.replace("FOLDER", str(here)) for name, value in attack.environment.items()}
-        jobs: list[tuple[str, Callable[[], Ended]]] = [
-            (" ".join(words), functools.partial(self._command, words, environment, here, limits))
-            for words in attack.commands
-        ]
-        if attack.window:
-            look = functools.partial(_look, here / attack.window, environment)
-            jobs.append((f"window {attack.window}", functools.partial(forked, look, here, limits)))
-        outputs = []
-        for command, job in jobs:
-            ended = job()
+        fresh = any(name.startswith(FRESH) for name in environment)
+        for words in (*attack.commands, *([("window", attack.window)] if attack.window else [])):
+            if words[0] == "window":
+                ended = forked(functools.partial(_look, here / words[1], environment), here, limits)
+            elif fresh:
+                ended = started(words, environment, here, limits)
+            else:
+                ended = forked(functools.partial(_main, words, environment), here, limits)
             tally.commands += 1
             tally.refused += ended.status == 2
             tally.slowest_s = max(tally.slowest_s, ended.seconds)
@@ -165,25 +153,21 @@ class Driver:
             found = faults(ended, limits)
             if ended.status == 0:
                 outputs.append(ended.out)
-                if "--json" in command.split() and (wrong := no_json(ended.out)):
+                if "--json" in words and (wrong := no_json(ended.out)):
                     found.append(wrong)
-            tally.findings += [f"{attack.name} · {command[:600]!r} · {fault}" for fault in found]
-        if attack.check is not None and len(outputs) == len(attack.commands):
-            wrong = attack.check(outputs)
-            tally.findings += [f"{attack.name} · {wrong}"] if wrong else []
+            findings += [f"{' '.join(words)[:600]!r} · {fault}" for fault in found]
+        if attack.check is not None and len(outputs) == len(attack.commands) and (wrong := attack.check(outputs)):
+            findings.append(wrong)
         if (here / "PWNED").exists():
-            tally.findings.append(f"{attack.name} · code of the attack ran")
+            findings.append("code of the attack ran")
         if footprint(outside) != before:
-            tally.findings.append(f"{attack.name} · files outside its folder changed")
-
-    def _command(self, words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits) -> Ended:
-        if any(name.startswith(FRESH) for name in environment):
-            return started(words, environment, here, limits)
-        return forked(lambda: _main(words, environment), here, limits)
+            findings.append("files outside its folder changed")
+        return findings
 
 
 def warm() -> None:
-    """Import in this process what the commands will, but start no thread: forks inherit none."""
+    """Import in this process what the commands will, but start no thread: forks inherit none; and no core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for module in ("pipelines.run.session_run", "pipelines.run.recogniser", "pipelines.worker"):
         importlib.import_module(module)
     importlib.import_module(f"{__package__}.desk")  # brings Qt and the views
@@ -210,38 +194,25 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
 
 def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:
     """The faults of a command's end, in words."""
-    found = []
-    last = ended.err.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
-    if ended.status is None:
-        found.append(f"killed after {ended.seconds:.0f} s with {ended.bytes / 1e6:.0f} MB")
-    elif ended.status < 0 and not (limits.stop_s and ended.status == -signal.SIGINT):
-        found.append(f"signal {-ended.status}: {last[0][:300]}")
-    elif ended.status not in (
-        0,
-        2,
-        -signal.SIGINT,
-        *((1,) if limits.may_fail else ()),
-        *((130,) if limits.stop_s else ()),
-    ):
-        found.append(f"status {ended.status}: {last[0][:300]}")
-    if TRACEBACK in ended.err + ended.out or FAULT in ended.err:
-        found.append(f"traceback: {last[0][:300]}")
-    if ended.seconds > limits.seconds and ended.status is not None:
-        found.append(f"took {ended.seconds:.0f} s")
-    if ended.bytes > limits.bytes and ended.status is not None:
-        found.append(f"took {ended.bytes / 1e6:.0f} MB")
-    if any(len(line) > LONGEST_LINE for line in ended.err.decode("utf-8", "replace").splitlines()):
-        found.append("a sentence of over 1,000 characters")
-    if CONTROL.search(ended.err) or CONTROL.search(ended.out):
-        found.append("control characters on a stream")
-    if ended.status == 2 and not ended.err.strip():
-        found.append("refused without a sentence")
-    return found
+    status, both, said = ended.status, ended.err + ended.out, ended.err.decode("utf-8", "replace")
+    last = (said.strip().splitlines()[-1:] or [""])[0][:300]
+    allowed = {None, 0, 2, *([1] if limits.may_fail else []), *([130, -signal.SIGINT] if limits.stop_s else [])}
+    took = status is not None  # by itself
+    how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+    checks = (
+        (not took, f"killed after {ended.seconds:.0f} s with {ended.bytes / 1e6:.0f} MB"),
+        (status not in allowed, f"{how}: {last}"),
+        (TRACEBACK in both or FAULT in ended.err, f"traceback: {last}"),
+        (took and ended.seconds > limits.seconds, f"took {ended.seconds:.0f} s"),
+        (took and ended.bytes > limits.bytes, f"took {ended.bytes / 1e6:.0f} MB"),
+        (any(len(line) > LONGEST_LINE for line in said.splitlines()), "a sentence of over 1,000 characters"),
+        (CONTROL.search(ended.err) or CONTROL.search(ended.out), "control characters on a stream"),
+        (status == 2 and not said.strip(), "refused without a sentence"),
+    )
+    return [fault for holds, fault in checks if holds]
 
 
-def _main(words: tuple[str, ...], environment: Mapping[str, str]) -> int:
-    from app.cli.main import main
-
+def _main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     os.environ.update(environment)
     return main(list(words))
 
@@ -274,31 +245,28 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
             os.setsid()
             os.chdir(here)
             os.dup2(_stdin(here), 0)
-            for number, stream in enumerate(streams, 1):
+            for number, (name, stream) in enumerate(zip(("stdout", "stderr"), streams, strict=True), 1):
                 os.dup2(stream.fileno(), number)
-            for number, name in ((1, "stdout"), (2, "stderr")):
                 setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
             faulthandler.enable(sys.stderr)
-            for name in ("SIGINT", "SIGTERM"):
-                signal.signal(getattr(signal, name), signal.default_int_handler)
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, signal.default_int_handler)
             try:
                 status = work() or 0
             except SystemExit as stop:
                 status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
             except BaseException:  # whatever it is, a child must not go on as its parent
-                import traceback
-
                 traceback.print_exc()
                 status = 1
-            for name in ("stdout", "stderr"):
+            for written in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
-                    getattr(sys, name).flush()
+                    written.flush()
         finally:
             os._exit(status & 0xFF)
     return _watch(child, streams, start, limits, shared)
 
 
-def started(words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits = USUAL) -> Ended:
+def started(words: Sequence[str], environment: Mapping[str, str], here: Path, limits: Limits = USUAL) -> Ended:
     """Run the command in a process of its own, whose start the environment changes."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
     start, stdin = time.monotonic(), _stdin(here)
@@ -348,16 +316,11 @@ def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limit
 
 
 def resident(process: int) -> int:
-    """Bytes that the process and its descendants hold, pages shared with their parent counted once."""
-    total = 0
+    """Bytes that the largest of the process and its descendants holds."""
+    largest = 0
     with contextlib.suppress(psutil.Error):
         top = psutil.Process(process)
         for one in (top, *top.children(recursive=True)):
             with contextlib.suppress(psutil.Error):
-                total = max(total, one.memory_info().rss)
-    return total
-
-
-def limit_cores() -> None:
-    """No core files from the crashes that attacks are meant to cause."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+                largest = max(largest, one.memory_info().rss)
+    return largest

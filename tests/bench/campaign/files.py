@@ -5,23 +5,19 @@ from __future__ import annotations
 import bz2
 import functools
 import gzip
-import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import soundfile
 
-from pipelines.config import options
-from tests.bench.campaign import mutate
 from tests.bench.campaign.attack import SPEECH, Attack, Kind, nothing
 
 RATE: Final = 16_000
 QUICK: Final = ("run", "--preset", "gmm-quick", "--no-profile", "--audio")
 RUN: Final = (*QUICK, SPEECH)
-DEVICES: Final = ("/dev/zero", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/mem", "/")
 
 # -- sound ---------------------------------------------------------------------------------------
 
@@ -34,6 +30,11 @@ CONTAINERS: Final = {
 }  # fmt: skip
 JOINED: Final = {"m.mp3": ("e.mp3", "e.mp3"), "n.ogg": ("c.ogg", "d.opus"), "o.flac": ("b.flac", "a.wav")}
 """Files that are two, one behind the other, with a tag between."""
+WORDS: Final = (
+    *("x" * 5000, "~nobody-of-this-name/a.wav", ".", "**/*.[ab"),
+    *("/dev/zero", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/mem", "/"),
+)
+"""What no sound is named."""
 
 
 def sound(folder: Path, file: str) -> None:
@@ -51,78 +52,47 @@ def sound(folder: Path, file: str) -> None:
     soundfile.write(folder / file, voice, RATE, subtype, format=container)
 
 
-def _silence(file: str, seconds: int, rate: int, folder: Path) -> None:
-    with soundfile.SoundFile(folder / file, "w", rate, 1, "PCM_16") as written:
-        for _ in range(seconds // 60):
+def _silence(rate: int, folder: Path) -> None:
+    """A day of it."""
+    with soundfile.SoundFile(folder / "x.flac", "w", rate, 1, "PCM_16") as written:
+        for _ in range(24 * 60):
             written.write(np.zeros(60 * rate, np.int16))
 
 
 def _sound_on_purpose(rng: random.Random) -> Iterator[Attack]:
-    def attack(name: str, make: Callable[[Path], object], word: str) -> Attack:
-        return Attack(f"audio: {name}", make, ((*QUICK, word),))
-
-    # First, for it is written soonest: the tests try the first attack of each kind.
-    yield attack("a day at the lowest rate", functools.partial(_silence, "x.flac", 86_400, 1_000), "x.flac")
-    yield attack("a day of silence", functools.partial(_silence, "x.flac", 86_400, RATE), "x.flac")
-    for name in (b"caf\xe9.flac", b"\x1b[2J\x1b]0;x\x07.flac"):
-        yield attack(f"{name!r}", functools.partial(_named, name), ".")
-    for word in ("x" * 5000, "~nobody-of-this-name/a.wav", ".", "**/*.[ab", *DEVICES):
-        yield attack(word[:30], nothing, word)
-    for word in ("x.wav", "."):
-        yield attack(f"a pipe as {word}", lambda folder: os.mkfifo(folder / "x.wav"), word)
-
-
-def _named(name: bytes, folder: Path) -> None:
-    sound(folder, "b.flac")
-    os.replace(folder / "b.flac", os.path.join(os.fsencode(folder), name))
+    # First the lowest rate, for it is written soonest: the tests try the first attack of each kind.
+    for rate in (1_000, RATE):
+        yield Attack(f"audio: a day at {rate} Hz", functools.partial(_silence, rate), ((*QUICK, "x.flac"),))
+    for word in WORDS:
+        yield Attack(f"audio: {word[:30]}", nothing, ((*QUICK, word),))
 
 
 AUDIO: Final = Kind(_sound_on_purpose, lambda: [*CONTAINERS, *JOINED], sound, lambda file: ((*QUICK, file),))
 
 # -- texts ---------------------------------------------------------------------------------------
 
-HEADER: Final = "#JSGF V1.0;\ngrammar t;\npublic <a> = "
-TOML = """title = "Mine"
-description = "Of my own."
-[config]
-block = 8
-model = "ptm"
-[config.search]
-beam = 11.0
-[config.graph]
-grammar = "digits"
-"""
+TOML = (
+    'title = "Mine"\ndescription = "Of my own."\n[config]\nblock = 8\nmodel = "ptm"\n[config.search]\nbeam = 11.0\n'
+    '[config.graph]\ngrammar = "digits"\n'
+)
 TSV = f"file\ttranscript\n{SPEECH}\tyes of course\nother.wav\tno\n"
-JSGF = HEADER + '[please] (yes | no | /2/ of course) <b>*;\n<b> = {tag} now | "right now"; // end\n'
-LIST = "# commands\nyes\nof course\nno\n"
-DICTIONARY = "yes Y EH S\nyes(2) Y AE S\nof AH V\ncourse K AO R S\nno N OW\nnow N AW\n"
-ARPA = """\\data\\
-ngram 1=5
-ngram 2=3
-
-\\1-grams:
--1.0 <s> -0.3
--1.0 </s>
--0.7 yes -0.2
--0.7 of -0.1
--0.7 course -0.1
-
-\\2-grams:
--0.5 <s> yes
--0.2 of course
--0.4 course </s>
-
-\\end\\
+JSGF = """#JSGF V1.0;
+grammar t;
+public <a> = [please] (yes | no | /2/ of course) <b>*;
+<b> = {tag} now | "right now"; // end
 """
+DICTIONARY = "yes Y EH S\nyes(2) Y AE S\nof AH V\ncourse K AO R S\nno N OW\nnow N AW\n"
+ARPA = (
+    "\\data\\\nngram 1=5\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-0.7 yes -0.2\n-0.7 of -0.1\n"
+    "-0.7 course -0.1\n\n\\2-grams:\n-0.5 <s> yes\n-0.2 of course\n-0.4 course </s>\n\n\\end\\\n"
+)
 TEXTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "a.toml": (TOML, ("run", "--config", "a.toml", "--no-profile", "--audio", SPEECH)),
     "a.tsv": (TSV, (*RUN, "--transcripts", "a.tsv")),
     "a.gram": (JSGF, (*RUN, "--set", "graph.grammar=a.gram")),
-    "a.txt": (LIST, (*RUN, "--set", "graph.grammar=a.txt")),
+    "a.txt": ("# commands\nyes\nof course\nno\n", (*RUN, "--set", "graph.grammar=a.txt")),
     "a.dict": (DICTIONARY, (*RUN, "--set", "graph.dictionary=a.dict", "--set", "graph.grammar=b.txt")),
-    "a.arpa": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa")),
-    "a.arpa.gz": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.gz")),
-    "a.arpa.bz2": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.bz2")),
+    **{f"a.arpa{end}": (ARPA, (*RUN, "--set", f"graph.language_model=a.arpa{end}")) for end in ("", ".gz", ".bz2")},
 }
 """File, sound content, and the command that reads it."""
 
@@ -133,12 +103,4 @@ def text(folder: Path, file: str) -> None:
     (folder / "b.txt").write_text("yes\nno\n", encoding="utf-8")
 
 
-def _texts_on_purpose(rng: random.Random) -> Iterator[Attack]:
-    keys = [*(option.key for option in options()), "", "x", "search.", "gmm", "a.b.c"]
-    for _ in range(300):
-        key, value = rng.choice(keys), rng.choice(mutate.TEXTS).replace("\0", "")
-        command = (*RUN, "--set", "graph.grammar=digits", "--set", f"{key}={value}")
-        yield Attack(f"texts: {key} = {value[:20]!r}", nothing, (command,))
-
-
-TEXT_FILES: Final = Kind(_texts_on_purpose, lambda: list(TEXTS), text, lambda file: (TEXTS[file][1],))
+TEXT_FILES: Final = Kind(files=lambda: list(TEXTS), make=text, commands=lambda file: (TEXTS[file][1],))

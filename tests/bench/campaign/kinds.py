@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tests.bench.campaign import files, kaldi, models, others, sessions, words
+from tests.bench.campaign import files, models, others, sessions, words
 from tests.bench.campaign.attack import Kind
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -13,7 +13,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "caches": models.CACHES,
     "flags": Kind(words.flags),
     "graphs": models.GRAPHS,
-    "kaldi": kaldi.KALDI,
+    "kaldi": models.KALDI,
     "lengths": Kind(words.lengths),
     "mcp": others.ASSISTANTS,
     "models": models.MODELS,

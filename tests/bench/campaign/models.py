@@ -32,13 +32,15 @@ from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import ARRAYS, Graph, save
 from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign import mutate
-from tests.bench.campaign.attack import SPEECH, Attack, Kind
+from tests.bench.campaign.attack import SPEECH, Attack, Commands, Kind
 from tests.graph_fst import fst_of
-from tests.pipelines import ctc_nets, net_files, onnx_files
+from tests.pipelines import ctc_nets, kaldi_graphs, kaldi_writer, lookahead_files, net_files, nnet3_nets, onnx_files
 from tests.pipelines import sphinx_writer as writer
 
 CACHE: Final = "cache"
 """Folder of an attack that is the program's cache."""
+OWN_CACHE: Final = {CACHE_VARIABLE: CACHE}
+SMALL: Final = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
 
 # -- models of CMUSphinx -------------------------------------------------------------------------
 
@@ -67,13 +69,75 @@ MODELS: Final = Kind(
     commands=lambda file: (run("ptm"), run("continuous")),
 )
 
+# -- folders of Kaldi and Vosk -----------------------------------------------------------------
+
+GMM: Final = ("final.mdl", "tree", "phones.txt", "mfcc.conf", "cmvn_opts", "graph/HCLG.fst", "graph/words.txt")
+EXTRACTOR: Final = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "online_cmvn.conf", "splice.conf")
+KALDI_NET: Final = ("am/final.mdl", "conf/mfcc.conf", "conf/model.conf", *(f"ivector/{name}" for name in EXTRACTOR))
+"""Of a net with i-vectors, as Vosk has it."""
+LOOKAHEAD: Final = ("graph/HCLr.fst", "graph/Gr.fst", "graph/disambig_tid.int")
+READ: Final = ("mfcc.conf", "cmvn_opts", "final.alimdl", "conf/model.conf", "ivector/online_cmvn.conf")
+"""Optional files: without them their defaults hold."""
+
+
+def gmm(model: Path) -> Path:
+    """A small sound folder of mixtures with a graph."""
+    return kaldi_graphs.put_graph(kaldi_writer.write_model(model), {"ab": (2, 3)}, silence=1)
+
+
+def net(model: Path) -> Path:
+    """A small folder of a net with i-vectors and a graph."""
+    gmm(model)
+    made = nnet3_nets.tdnnf(input_dim=13, ivector_dim=4)
+    (model / "final.mdl").unlink()
+    kaldi_writer.write_ivector(model, d=4)
+    for folder in ("am", "conf"):
+        (model / folder).mkdir()
+    (model / "am/final.mdl").write_bytes(made.file(kaldi_writer.PHONES, kaldi_writer.TUPLES))
+    (model / "mfcc.conf").rename(model / "conf/mfcc.conf")
+    (model / "conf/model.conf").write_text("--beam=10\n--acoustic-scale=1.0\n--frame-subsampling-factor=3\n")
+    return model
+
+
+def _form(file: str) -> str:
+    """The form of the model that has a file."""
+    return "dnn" if file.startswith(("model/am/", "model/conf/", "model/ivector/")) else "continuous"
+
+
+def _kaldi(folder: Path, file: str) -> None:
+    if file.removeprefix("model/") in LOOKAHEAD:
+        lookahead_files.put_lookahead(kaldi_writer.write_model(folder / "model"), {"ab": (2, 3)}, 1)
+    else:
+        (net if _form(file) == "dnn" else gmm)(folder / "model")
+    if not (path := folder / file).exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n")
+
+
+def _kaldi_run(file: str) -> Commands:
+    return (run(_form(file), own_graph=True),)
+
+
+def _kaldi_sound() -> Iterator[Attack]:
+    net = [(KALDI_NET[0], f"dnn.{setting}") for setting in ("dtype=fp32", "dtype=int8", "senones=active")]
+    for file, *more in ((GMM[0],), (LOOKAHEAD[0],), *net):
+        words = (word for setting in more for word in ("--set", setting))
+        command = (*_kaldi_run(f"model/{file}")[0], *words)
+        yield Attack(f"kaldi: {file}", functools.partial(_kaldi, file=f"model/{file}"), (command,))
+
+
+KALDI: Final = Kind(
+    files=lambda: [f"model/{name}" for name in (*GMM, *KALDI_NET, *LOOKAHEAD, *READ)],
+    make=_kaldi,
+    commands=_kaldi_run,
+    sound=_kaldi_sound,
+)
+
 # -- caches --------------------------------------------------------------------------------------
 
 CACHED: Final = (
-    *("run", "--preset", "gmm-continuous", "--audio", SPEECH, "--no-profile", "--json"),
-    *("--set", "gmm.components=8", "--set", "graph.vocabulary=60", "--set", "graph.bigrams=200"),
-    *("--set", "gmm.selection.enabled=true", "--set", "gmm.selection.method=vq"),
-    *("--set", "gmm.selection.codewords=32"),
+    *("run", "--preset", "gmm-continuous", "--audio", SPEECH, *SMALL, "--set", "gmm.components=8"),
+    *("--set", "gmm.selection.enabled=true", "--set", "gmm.selection.method=vq", "--set", "gmm.selection.codewords=32"),
 )
 """Uses a graph, a derived model and tables of a selection."""
 VERBS: Final = (CACHED, ("doctor", "--json"), ("doctor", "--empty-cache", "--json"))
@@ -84,26 +148,16 @@ def clean() -> Path:
     """A whole cache, made once by a run in this process; nobody may change it."""
     from app.cli.main import main
 
-    folder = Path(tempfile.mkdtemp(prefix="asrscope-clean-"))
+    folder, out = Path(tempfile.mkdtemp(prefix="asrscope-clean-")), io.StringIO()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    out = io.StringIO()
     with (
         mock.patch.dict(os.environ, {CACHE_VARIABLE: str(folder)}),
         contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.redirect_stderr(out),
     ):
         status = main(list(CACHED))
     assert status == 0, out.getvalue()
     return folder
-
-
-def cached() -> list[str]:
-    """All files of a cache, in order, below the folder of an attack."""
-    return sorted(f"{CACHE}/{path.relative_to(clean())}" for path in clean().rglob("*.kept") if path.is_file())
-
-
-def copied(folder: Path, file: str) -> None:
-    shutil.copytree(clean(), folder / CACHE, symlinks=True)
 
 
 def swapped(path: Path, rng: random.Random) -> None:
@@ -113,34 +167,28 @@ def swapped(path: Path, rng: random.Random) -> None:
     path.with_name("other").replace(path)
 
 
-CACHE_DAMAGES: Final = (*mutate.DAMAGES, swapped)
-
-
-def _no_cache(how: str, folder: Path) -> None:
-    """A place where no cache can be."""
-    place = folder / CACHE
-    if how == "file":
-        place.write_text("")
-    elif how == "dangling":
-        place.symlink_to(folder / "nowhere" / "at all")
-    else:
-        place.mkdir(mode=0o500 if how == "read-only" else 0o700)
-        for kind in ("graphs", "models", "selection", "peaks") if how == "kinds" else ():
-            (place / kind).write_text("")
+NO_CACHE: Final = {
+    "a file": lambda place: place.write_text(""),
+    "dangling": lambda place: place.symlink_to("nowhere at all"),
+    "read-only": lambda place: place.mkdir(mode=0o500),
+}
+"""What can be in the place of the cache so that there is none."""
 
 
 def _no_caches(rng: random.Random) -> Iterator[Attack]:
-    for how in ("file", "dangling", "read-only", "kinds"):
-        make = functools.partial(_no_cache, how)
+    for name, put in NO_CACHE.items():
         # Without a cache each run compiles its kernels and clusters the model: 17 s on two idle cores.
-        yield Attack(
-            f"caches: none, {how}", make, VERBS, may_fail=True, patience=3.0, environment={CACHE_VARIABLE: CACHE}
-        )
+        make = lambda folder, put=put: put(folder / CACHE)  # noqa: E731
+        yield Attack(f"caches: none, {name}", make, VERBS, may_fail=True, patience=3.0, environment=OWN_CACHE)
 
 
 CACHES: Final = Kind(
-    *(_no_caches, cached, copied, lambda file: VERBS, CACHE_DAMAGES),
-    more={"environment": {CACHE_VARIABLE: CACHE}, "may_fail": True},
+    _no_caches,
+    lambda: sorted(f"{CACHE}/{path.relative_to(clean())}" for path in clean().rglob("*.kept") if path.is_file()),
+    lambda folder, file: shutil.copytree(clean(), folder / CACHE, symlinks=True),
+    lambda file: VERBS,
+    (*mutate.DAMAGES, swapped),
+    more={"environment": OWN_CACHE, "may_fail": True},
 )
 
 # -- graphs --------------------------------------------------------------------------------------
@@ -149,59 +197,56 @@ GRAMMAR: Final = "digits"
 DIGITS: Final = ("run", "--no-profile", "--preset", "gmm", "--set", f"graph.grammar={GRAMMAR}", "--audio", "a.wav")
 LARGE: Final = (-1, 0, 1, 2**31 - 1, -(2**31), 2**30, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, -8388609)
 """Indices of nothing, and floats that are infinite, no number, or the largest."""
-
-
-@functools.cache
-def _sound_graph() -> tuple[str, Graph]:
-    """The graph of a small grammar and where it lies in a cache."""
-    acoustic = sphinx.load(sphinx.default_directory())
-    with mock.patch.dict(os.environ, {CACHE_VARIABLE: CACHE}):
-        path = store.path_of(recipe_of(GraphConfig(grammar=GRAMMAR), acoustic))
-    return os.path.relpath(path), graphs.load_or_build(GraphConfig(grammar=GRAMMAR), acoustic)
-
-
-def _digits(folder: Path, file: str) -> None:
-    (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    save(_sound_graph()[1], folder / file)
-    noise = np.random.default_rng(3).normal(scale=0.05, size=8_000).astype(np.float32)
-    soundfile.write(folder / "a.wav", noise, 16_000)
-
-
-def numbers(path: Path, rng: random.Random) -> None:
-    """Some numbers of one array, as a stranger who knows the format would save them."""
-    graph, made = _sound_graph()[1], object.__new__(Graph)
-    name = rng.choice([name for name, _ in ARRAYS])
-    array = getattr(graph, name).copy()
-    words = array.view(np.int32 if array.itemsize % 4 == 0 else np.uint8).reshape(-1)
-    for _ in range(rng.choice((1, 1, 4, 100))):
-        at = rng.randrange(len(words))
-        near = int(words[at]) + rng.choice((-1, 1))
-        value = rng.choice((*LARGE, near, rng.randrange(-(2**31), 2**31)))
-        words[at] = np.array(value, np.int64).astype(words.dtype)
-    made.__dict__.update(vars(graph) | {name: array})
-    save(made, path)
-
-
 OF_NETS: Final = ("net/HLG.fst", "net/words.txt", "net/lexicon.txt")
 """What a graph of a CTC net is read or made of."""
 NET: Final = (
     *("run", "--set", "model_directory=net", "--audio", SPEECH, "--no-profile", "--json"),
     *("--set", "search.blank_skipping=0.9"),
 )
+LATTICE: Final = ("--set", "search.lattice=true")
+PHRASES: Final = "phrases.txt"
+
+
+@functools.cache
+def _sound_graph() -> tuple[str, Graph]:
+    """The graph of a small grammar and where it lies in a cache."""
+    acoustic = sphinx.load(sphinx.default_directory())
+    with mock.patch.dict(os.environ, OWN_CACHE):
+        path = store.path_of(recipe_of(GraphConfig(grammar=GRAMMAR), acoustic))
+    return os.path.relpath(path), graphs.load_or_build(GraphConfig(grammar=GRAMMAR), acoustic)
 
 
 @functools.cache
 def _of_net() -> Graph:
     """The graph of two words, which are units, of the net that is written."""
     units = Units(ctc_nets.SYMBOLS, 0)
-    recipe = Recipe("", "", units=units.symbols, parts="H", topology="standard")
-    return ctc_build.of_units(units, recipe)
+    return ctc_build.of_units(units, Recipe("", "", units=units.symbols, parts="H", topology="standard"))
+
+
+def forged(path: Path, rng: random.Random) -> None:
+    """Some numbers of one array of a graph in the cache, as a stranger who knows the format would save them."""
+    if path.suffix != ".kept":
+        return mutate.mutated(path, rng)
+    graph, made = _sound_graph()[1], object.__new__(Graph)
+    name = rng.choice([name for name, _ in ARRAYS])
+    array = getattr(graph, name).copy()
+    words = array.view(np.int32 if array.itemsize % 4 == 0 else np.uint8).reshape(-1)
+    for _ in range(rng.choice((1, 1, 4, 100))):
+        at = rng.randrange(len(words))
+        value = rng.choice((*LARGE, int(words[at]) + rng.choice((-1, 1)), rng.randrange(-(2**31), 2**31)))
+        words[at] = np.array(value, np.int64).astype(words.dtype)
+    made.__dict__.update(vars(graph) | {name: array})
+    save(made, path)
+    return None
 
 
 def _searched(folder: Path, file: str) -> None:
     """The input that holds a file of a graph: in the cache, or in the folder of a CTC net."""
     if file not in OF_NETS:
-        _digits(folder, file)
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        save(_sound_graph()[1], folder / file)
+        noise = np.random.default_rng(3).normal(scale=0.05, size=8_000).astype(np.float32)
+        soundfile.write(folder / "a.wav", noise, 16_000)
         return
     ctc_nets.write(folder / "net", "wenet_ctc")
     (folder / "net/lexicon.txt").write_text("ab ▁a b\nab(2) ▁a c\ndc ▁d c\n", encoding="utf-8")
@@ -210,25 +255,19 @@ def _searched(folder: Path, file: str) -> None:
     (folder / "net/words.txt").write_text("<eps> 0\n" + ctc_nets.tokens(("", *ctc_nets.SYMBOLS))[3:], encoding="utf-8")
 
 
-def _of_graphs(file: str) -> tuple[tuple[str, ...], ...]:
+def _of_graphs(file: str) -> Commands:
     if file == OF_NETS[-1]:
         return ((*NET, "--set", f"graph.grammar={PHRASES}"),)
-    if file in OF_NETS:
-        return (NET, (*NET, "--set", "search.lattice=true"))
-    return (DIGITS, (*DIGITS, "--set", "search.lattice=true"))
-
-
-def damaged(path: Path, rng: random.Random) -> None:
-    """Numbers of a graph in the cache; bytes and words of others."""
-    (numbers if path.suffix == ".kept" else mutate.mutated)(path, rng)
+    plain = NET if file in OF_NETS else DIGITS
+    return (plain, (*plain, *LATTICE))
 
 
 GRAPHS: Final = Kind(
     files=lambda: [_sound_graph()[0], *OF_NETS],
     make=_searched,
     commands=_of_graphs,
-    damages=(mutate.mutated, damaged, *mutate.DAMAGES),
-    more={"environment": {CACHE_VARIABLE: CACHE}},
+    damages=(forged, forged, forged, *mutate.DAMAGES),
+    more={"environment": OWN_CACHE},
 )
 
 # -- nets ----------------------------------------------------------------------------------------
@@ -236,23 +275,20 @@ GRAPHS: Final = Kind(
 SENONES: Final = 5126
 MADE: Final = ("made.json", "made.safetensors", "made.onnx")
 CTC: Final = tuple(f"{layout}/{name}" for layout in ctc_nets.LAYOUTS for name in ("model.onnx", "tokens.txt"))
-PHRASES: Final = "phrases.txt"
 
 
-def _run_net(file: str) -> tuple[tuple[str, ...], ...]:
+def _run_net(file: str) -> Commands:
     if file in CTC:
-        folder = file.partition("/")[0]
-        chosen = ("--set", f"model_directory={folder}", "--set", f"graph.grammar={PHRASES}", "--audio", SPEECH)
-        return (("run", *chosen, "--no-profile", "--json"),)
+        chosen = ("--set", f"model_directory={Path(file).parent}", "--set", f"graph.grammar={PHRASES}")
+        return (("run", *chosen, "--audio", SPEECH, "--no-profile", "--json"),)
     name = file if file.endswith(".onnx") else "made.safetensors"
-    small = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
     plain = ("--set", "dnn.senones=all") if name.endswith(".onnx") else ()
-    return (("run", "--preset", "dnn", "--set", f"dnn.net={name}", "--audio", SPEECH, *plain, *small),)
+    return (("run", "--preset", "dnn", "--set", f"dnn.net={name}", "--audio", SPEECH, *plain, *SMALL),)
 
 
 def _net(folder: Path, file: str) -> None:
     if file in CTC:
-        layout = file.partition("/")[0]
+        layout = Path(file).parent.name
         ctc_nets.write(folder / layout, layout)
         (folder / PHRASES).write_text("ab\ndc\n")
         return

@@ -1,4 +1,4 @@
-"""The mutator: bytes, words, nodes of JSON and rows of a database in any sound file; and files that are none.
+"""The mutator: bytes, words, nodes of JSON and rows of a database in any sound file; and what stands in a file's place.
 
 A damage takes the path of a sound file and a source of random numbers.
 """
@@ -13,7 +13,7 @@ import random
 import re
 import sqlite3
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -40,26 +40,28 @@ ODD: Final = (
 )  # fmt: skip
 NUMBERS: Final = (0, 1, -1, 255, 65_535, 2**31 - 1, -(2**31), HUGE, 2**62, -(2**62), 2**63 - 1, -(2**63))
 REALS: Final = (-1.0, 0.0, 0.5, 1e-300, 1e15, 1e300, -1e300, float("inf"))
+FLOATS: Final = (np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, 0.0)
 TEXTS: Final = (
     *ODD, *MARKUP, "\0", "null", "[]", "{}", "-1", "1e999", "NaN", "inf", "9" * 5000, "1_0", "²", "true", "closed",
     '"recording"', "[[]]", '[["a",4294967295,4294967295]]', "[" * 5000, "../../../../etc/passwd", "/dev/zero",
     "/proc/self/mem", "~nobody-of-this-name/x", "C:\\con", "=cmd|'/c calc'!A1", "\ud7ff\uffff\U0010ffff", "caf\udce9",
     "decode", "scoring", "idle", '{"pid":1,"started":0,"host":"","boot":""}',
 )  # fmt: skip
-NODES: Final[dict[str, str]] = {
-    "null": "null", "true": "true", "minus one": "-1", "nought": "0", "one and a half": "1.5", "great": "1e308",
-    "small": "-1e-308", "63 bits": "9223372036854775807", "400 digits": "9" * 400, "5000 digits": f'"{"9" * 5000}"',
-    "a word": '"x"', "no word": '""', "an escape": '"\\u001b]0;t\\u0007"', "a device": '"/dev/zero"',
-    "a list": "[]", "lists": "[[1],[2]]", "a table": "{}", "nothing": '{"":null}', "600 deep": "[" * 600 + "]" * 600,
-    "60 tables deep": '{"a":' * 60 + "1" + "}" * 60, "no number": "NaN", "no end": "Infinity",
-    "half a character": '"\\ud800"', "9000 ones": f"[{'1,' * 8999}1]",
-}  # fmt: skip
+NODES: Final = (
+    "null", "true", "-1", "0", "1.5", "1e308", "-1e-308", "9223372036854775807", "9" * 400, f'"{"9" * 5000}"', '"x"',
+    '""', '"\\u001b]0;t\\u0007"', '"/dev/zero"', "[]", "[[1],[2]]", "{}", '{"":null}', "[" * 600 + "]" * 600,
+    '{"a":' * 60 + "1" + "}" * 60, "NaN", "Infinity", '"\\ud800"', f"[{'1,' * 8999}1]",
+)  # fmt: skip
 """What a node is replaced by, as JSON text."""
 SCHEMA_EDITS: Final = (
     *("rootpage=2", "rootpage=4000000000", "rootpage=1 WHERE name='meta'", "type='view' WHERE name='lane'"),
     *("name='meta' WHERE type='table'", "tbl_name='clock'", "sql=replace(sql, ' STRICT', '')", "sql=lower(sql)"),
     "rootpage=(SELECT rootpage FROM sqlite_schema WHERE name='block')",
 )  # fmt: skip
+HEADS: Final = (
+    *(b"PK\x03\x04", b"SQLite format 3\0", b"[" * 50_000, b'{"a":' * 50_000, b"\0" * 5000, b"a\n" * 1_000_000, b""),
+)
+"""Beginnings of files of another kind; bytes at random follow."""
 _HERE: Final = "@node@"
 
 
@@ -79,7 +81,7 @@ def _bytes(rng: random.Random, data: bytearray) -> None:
     if rng.random() < 0.5:
         at = min(rng.choice((0, at // PAGE * PAGE)) + rng.randrange(rng.choice((12, 100, 400))), len(data) - 1)
     size = rng.choice((4, 8))
-    match rng.randrange(10):
+    match rng.randrange(12):
         case 0:
             data[at] ^= 1 << rng.randrange(8)
         case 1:
@@ -88,8 +90,9 @@ def _bytes(rng: random.Random, data: bytearray) -> None:
             number = rng.choice(NUMBERS) % (1 << 8 * size)
             data[at : at + size] = number.to_bytes(size, rng.choice(("little", "big")))
         case 3:
-            value = rng.choice((np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, 0.0))
-            data[at : at + 4] = struct.pack("<f", value)
+            for _ in range(rng.choice((1, 1, 200))):
+                data[at : at + 4] = struct.pack("<f", rng.choice(FLOATS))
+                at = rng.randrange(len(data))
         case 4:
             del data[at:]
         case 5:
@@ -103,6 +106,12 @@ def _bytes(rng: random.Random, data: bytearray) -> None:
             for place, change in ((at, 1), (at + size, -1)):
                 word = int.from_bytes(data[place : place + size], "little") + change
                 data[place : place + size] = (word % (1 << 8 * size)).to_bytes(size, "little")
+        case 9:
+            data[at:] = bytes(len(data) - at)
+        case 10:  # integers of Kaldi, each behind its size
+            sized = [i for i in range(len(data) - 5) if data[i] == 4 and data[i + 3 : i + 5] in (b"\0\0", b"\xff\xff")]
+            for i in rng.choices(sized[:400], k=rng.choice((1, 1, 100))) if sized else ():
+                struct.pack_into("<i", data, i + 1, rng.choice(NUMBERS) % 2**31)
         case _:  # two pages
             a, b = (rng.randrange(-(-len(data) // PAGE)) * PAGE for _ in range(2))
             data[a : a + PAGE], data[b : b + PAGE] = data[b : b + PAGE], data[a : a + PAGE]
@@ -118,33 +127,23 @@ def reworded(rng: random.Random, text: str) -> str:
     return "".join(parts)
 
 
-def paths(tree: Any, most: int = 6) -> Iterator[tuple[Any, ...]]:
-    """The path to every node of a value of JSON, of long lists to the first ones."""
-    yield ()
-    items = list(tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ())
-    for key, value in items[: None if isinstance(tree, dict) else most]:
-        yield from ((key, *path) for path in paths(value, most))
-
-
-def node_replaced(tree: Any, path: tuple[Any, ...], other: str) -> str:
-    """`tree` as JSON with the node at `path` replaced by the text `other`."""
-
-    def replaced(part: Any, keys: tuple[Any, ...]) -> Any:
-        if not keys:
-            return _HERE
-        copy = part.copy()
-        copy[keys[0]] = replaced(part[keys[0]], keys[1:])
-        return copy
-
-    return json.dumps(replaced(tree, path)).replace(f'"{_HERE}"', other)
-
-
 def node(rng: random.Random, text: str) -> str:
     """A text of JSON with a node replaced, or a member of it that is unknown; ValueError for another text."""
-    tree = json.loads(text)
-    if isinstance(tree, dict) and rng.random() < 0.1:
-        return node_replaced({**tree, "unknown": 0}, ("unknown",), rng.choice(list(NODES.values())))
-    return node_replaced(tree, rng.choice(list(paths(tree))), rng.choice(list(NODES.values())))
+    top: list[Any] = [json.loads(text)]
+    places: list[tuple[Any, Any]] = []
+
+    def walk(part: Any) -> None:
+        keys = list(part) if isinstance(part, dict) else range(min(len(part), 6)) if isinstance(part, list) else ()
+        for key in keys:
+            places.append((part, key))
+            walk(part[key])
+
+    walk(top)
+    part, key = rng.choice(places)
+    if isinstance(top[0], dict) and rng.random() < 0.1:
+        part, key = top[0], "unknown"
+    part[key] = _HERE
+    return json.dumps(top[0]).replace(f'"{_HERE}"', rng.choice(NODES))
 
 
 def row(path: Path, rng: random.Random) -> None:
@@ -170,10 +169,12 @@ def row(path: Path, rng: random.Random) -> None:
 def _value(rng: random.Random, old: object) -> object:
     """Another value for one of a database."""
     odd = rng.choice((*NUMBERS, *REALS, *TEXTS, b"", b"\xff" * 4242, None))
+    if rng.random() < 0.2:
+        return odd
     if isinstance(old, str):
         with suppress(ValueError):
-            return node(rng, old) if rng.random() < 0.8 else odd
-    if isinstance(old, bytes) and old and rng.random() < 0.8:
+            return node(rng, old)
+    if isinstance(old, bytes) and old:
         if len(old) % SPAN.itemsize:
             return changed(rng, old)
         fields = [name for name in SPAN.names or () if name != "lane" or rng.random() < 0.1]
@@ -219,73 +220,37 @@ def _written(rng: random.Random, content: bytes) -> bytes:
     return changed(rng, content)
 
 
-def cut(path: Path, rng: random.Random) -> None:
-    path.write_bytes(path.read_bytes()[: rng.randrange(max(path.stat().st_size, 1))])
-
-
-def flipped(path: Path, rng: random.Random) -> None:
-    content = bytearray(path.read_bytes() or b"\0")
-    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-    path.write_bytes(content)
-
-
-def one_more_one_less(path: Path, rng: random.Random) -> None:
-    """Two words of the second half: sums stay the same."""
-    content = bytearray(path.read_bytes().ljust(32, b"\0"))
-    at = rng.randrange(len(content) // 2, len(content) - 8) // 4 * 4
-    for place, change in ((at, 1), (at + 4, -1)):
-        word = int.from_bytes(content[place : place + 4], "little") + change
-        content[place : place + 4] = (word % (1 << 32)).to_bytes(4, "little")
-    path.write_bytes(content)
-
-
-def zeros(path: Path, rng: random.Random) -> None:
-    content = path.read_bytes()
-    at = rng.randrange(len(content) // 2 + 1)
-    path.write_bytes(content[:at] + bytes(len(content) - at))
-
-
-def noise(path: Path, rng: random.Random) -> None:
-    path.write_bytes(rng.randbytes(rng.randrange(5000)))
-
-
 def another_kind(path: Path, rng: random.Random) -> None:
-    heads = (b"PK\x03\x04", b"SQLite format 3\0", b"[" * 50_000, b'{"a":' * 50_000, b"\0" * 5000, b"a\n" * 1_000_000)
-    path.write_bytes(rng.choice(heads) * 9 + rng.randbytes(99))
+    path.write_bytes(rng.choice(HEADS) * 9 + rng.randbytes(rng.randrange(5000)))
 
 
-def sparse(path: Path, rng: random.Random) -> None:
-    os.truncate(path, rng.choice((30 << 20, 60 << 30, 1 << 40)))
-
-
-def empty(path: Path, rng: random.Random) -> None:
-    path.write_bytes(b"")
-
-
-def missing(path: Path, rng: random.Random) -> None:
-    path.unlink()
-
-
-def link(path: Path, rng: random.Random) -> None:
-    path.unlink()
-    path.symlink_to(rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name, "/proc/self/mem", "/etc/shadow")))
-
-
-def dangling(path: Path, rng: random.Random) -> None:
-    path.unlink()
-    path.symlink_to(rng.choice(("nowhere", path.name)))
-
-
-def pipe(path: Path, rng: random.Random) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def folder(path: Path, rng: random.Random) -> None:
-    path.unlink()
+def _folder(path: Path, rng: random.Random) -> None:
     path.mkdir()
     (path / "means.npy").write_bytes(b"half")
 
 
-NO_FILE: Final[tuple[Damage, ...]] = (pipe, link, dangling, folder, missing, sparse, empty)
-DAMAGES: Final[tuple[Damage, ...]] = (*(mutated, cut, flipped, one_more_one_less, zeros, noise, another_kind), *NO_FILE)
+def _touched(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+PLACES: Final[dict[str, Damage]] = {
+    "missing": lambda path, rng: None,
+    "empty": lambda path, rng: path.touch(),
+    "pipe": lambda path, rng: os.mkfifo(path),
+    "folder": _folder,
+    "link": lambda path, rng: path.symlink_to(
+        rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name, "/proc/self/mem", "/etc/shadow"))
+    ),
+    "sparse": lambda path, rng: os.truncate(_touched(path), rng.choice((30 << 20, 60 << 30, 1 << 40))),
+}
+"""What is put in the place of a file."""
+
+
+def misplaced(path: Path, rng: random.Random, what: str = "") -> None:
+    """Something else than a file in its place, by name or at random."""
+    path.unlink()
+    PLACES[what or rng.choice(list(PLACES))](path, rng)
+
+
+DAMAGES: Final[tuple[Damage, ...]] = (mutated, mutated, mutated, another_kind, misplaced, misplaced)

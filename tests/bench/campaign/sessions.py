@@ -49,7 +49,7 @@ ARMS: Final = {
 }
 
 
-Change = Callable[[Path], None]
+Change = Callable[[Path], object]
 
 
 @functools.cache
@@ -89,170 +89,73 @@ def full(interleaved: bool = False) -> bytes:
 
 SLOW: Final = "instr(hex(zeroblob(30000000)), hex(zeroblob(15000000)) || '1')"
 """Half a minute in one step of SQLite's, at the least."""
+_SLOW: Final = SLOW.replace("'", "''")
+_INDEX: Final = "sql='CREATE INDEX marker_by_revision ON {}' WHERE name='marker_by_revision'"
 
 DEAD: Final = (
     "UPDATE meta SET value='\"recording\"' WHERE key='state'",
     "UPDATE meta SET value='{}' WHERE key='writer'",
 )
 
-SQL: Final[dict[str, tuple[str, ...]]] = {
-    "a view for a table": (
-        "ALTER TABLE lane RENAME TO other",
-        "CREATE VIEW lane AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i AS id, "
-        "'a' AS name, 'cpu' AS kind, 1 AS decode, 0 AS recorded, 0 AS dropped FROM r",
-    ),
-    "a trigger": ("CREATE TRIGGER t AFTER UPDATE ON meta BEGIN DELETE FROM block; END", *DEAD),
-    "an index of many": tuple(f"CREATE INDEX i{i} ON meta(key)" for i in range(2000)),
-    "a stage per span": (
-        "WITH RECURSIVE r(i) AS (SELECT max(id)+1 FROM stage UNION ALL SELECT i+1 FROM r WHERE i<65000) "
-        "INSERT INTO stage SELECT i, 'stage ' || i, 'scoring', '[]' FROM r",
-    ),
-    "many lanes": (
-        "WITH RECURSIVE r(i) AS (SELECT 20 UNION ALL SELECT i+1 FROM r WHERE i<65000) "
-        "INSERT INTO lane SELECT i, 'lane ' || i, 'cpu', 1, 0, 0 FROM r",
-    ),
-    "everything recorded by nobody": DEAD,
-    **{
-        name: (statement,)
-        for name, statement in {
-            "a virtual table": "CREATE VIRTUAL TABLE v USING fts5(x)",
-            "a generated column": "ALTER TABLE meta ADD COLUMN g TEXT AS (hex(zeroblob(1000000000)))",
-            "a partial index": "CREATE INDEX i ON meta(key) WHERE instr(value, 'x')",
-            "no index": "DROP INDEX block_by_record",
-            "statistics": "ANALYZE",
-            "another table": "CREATE TABLE notes(x DEFAULT (randomblob(1000000000)))",
-            "another version": "PRAGMA user_version = 2147483647",
-            "no stages": "DELETE FROM stage",
-            "frames beyond the sound": "UPDATE utterance SET n_frames = 4294967295",
-            "utterances far away": "UPDATE utterance SET first_frame = 4294967295",
-            "no audio": "UPDATE utterance SET audio_s = 0, n_frames = 0",
-            "endless audio": "UPDATE utterance SET audio_s = 9e999",
-            "negative times": "UPDATE utterance SET wall_ns = -1",
-            "great counters": "INSERT INTO counter VALUES(0, 3, 0, 'cycles', 9223372036854775807, 'perf_event', 1)",
-            "no words": "UPDATE utterance SET words='[]', hypothesis=NULL, reference=''",
-            "words far away": """UPDATE utterance SET words='[["word",4294967295,4294967295]]'""",
-            "a reference of 200 000 words": "UPDATE utterance SET reference=replace(hex(zeroblob(100000)), '0', 'a ')",
-            "no wave forms": "DELETE FROM peaks",
-            "far clock": "UPDATE clock SET wall_ns = 9223372036854775807, mono_ns = -9223372036854775807",
-            "markers out of the world": "UPDATE marker SET asked_frame=4294967295, t_ns=-9e18",
-            "no roofs": "DELETE FROM calibration",
-            "roofs of nothing": "UPDATE calibration SET median=0, low=0, high=0",
-            "endless roofs": "UPDATE calibration SET median=9e999, low=9e999, high=9e999",
-            "great laws": "UPDATE cost SET law = replace(law, '4.0', '9e23')",
-            "no laws": "DELETE FROM cost",
-            "no settings": "DELETE FROM config",
-            "a name of 10 MB": "UPDATE stage SET name=hex(zeroblob(5000000))",
-            "a preset of 10 MB": "UPDATE meta SET value='\"'||hex(zeroblob(5000000))||'\"' WHERE key='preset'",
-        }.items()
-    },
-}
-"""What is done to the full session, by name of the attack."""
 
-_INDEX: Final = "sql='CREATE INDEX marker_by_revision ON {}' WHERE name='marker_by_revision'"
-_SLOW: Final = SLOW.replace("'", "''")
-MASTER: Final[dict[str, tuple[str, ...]]] = {
-    name: (f"UPDATE sqlite_schema SET {change}" if "=" in change[:12] else change,)
-    for name, change in {
-        "an index over an expression": f"tbl_name='meta', {_INDEX.format(f'meta(length(value) + {_SLOW})')}",
-        "an index over another table": _INDEX.format("meta(value)"),
-        "a default": "sql=replace(sql, 'value TEXT', 'value TEXT DEFAULT (hex(zeroblob(9)))') WHERE name='meta'",
-        "a check": f"sql=replace(sql, 'value TEXT', 'value TEXT CHECK ({_SLOW} = 0)') WHERE name='meta'",
-        "an index named as SQLite's own": "name='sqlite_autoindex_x_1', sql='CREATE INDEX sqlite_autoindex_x_1 ON "
-        "marker(abs(revision))' WHERE name='marker_by_revision'",
-        "no STRICT": "sql=replace(sql, ' STRICT', '')",
-        "without rowid": "sql=replace(sql, 'STRICT', 'STRICT, WITHOUT ROWID') WHERE name='counter'",
-        "everything twice": "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema",
-        "another case": "sql=lower(sql)",
-        "a comment": "sql=sql || ' -- ' || hex(zeroblob(100000))",
-        "parentheses": _INDEX.format(f"marker({'(' * 800}1{')' * 800})"),
-        "a huge schema": "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<40000) INSERT INTO "
-        "sqlite_schema SELECT 'table', 't'||i, 't'||i, 2, 'CREATE TABLE t'||i||'(a,b,c,d,e,f,g)' FROM r",
-    }.items()
-}
-"""Changes of SQLite's own table of the schema, which no CREATE statement would make."""
+def _sql(*statements: str, pipe: str = "", wal: bool = False) -> Change:
+    """SQL in one transaction, and a pipe next to the session that nobody writes to.
 
-
-def spoiled(name: str, folder: Path) -> None:
-    """Write the session of `purposes` of that name."""
-    path = folder / SESSION
-    special = SPECIAL.get(name) or SHOWN.get(name)
-    path.write_bytes(full("two arms" in name))
-    if special is not None:
-        special(path)
-        return
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("BEGIN")
-        for statement in SQL.get(name) or (*DEAD, *MASTER[name]):
-            connection.execute(statement)
-        connection.execute("COMMIT")
-        if name in MASTER:
-            _leave_wal(path, connection)
-
-
-def _leave_wal(path: Path, connection: sqlite3.Connection) -> None:
-    """Leave the session as a recording that was killed does: opening it writes into it."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA user_version = 1")
-    files = [path, side_files(path)[0]]
-    kept = [file.read_bytes() for file in files]
-    connection.close()
-    for file, content in zip(files, kept, strict=True):
-        file.write_bytes(content)
-
-
-def _generated_statistics(path: Path) -> None:
-    """SQLite reads its planner's statistics with the schema, before any query: a generated column is computed."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("ANALYZE")
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute(
-            "UPDATE sqlite_schema SET sql='CREATE TABLE sqlite_stat1(tbl,idx,stat AS ("
-            + SLOW.replace("'", "''")
-            + "))' WHERE name='sqlite_stat1'"
-        )
-
-
-def _spans(name: str, value: int, path: Path) -> None:
-    """Set a field of every span."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for number, data in db.execute("SELECT id, data FROM block").fetchall():
-            db.execute("UPDATE block SET data=? WHERE id=?", (spans_set(data, name, value), number))
-
-
-def _scattered(path: Path) -> None:
-    """First frames at random."""
-    rng = random.Random(7)
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for number, data in db.execute("SELECT id, data FROM block").fetchall():
-            for place in range(len(data) // SPAN.itemsize):
-                data = spans_set(data, "first_frame", rng.randrange(1 << 32), place, 1)
-            db.execute("UPDATE block SET data=? WHERE id=?", (data, number))
-
-
-def _statements(*statements: str, pipe: str = "") -> Change:
-    """SQL, and a pipe next to the session that nobody writes to."""
+    `wal`: the session is left as a recording that was killed does; opening it writes into it.
+    """
 
     def change(path: Path) -> None:
         if pipe:
             os.mkfifo(path.with_name(pipe))
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute("BEGIN")
             for statement in statements:
                 db.execute(statement)
+            db.execute("COMMIT")
+            if not wal:
+                return
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA user_version = 1")
+            kept = {file: file.read_bytes() for file in (path, side_files(path)[0])}
+        for file, content in kept.items():
+            file.write_bytes(content)
 
     return change
 
 
-def _replaced_by(make: Callable[[Path], None]) -> Change:
-    def replace(path: Path) -> None:
-        path.unlink()
-        make(path)
+def _generated_statistics(path: Path) -> None:
+    """SQLite reads its planner's statistics with the schema, before any query: a generated column is computed."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("ANALYZE")
+    table = f"CREATE TABLE sqlite_stat1(tbl,idx,stat AS ({_SLOW}))"
+    _sql(f"UPDATE sqlite_schema SET sql='{table}' WHERE name='sqlite_stat1'")(path)
 
-    return replace
+
+def _spans(name: str, value: int | None) -> Change:
+    """Set a field of every span; None: of each to a number at random."""
+
+    def change(path: Path) -> None:
+        rng = random.Random(7)
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            for number, data in db.execute("SELECT id, data FROM block").fetchall():
+                for place in range(len(data) // SPAN.itemsize) if value is None else ():
+                    data = spans_set(data, name, rng.randrange(1 << 32), place, 1)
+                data = data if value is None else spans_set(data, name, value)
+                db.execute("UPDATE block SET data=? WHERE id=?", (data, number))
+
+    return change
 
 
-def _sides(suffix: str, make: Callable[[Path], None]) -> Change:
-    return lambda path: make(path.with_name(path.name + suffix))
+def _instead(make: Callable[[Path], object], suffix: str = "") -> Change:
+    """Something else in the place of the session, or of the file at its side with that suffix."""
+
+    def change(path: Path) -> None:
+        if not suffix:
+            path.unlink()
+        make(path.with_name(path.name + suffix))
+
+    return change
 
 
 NAMED: Final = (
@@ -278,65 +181,136 @@ def renamed(text: str, path: Path) -> None:
         )
 
 
-def _many(table: str, count: int, path: Path) -> None:
+def _many(table: str, count: int) -> Change:
     """Repeat the last row of a table."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        names = [about[1] for about in db.execute(f"PRAGMA table_info({table})") if about[1] != "id"]
-        (last,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()
-        values = ", ".join(f"'{table} ' || n" if name == "name" else name for name in names)
-        db.execute(
-            f"WITH RECURSIVE more(n) AS (SELECT {last + 1} UNION ALL SELECT n + 1 FROM more WHERE n < {last + count}) "
-            f"INSERT INTO {table}(id, {', '.join(names)}) SELECT more.n, {values} FROM more, "
-            f"(SELECT {', '.join(names)} FROM {table} WHERE id = {last})"
-        )
+
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            names = [about[1] for about in db.execute(f"PRAGMA table_info({table})") if about[1] != "id"]
+            (last,) = db.execute(f"SELECT max(id) FROM {table}").fetchone()
+            values = ", ".join(f"'{table} ' || n" if name == "name" else name for name in names)
+            db.execute(
+                f"WITH RECURSIVE more(n) AS (SELECT {last + 1} UNION ALL SELECT n + 1 FROM more WHERE n < "
+                f"{last + count}) INSERT INTO {table}(id, {', '.join(names)}) SELECT more.n, {values} FROM more, "
+                f"(SELECT {', '.join(names)} FROM {table} WHERE id = {last})"
+            )
+
+    return change
 
 
-SPECIAL: Final[dict[str, Change]] = {
+MASTER: Final[dict[str, Change]] = {
+    name: _sql(*DEAD, f"UPDATE sqlite_schema SET {change}" if "=" in change[:12] else change, wal=True)
+    for name, change in {
+        "an index over an expression": f"tbl_name='meta', {_INDEX.format(f'meta(length(value) + {_SLOW})')}",
+        "an index over another table": _INDEX.format("meta(value)"),
+        "a default": "sql=replace(sql, 'value TEXT', 'value TEXT DEFAULT (hex(zeroblob(9)))') WHERE name='meta'",
+        "a check": f"sql=replace(sql, 'value TEXT', 'value TEXT CHECK ({_SLOW} = 0)') WHERE name='meta'",
+        "an index named as SQLite's own": "name='sqlite_autoindex_x_1', sql='CREATE INDEX sqlite_autoindex_x_1 ON "
+        "marker(abs(revision))' WHERE name='marker_by_revision'",
+        "no STRICT": "sql=replace(sql, ' STRICT', '')",
+        "without rowid": "sql=replace(sql, 'STRICT', 'STRICT, WITHOUT ROWID') WHERE name='counter'",
+        "everything twice": "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema",
+        "another case": "sql=lower(sql)",
+        "a comment": "sql=sql || ' -- ' || hex(zeroblob(100000))",
+        "parentheses": _INDEX.format(f"marker({'(' * 800}1{')' * 800})"),
+        "a huge schema": "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r WHERE i<40000) INSERT INTO "
+        "sqlite_schema SELECT 'table', 't'||i, 't'||i, 2, 'CREATE TABLE t'||i||'(a,b,c,d,e,f,g)' FROM r",
+    }.items()
+}
+"""Changes of SQLite's own table of the schema, which no CREATE statement would make."""
+
+PURPOSES: Final[dict[str, Change]] = {
+    "a view for a table": _sql(
+        "ALTER TABLE lane RENAME TO other",
+        "CREATE VIEW lane AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i AS id, "
+        "'a' AS name, 'cpu' AS kind, 1 AS decode, 0 AS recorded, 0 AS dropped FROM r",
+    ),
+    "a trigger": _sql("CREATE TRIGGER t AFTER UPDATE ON meta BEGIN DELETE FROM block; END", *DEAD),
+    "an index of many": _sql(*(f"CREATE INDEX i{i} ON meta(key)" for i in range(2000))),
+    "a stage per span": _sql(
+        "WITH RECURSIVE r(i) AS (SELECT max(id)+1 FROM stage UNION ALL SELECT i+1 FROM r WHERE i<65000) "
+        "INSERT INTO stage SELECT i, 'stage ' || i, 'scoring', '[]' FROM r"
+    ),
+    "many lanes": _sql(
+        "WITH RECURSIVE r(i) AS (SELECT 20 UNION ALL SELECT i+1 FROM r WHERE i<65000) "
+        "INSERT INTO lane SELECT i, 'lane ' || i, 'cpu', 1, 0, 0 FROM r"
+    ),
+    "everything recorded by nobody": _sql(*DEAD),
+    **{
+        name: _sql(statement)
+        for name, statement in {
+            "a virtual table": "CREATE VIRTUAL TABLE v USING fts5(x)",
+            "a generated column": "ALTER TABLE meta ADD COLUMN g TEXT AS (hex(zeroblob(1000000000)))",
+            "a partial index": "CREATE INDEX i ON meta(key) WHERE instr(value, 'x')",
+            "no index": "DROP INDEX block_by_record",
+            "another table": "CREATE TABLE notes(x DEFAULT (randomblob(1000000000)))",
+            "another version": "PRAGMA user_version = 2147483647",
+            "frames beyond the sound": "UPDATE utterance SET n_frames = 4294967295",
+            "utterances far away": "UPDATE utterance SET first_frame = 4294967295",
+            "no audio": "UPDATE utterance SET audio_s = 0, n_frames = 0",
+            "endless audio": "UPDATE utterance SET audio_s = 9e999",
+            "negative times": "UPDATE utterance SET wall_ns = -1",
+            "great counters": "INSERT INTO counter VALUES(0, 3, 0, 'cycles', 9223372036854775807, 'perf_event', 1)",
+            "words far away": """UPDATE utterance SET words='[["word",4294967295,4294967295]]'""",
+            "a reference of 200 000 words": "UPDATE utterance SET reference=replace(hex(zeroblob(100000)), '0', 'a ')",
+            "far clock": "UPDATE clock SET wall_ns = 9223372036854775807, mono_ns = -9223372036854775807",
+            "markers out of the world": "UPDATE marker SET asked_frame=4294967295, t_ns=-9e18",
+            "roofs of nothing": "UPDATE calibration SET median=0, low=0, high=0",
+            "endless roofs": "UPDATE calibration SET median=9e999, low=9e999, high=9e999",
+            "great laws": "UPDATE cost SET law = replace(law, '4.0', '9e23')",
+            "no settings": "DELETE FROM config",
+            "a name of 10 MB": "UPDATE stage SET name=hex(zeroblob(5000000))",
+            "a preset of 10 MB": "UPDATE meta SET value='\"'||hex(zeroblob(5000000))||'\"' WHERE key='preset'",
+        }.items()
+    },
+    **MASTER,
     "generated statistics": _generated_statistics,
-    "all in frame 0": functools.partial(_spans, "first_frame", 0),
-    "all in the last frame": functools.partial(_spans, "first_frame", HUGE),
-    "first frames at random": _scattered,
-    "spans of no frames": functools.partial(_spans, "frames", 0),
-    "spans of no time": functools.partial(_spans, "duration_ns", 0),
-    "spans of all frames": functools.partial(_spans, "frames", HUGE),
-    "spans of one stage": functools.partial(_spans, "stage", 0),
-    "spans of one moment": functools.partial(_spans, "start_ns", 0),
-    "work without end": functools.partial(_spans, "work0", HUGE),
-    "spans of no epoch": functools.partial(_spans, "epoch", 65535),
-    "a net whose card is a pipe": _statements(
+    "all in frame 0": _spans("first_frame", 0),
+    "all in the last frame": _spans("first_frame", HUGE),
+    "first frames at random": _spans("first_frame", None),
+    "spans of no frames": _spans("frames", 0),
+    "spans of no time": _spans("duration_ns", 0),
+    "spans of all frames": _spans("frames", HUGE),
+    "spans of one stage": _spans("stage", 0),
+    "spans of one moment": _spans("start_ns", 0),
+    "work without end": _spans("work0", HUGE),
+    "spans of no epoch": _spans("epoch", 65535),
+    "a net whose card is a pipe": _sql(
         "UPDATE config SET tree=replace(tree, '\"small\"', '\"trap.safetensors\"') WHERE epoch=1", pipe="trap.json"
     ),
-    "settings that name pipes": _statements(
+    "settings that name pipes": _sql(
         "UPDATE config SET tree=json_set(tree, '$.graph.dictionary', 'pipe.dict', '$.dnn.net', '/dev/zero.onnx')",
         pipe="pipe.dict",
     ),
-    "a pipe": _replaced_by(os.mkfifo),
-    "a device": _replaced_by(lambda path: path.symlink_to("/dev/zero")),
-    "a folder": _replaced_by(Path.mkdir),
-    "a link to itself": _replaced_by(lambda path: path.symlink_to(path)),
-    "nothing": Path.unlink,
-    "a -wal that is a pipe": _sides("-wal", os.mkfifo),
-    "a -shm that is a link": _sides("-shm", lambda path: path.symlink_to("/etc/passwd")),
-    "a -journal that is a device": _sides("-journal", lambda path: path.symlink_to("/dev/zero")),
-    "a -wal of nonsense": _sides("-wal", lambda path: path.write_bytes(b"\x37\x7f\x06\x82" * 999)),
+    "a pipe": _instead(os.mkfifo),
+    "a device": _instead(lambda path: path.symlink_to("/dev/zero")),
+    "a folder": _instead(Path.mkdir),
+    "a link to itself": _instead(lambda path: path.symlink_to(path)),
+    "nothing": _instead(lambda path: None),
+    "a -wal that is a pipe": _instead(os.mkfifo, "-wal"),
+    "a -shm that is a link": _instead(lambda path: path.symlink_to("/etc/passwd"), "-shm"),
+    "a -journal that is a device": _instead(lambda path: path.symlink_to("/dev/zero"), "-journal"),
+    "a -wal of nonsense": _instead(lambda path: path.write_bytes(b"\x37\x7f\x06\x82" * 999), "-wal"),
     "a terabyte": lambda path: os.truncate(path, 1 << 40),
     "two arms": lambda path: None,
     "a sound one": lambda path: None,
 }
-"""Attacks that SQL alone does not make."""
+"""What is done to the full session, by name of the attack."""
 
 SHOWN: Final[dict[str, Change]] = {
-    "many utterances": functools.partial(_many, "utterance", 10_000),
-    "many markers": functools.partial(_many, "marker", 20_000),
-    "many stages": functools.partial(_many, "stage", 10_000),
+    **{
+        f"many {table}s": _many(table, n) for table, n in (("utterance", 10_000), ("marker", 20_000), ("stage", 10_000))
+    },
     **{f"every name is {text[:24]!r}": functools.partial(renamed, text) for text in (*MARKUP, *ODD)},
 }
 """What is hard to show rather than to read."""
 
 
-def purposes() -> list[str]:
-    """The names of all cases made on purpose, but for those of `SHOWN`."""
-    return [*SPECIAL, *SQL, *MASTER]
+def spoiled(name: str, folder: Path) -> None:
+    """Write the session of PURPOSES or SHOWN of that name."""
+    path = folder / SESSION
+    path.write_bytes(full("two arms" in name))
+    (PURPOSES | SHOWN)[name](path)
 
 
 @functools.cache
@@ -364,7 +338,7 @@ RUN_AGAIN: Final = (("whatif", SESSION, "--set", "block=64"), ("confirm", SESSIO
 
 
 def _on_purpose(rng: random.Random) -> Iterator[Attack]:
-    for name in (*purposes(), *SHOWN):
+    for name in (*PURPOSES, *SHOWN):
         commands = RUN_AGAIN if "settings that" in name else (*READ, PICTURE)
         yield Attack(f"sessions: {name}", functools.partial(spoiled, name), commands, window=SESSION)
 

@@ -40,11 +40,7 @@ TEXTS: Final = (
     "file:///etc/passwd", "\\\\host\\share", STEERING, "caf\udce9\udcff", "x" * 100_000, "🙂" * 500, "**/" * 2000,
     *mutate.TEXTS,
 )  # fmt: skip
-KEYS: Final = (
-    *("block", "threads", "model", "device", "pace", "search.beam", "search.max_active", "frames.skip", "dnn.net"),
-    *("graph.vocabulary", "graph.dictionary", "graph.language_model", "graph.grammar", "gmm.selection.enabled"),
-    *("gmm.selection.method", "config", "a.b.c", "search", "__class__", "search.__init__"),
-)  # fmt: skip
+KEYS: Final = (*(option.key for option in tree.options()), "", "search.", "a.b.c", "__class__", "search.__init__")
 ENVIRONMENT: Final = (
     *(("NUMBA_NUM_THREADS", value) for value in ("0", "many", "-5")),
     *(("COLUMNS", value) for value in ("0", "-7", "9" * 30)),
@@ -157,22 +153,28 @@ SOUNDS: Final = ("speech", "noise", "silence", "click")
 
 def settings(rng: random.Random) -> Iterator[Attack]:
     """Valid settings at random over speech, noise and silence of a second or two: they run, or are refused."""
-    yield _settings("gmm-quick", (), "speech", "run")
+    preset, assignments, sound, verb = "gmm-quick", (), "speech", "run"
     while True:
-        preset = rng.choice(sorted(presets.names()))
-        verb = rng.choice(("run", "run", "run", "record", "audit"))
-        yield _settings(preset, drawn(rng, preset), rng.choice(SOUNDS), verb)
+        words = tuple(word for text in assignments for word in ("--set", text))
+        common = ("--preset", preset, *words, "--audio", "a.flac", "--json")
+        commands: Commands = {
+            "run": (("run", "--no-profile", *common),),
+            "record": (("run", "--out", SESSION, *common), ("show", SESSION, "--json")),
+            "audit": (("audit", *common),),
+        }[verb]
+        name = f"settings: {preset}, {sound}, {verb}"
+        # A graph of another vocabulary is compiled first.
+        yield Attack(name, functools.partial(_sound, sound), commands, patience=10.0, memory_bytes=LARGE_BYTES)
+        preset, verb = rng.choice(sorted(presets.names())), rng.choice(("run", "run", "run", "record", "audit"))
+        assignments, sound = drawn(rng, preset), rng.choice(SOUNDS)
 
 
-def drawn(random: random.Random, preset: str) -> tuple[str, ...]:
+def drawn(rng: random.Random, preset: str) -> tuple[str, ...]:
     """Assignments `key=value` of some options, each valid with those before it."""
     config, made = presets.load(preset).config, []
-    share = random.choice(SHARES)
+    share = rng.choice(SHARES)
     for option in tree.options():
-        if option.key in ENDLESS or random.random() > share:
-            continue
-        value = _value(random, option)
-        if value is None:
+        if option.key in ENDLESS or rng.random() > share or (value := _value(rng, option)) is None:
             continue
         change = tree.replace(config, option.key, value)
         if tree.unavailable_reason(change, option.key):
@@ -183,46 +185,27 @@ def drawn(random: random.Random, preset: str) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _value(random: random.Random, option: tree.Option) -> tree.Value | None:
+def _value(rng: random.Random, option: tree.Option) -> tree.Value | None:
     """A value of the option: its ends as often as all between; None where a text names nothing that ships."""
-    match option.type:
-        case "bool":
-            return random.random() < 0.5
-        case "choice":
-            return random.choice(option.choices)
-        case "text":
-            return random.choice(option.shipped()) if option.shipped() else None
+    if option.type == "bool":
+        return rng.random() < 0.5
+    if option.type in ("choice", "text"):
+        choices = option.choices if option.type == "choice" else option.shipped()
+        return rng.choice(choices) if choices else None
     assert option.minimum is not None
     assert option.maximum is not None
-    least, most = option.minimum, option.maximum
-    if option.key == "pace":  # real time or faster
-        least = 1.0
-    at = random.choice((0.0, 1.0, random.random(), random.random() ** 4))
-    value = least + at * (most - least)
+    least, most = 1.0 if option.key == "pace" else option.minimum, option.maximum  # real time or faster
+    value = least + rng.choice((0.0, 1.0, rng.random(), rng.random() ** 4)) * (most - least)
     return round(value) if option.type == "int" else round(value, 4)
 
 
-def _settings(preset: str, assignments: tuple[str, ...], sound: str, verb: str) -> Attack:
-    words = tuple(word for text in assignments for word in ("--set", text))
-    common = ("--preset", preset, *words, "--audio", "a.flac", "--json")
-    commands: Commands = (("run", "--no-profile", *common),)
-    if verb == "record":
-        commands = (("run", "--out", SESSION, *common), ("show", SESSION, "--json"))
-    elif verb == "audit":
-        commands = (("audit", *common),)
-    name = f"settings: {preset}, {sound}, {verb}"
-    # A graph of another vocabulary is compiled first.
-    return Attack(name, functools.partial(_sound, sound), commands, patience=10.0, memory_bytes=LARGE_BYTES)
-
-
 def _sound(sound: str, folder: Path) -> None:
-    samples = np.zeros(RATE * 2, np.float32)
-    if sound == "speech":
-        samples = soundfile.read(SPEECH, dtype="float32")[0][: 3 * RATE]
-    elif sound == "noise":
-        samples = 0.3 * np.random.default_rng(5).standard_normal(len(samples))
-    elif sound == "click":
-        samples = np.where(np.arange(200) == 100, 1.0, samples[:200])
+    samples = {
+        "silence": lambda: np.zeros(2 * RATE, np.float32),
+        "speech": lambda: soundfile.read(SPEECH, dtype="float32")[0][: 3 * RATE],
+        "noise": lambda: 0.3 * np.random.default_rng(5).standard_normal(2 * RATE),
+        "click": lambda: np.where(np.arange(200) == 100, 1.0, 0.0),
+    }[sound]()
     soundfile.write(folder / "a.flac", np.clip(samples, -1.0, 1.0), RATE, "PCM_16")
 
 

@@ -39,8 +39,7 @@ PANEL = VECTORS * LANES
 FRAMES = 6 if WIDE_REGISTERS else 4
 CHAINS = 1 if WIDE_REGISTERS else 2
 """Sums of each output at two or three frames; at one frame twice as many. Those of a panel of AVX2 are else too few for
-its multipliers, of which each begins a vector every cycle and ends it four cycles later
-(`python -m tests.bench.constants --only products`)."""
+its multipliers, of which each begins a vector every cycle and ends it four cycles later."""
 
 
 _prefetching_tile = make_layer_tile(FRAMES, VECTORS, prefetching=True)
@@ -52,7 +51,7 @@ _tile_1 = make_layer_tile(1, VECTORS, chains=CHAINS**2)
 Strided = tuple[int, int, int]
 """Of x its address, and the bytes from a frame to the next and from an input to the next; of out the same by outputs.
 
-Without names: numba looks at each name in every call (`python -m tests.bench.constants --only calls`).
+Without names: numba looks at each name in every call.
 """
 
 
