@@ -10,13 +10,13 @@ from typing import Any
 import kaldifst
 import numpy as np
 import pytest
-from language_models import random_model, write_arpa
 
 from pipelines.models.ctc.layouts import Units
 from pipelines.models.language import ngram
 from pipelines.search.graph.openfst import Fst, from_arcs, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from profiler.arrays import Array
+from tests.pipelines.language_models import random_model, write_arpa
 
 needs_hama = pytest.mark.skipif(find_spec("hama") is None, reason="the package hama is not installed")
 
