@@ -11,6 +11,9 @@ session file and nowhere else.
     {"event": "ready"}    {"event": "progress", "stage": "reading the acoustic model", "fraction": null}
     {"event": "running", "session": "a.asrs"}    {"event": "finished", "session": "a.asrs", "state": "closed"}
     {"event": "refused", "key": "model", "message": "…"}    {"event": "error", "message": "…", "session": null}
+
+With PIPE, the named pipe that is its stdin (open for reading and writing, so that whoever sends commands may come and
+go), it does one run, ends with it and removes the pipe.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import limits, numba_settings, signals
 from profiler.process.children import read_arguments
+
+QUIT: Final = b'{"do": "quit"}\n'
 
 PATIENCE_S: Final = 0.5
 """For a run to notice that it is to stop; then its session is closed without it, since the window waits."""
@@ -171,6 +176,16 @@ class Worker:
         return [*outcome.result.refused, *filter(None, [outcome.problem])], outcome.state
 
 
+class Detached(Worker):
+    """The worker of a run that no link keeps alive (`asrscope record`): it ends with its run."""
+
+    def _run(self, command: dict[str, Any], control: Control) -> None:
+        try:
+            super()._run(command, control)
+        finally:
+            os.write(sys.__stdin__.fileno(), QUIT)  # type: ignore[union-attr]
+
+
 def main(kind: Callable[[IO[str]], Worker] = Worker) -> int:
     """Run a worker on stdin and stdout until a quit command or a signal; returns the exit status."""
     if not faulthandler.is_enabled():
@@ -193,5 +208,9 @@ def main(kind: Callable[[IO[str]], Worker] = Worker) -> int:
 
 
 if __name__ == "__main__":
-    read_arguments("pipelines.worker", __doc__)
-    raise SystemExit(main())
+    pipes = [Path(name) for name in read_arguments("pipelines.worker", __doc__, "PIPE?")]
+    try:
+        raise SystemExit(main(Detached if pipes else Worker))
+    finally:
+        for pipe in pipes:
+            pipe.unlink(missing_ok=True)

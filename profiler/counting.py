@@ -8,10 +8,10 @@ The hot thread only reads and remembers; `totals` adds up on another thread.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from profiler.session.model import CounterTotal
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
+    from profiler.session.writer import Journal
 
 COUNTED: Final = "counted_ns"
 """Name of the total of the time between readings: what the other totals of a stage cover."""
@@ -254,16 +255,6 @@ class CountingLane(Lane):
         return rows
 
 
-class Sink(Protocol):
-    """What takes the totals: a SessionWriter."""
-
-    def counters(self, totals: Iterable[CounterTotal]) -> None:
-        """Store what has been counted so far."""
-
-    def meta(self, key: str, value: object) -> None:
-        """Store what else is known."""
-
-
 def about(group: Group) -> dict[str, Any]:
     """What the session's meta `recorder` says of the counters: their cost in ns, and what is absent.
 
@@ -300,7 +291,9 @@ def added_cost_ns(group: Group, rounds: int = 7, spans: int = 200) -> float | No
 
 
 @contextmanager
-def counting(lane: Lane | NullLane, group: Group | None, sink: Sink, threads: int = 1) -> Iterator[Callable[[], None]]:
+def counting(
+    lane: Lane | NullLane, group: Group | None, journal: Journal, threads: int = 1
+) -> Iterator[Callable[[], None]]:
     """Count on `lane` for as long as the context lasts; it gives what is to be called now and then.
 
     That stores the totals so far, on whichever thread calls it (one alone). Without a group, or on a
@@ -314,10 +307,10 @@ def counting(lane: Lane | NullLane, group: Group | None, sink: Sink, threads: in
     def report(final: bool = False) -> None:
         nonlocal reported
         if totals := counted.totals(final):
-            sink.counters(totals)
+            journal.counters(totals)
         if counted.missed > reported:
             reported = counted.missed
-            sink.meta(MISSED, reported)
+            journal.meta(MISSED, reported)
 
     counted.count(group, threads)
     try:

@@ -45,7 +45,7 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
         raise BadInput("--session brings its own settings; give either it or --preset or --config.")
     if len(arguments.session) > 2:
         raise BadInput(f"--session takes the session of arm A and that of arm B, not {len(arguments.session)} files.")
-    from pipelines.experiments.recorded import recorded
+    from pipelines.experiments.ab import recorded
     from profiler.session.reader import Session
 
     changes = dict(settings.parse_assignment(text) for text in arguments.set)

@@ -89,12 +89,9 @@ def samples() -> Iterator[Tier]:
 
     from profiler.machine import accelerator, energy
     from profiler.machine.sampler import Sampler
+    from profiler.session.writer import NullWriter
 
-    class Nowhere:
-        def sample(self, *_: object) -> None:
-            pass
-
-    names = set(Sampler(Nowhere()).read())
+    names = set(Sampler(NullWriter()).read())
     for title, sample, otherwise in (
         ("sampled: CPU load", "process.cpu_percent", "psutil cannot read it on this system"),
         ("sampled: memory", "process.rss_bytes", "psutil cannot read it on this system"),

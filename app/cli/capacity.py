@@ -37,9 +37,8 @@ from profiler.machine import cpu_limit
 
 if TYPE_CHECKING:
     from app.model.capacity import Figures
-    from pipelines.experiments.capacity.folder import About, Kept
     from pipelines.experiments.capacity.streams import Sound
-    from pipelines.experiments.capacity.study import Study
+    from pipelines.experiments.capacity.study import About, Kept, Study
 
 CHUNK_MS: Final = 160
 """Where the settings have no streaming."""
@@ -110,9 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
     preset = _preset(arguments)
     sound, about, notes = _sound(arguments, preset, len(cores))
     limit = cpu_limit.cores()
-    from pipelines.experiments.capacity.folder import opened
     from pipelines.experiments.capacity.streams import Bench, Machine, watts_of_idle
-    from pipelines.experiments.capacity.study import Study
+    from pipelines.experiments.capacity.study import Study, opened
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
@@ -193,8 +191,8 @@ def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[S
     import importlib.metadata
 
     from pipelines.audio import loading
-    from pipelines.experiments.capacity.folder import About
     from pipelines.experiments.capacity.streams import Sound
+    from pipelines.experiments.capacity.study import About
     from profiler.machine import describe
     from profiler.process import kernel_cache
 

@@ -26,7 +26,7 @@ from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from pipelines.run.request import Request
-    from profiler.remote.run_files import Log
+    from profiler.remote.send import Log
 
 POLL_S = 0.05
 PIPE_BYTES = 1 << 16  # What a pipe holds without a reader
@@ -70,7 +70,7 @@ def start(request: Request, session: Path) -> subprocess.Popen[bytes]:
     """Start the worker that records `session`, and wait until the file exists. BadInput says why it does not."""
     from pipelines.config import to_dict
     from profiler.process import children
-    from profiler.remote.run_files import Log, control_of, log_of
+    from profiler.remote.send import Log, control_of, log_of
     from profiler.session.files import check_claim
 
     check_claim(session, replace=False)
@@ -96,7 +96,7 @@ def start(request: Request, session: Path) -> subprocess.Popen[bytes]:
         os.write(pipe, line)
         with open(os.open(log_of(session), flags, 0o600), "wb") as log:
             process = subprocess.Popen(
-                children.python("-m", "pipelines.detached", str(control)),
+                children.python("-m", "pipelines.worker", str(control)),
                 stdin=pipe,
                 stdout=log,
                 stderr=log,

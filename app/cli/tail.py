@@ -25,7 +25,7 @@ from app.cli import _on_host, _output
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
-    from profiler.remote.run_files import Commands
+    from profiler.remote.send import Commands
 
 LONGEST = 4096  # Bytes of a line
 
@@ -43,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Send or fetch."""
     if arguments.on is not None:
         return _on_host.fetch(arguments)
-    from profiler.remote.run_files import Commands
-    from profiler.remote.send import position_of, send
+    from profiler.remote.send import Commands, position_of, send
 
     if arguments.out is not None or arguments.json:
         raise BadInput("--out and --json go with --on HOST; without it the rows go to standard output.")

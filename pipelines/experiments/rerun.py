@@ -28,7 +28,6 @@ from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared
@@ -40,6 +39,7 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.recording.drained_lane import DrainedLane
 from profiler.session.model import LaneInfo, StageInfo, Utterance
+from profiler.session.writer import NullWriter
 from profiler.spans import SPAN, Cost, NullLane, Recorder
 
 STRETCH_S: Final = 12.0

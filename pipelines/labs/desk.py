@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pipelines.run.interleave import turns
-from pipelines.run.null_writer import NullWriter
 from profiler.clock import now_ns
 from profiler.costs import Cost, Linear
 from profiler.errors import Cancelled
+from profiler.session.writer import NullWriter
 from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from pipelines.config.options import Value, assign, check
 from pipelines.labs import record
 from pipelines.labs.declaration import Finding, Measured, Parameters
 from pipelines.labs.desk import Desk
-from pipelines.run.null_writer import NullWriter
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import describe
 from profiler.machine.describe import usable_cores
@@ -30,7 +29,7 @@ from profiler.machine.roofs.table import size_text
 from profiler.machine.sampler import watching
 from profiler.plain import one_line
 from profiler.process import limits
-from profiler.session.writer import SessionWriter
+from profiler.session.writer import NullWriter, SessionWriter
 from profiler.spans import NullLane, Recorder
 
 SPARE: Final = 0.8

@@ -29,11 +29,12 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.request import Decoded, Result
 from pipelines.run.stream import Heard, Recording, Stream
-from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Journal, Pace, Tiles
+from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Pace, Tiles
 from pipelines.run.transcript import Transcript, text_of
 from profiler.arrays import Array
 from profiler.files import paths
 from profiler.session.facts import STREAM
+from profiler.session.writer import Journal
 from profiler.spans import Lane, NullLane, Recorder
 
 

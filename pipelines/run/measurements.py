@@ -11,8 +11,7 @@ from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.scorer import Scores
 from profiler.machine import cpu_limit
-from profiler.machine.pulse import Pulse
-from profiler.machine.run_queue import NOTHING, Lost, RunQueue
+from profiler.machine.run_queue import NOTHING, Lost, Pulse, RunQueue
 from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 

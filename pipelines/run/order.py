@@ -21,8 +21,8 @@ from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.tiles import Journal
 from profiler.errors import Cancelled
+from profiler.session.writer import Journal
 
 if TYPE_CHECKING:
     from pipelines.scoring.strategy import Progress

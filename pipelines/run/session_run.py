@@ -24,12 +24,10 @@ from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.memory import RunMemory
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.run.request import Request, Result
-from pipelines.run.tiles import Journal
 from pipelines.scoring import peaks
 from profiler import counting
 from profiler.counting import CountingLane
@@ -41,7 +39,7 @@ from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
 from profiler.machine.sampler import Reading, watching
 from profiler.plain import one_line
-from profiler.session.writer import SessionWriter
+from profiler.session.writer import Journal, NullWriter, SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
 LONGEST_PROBLEM = 1000

@@ -9,15 +9,12 @@ from typing import Final
 
 from pipelines.run.control import Control
 from pipelines.run.measurements import RunMeasurements
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.request import Result
 from profiler.analysis.conditions import COUNTS
 from profiler.clock import FRAME_S
 from profiler.machine.run_queue import NOTHING, Lost
-from profiler.session.writer import SessionWriter
+from profiler.session.writer import Journal
 from profiler.spans import Lane, NullLane, Recorder
-
-Journal = SessionWriter | NullWriter
 
 UTTERANCE, CHUNK, BLOCK = "decode.utterance", "decode.chunk", "decode.block"
 GROUPS: Final = {UTTERANCE: "prepare", CHUNK: "prepare", BLOCK: "decode"}

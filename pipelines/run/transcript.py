@@ -11,9 +11,9 @@ from pipelines.config.audio import Stream
 from pipelines.run.control import Control
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.stream import Heard, Recording
-from pipelines.run.tiles import Journal
 from pipelines.search.viterbi import Viterbi
 from profiler.clock import FRAME_S
+from profiler.session.writer import Journal
 from profiler.spans import Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS: Final = 100_000_000  # how often a partial result is fetched for the person watching

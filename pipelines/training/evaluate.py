@@ -14,11 +14,11 @@ from pipelines.models import nets
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.training.checkpoint import write_card
 from pipelines.training.corpus.data import Progress
+from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 
 MIXTURES = "mixtures"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import msgspec
 import numpy as np
@@ -37,13 +37,6 @@ from profiler.spans import NullLane
 
 GMM_BLOCK = 64
 """Frames that the mixtures are given at a time; more does not make them faster."""
-
-
-class Teacher(Protocol):
-    """A source of targets for the frames of a pool."""
-
-    def scores(self, pool: Pool, at: Array) -> torch.Tensor:
-        """Return log likelihoods f32 [n, senones] of the clean frames `at` [n]."""
 
 
 class Mixtures:
@@ -75,6 +68,9 @@ class LargerNet:
         """Log posteriors f32 [n, senones] of its first head."""
         inputs = torch.from_numpy(pool.clean(at, self._card.left, self._card.right))
         return self._module.answers(inputs)[0]
+
+
+Teacher = Mixtures | LargerNet
 
 
 CHECKPOINT_S = 120.0
@@ -152,11 +148,7 @@ def begin(recipe: NetRecipe, shards: Path, device: torch.device) -> Trainer:
     about = {"data": json.loads((shards / data.RECIPE).read_text(encoding="utf-8"))}
     card = msgspec.structs.replace(card, about=about)
     (folder / CARD).write_bytes(msgspec.json.encode(card))
-    teacher: Teacher
-    if recipe.teacher == GMM:
-        teacher = Mixtures(model)
-    else:
-        teacher = LargerNet(exported(recipe.teacher), device)
+    teacher = Mixtures(model) if recipe.teacher == GMM else LargerNet(exported(recipe.teacher), device)
     return Trainer(recipe, card, teacher, shards, folder, device, first)
 
 

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from profiler.device.charging import Busy, Wait, charge
-from profiler.device.clock import ClockMap, DeviceClock, Event, measure_pair
+from profiler.device.clock import Busy, ClockMap, DeviceClock, Event, Wait, charge, measure_pair
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 DEVICE: Final = "device"

@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import psutil
+
+if TYPE_CHECKING:
+    from profiler.session.writer import Journal
 
 try:
     import resource
@@ -31,13 +34,6 @@ SELDOM: Final = 10
 """Quantities that hardly change, or that take long to read, are read at every tenth sample."""
 
 
-class Sink(Protocol):
-    """What takes the samples: a SessionWriter."""
-
-    def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
-        """Store readings taken at `t_ns`."""
-
-
 class Sampler:
     """Samples this process (or `pid`) and the system until stopped; use as a context manager or start/stop.
 
@@ -47,7 +43,7 @@ class Sampler:
 
     def __init__(
         self,
-        sink: Sink,
+        journal: "Journal",
         *,
         pid: int | None = None,
         interval_s: float = INTERVAL_SECONDS,
@@ -56,7 +52,7 @@ class Sampler:
         more: Mapping[str, Reading] | None = None,
         also: Callable[[], None] | None = None,
     ) -> None:
-        self._sink = sink
+        self._journal = journal
         self._also = also
         self._interval_s = interval_s
         self._clock = clock
@@ -128,7 +124,7 @@ class Sampler:
         while not self._stop.wait(self._interval_s):
             values = self.read()
             if values:
-                self._sink.sample(self._clock(), values)
+                self._journal.sample(self._clock(), values)
             if self._also is not None:
                 self._also()
 
@@ -169,7 +165,7 @@ def _seldom(reading: Reading) -> Reading:
 
 @contextmanager
 def watching(
-    sink: Sink, also: Callable[[], None] | None = None, more: Mapping[str, Reading] | None = None
+    journal: "Journal", also: Callable[[], None] | None = None, more: Mapping[str, Reading] | None = None
 ) -> Iterator[None]:
     """Sample everything that this machine reports within the context: load, energy, accelerators.
 
@@ -178,6 +174,6 @@ def watching(
     with ExitStack() as stack:
         with suppress(accelerator.Unavailable):
             found = stack.enter_context(accelerator.devices())
-            stack.enter_context(Sampler(sink, process=False, more=found.readings()))
-        stack.enter_context(Sampler(sink, more={**energy.readings(), **(more or {})}, also=also))
+            stack.enter_context(Sampler(journal, process=False, more=found.readings()))
+        stack.enter_context(Sampler(journal, more={**energy.readings(), **(more or {})}, also=also))
         yield

@@ -19,11 +19,9 @@ from profiler.remote.send import NUMBERED, OWN_FACTS
 from profiler.remote.wire import Position, Value
 from profiler.session import database
 from profiler.session.errors import Damaged, SessionError, plain, reason
-from profiler.session.files import claim, connect_alone, inode, owner_alive, recorded_here
+from profiler.session.files import claim, connect_alone, identity, inode, owner_alive, recorded_here
 from profiler.session.format import rows, schema
-from profiler.session.format.blocks import Blocks
-from profiler.session.format.tables import COUNT_SPANS, Round, to_json
-from profiler.session.owner import identity
+from profiler.session.format.tables import COUNT_SPANS, Blocks, Round, to_json
 from profiler.session.reader import SAMPLE
 from profiler.session.recover import locate
 from profiler.spans import RECORD_BYTES, SPAN
@@ -174,8 +172,8 @@ class Copy:
                     self._execute("INSERT OR REPLACE INTO meta VALUES('problem', ?)", to_json(problem))
                 else:
                     self._round = Round(self._connection)
-                    self._spans.seal(self._round)
-                    self._samples.seal(self._round)
+                    self._spans.seal(self._round.execute)
+                    self._samples.seal(self._round.execute)
                     self._round.finish()
                 self._execute("UPDATE meta SET value=? WHERE key='state'", to_json(state))
         finally:
@@ -283,5 +281,5 @@ class Copy:
             raise Damaged(f"it sent records of {owner} that do not follow those before")
         if spans:
             rows.check_spans(np.frombuffer(blob, SPAN), owner, self.position.stage)
-        blocks.append(self._round, {owner: blob})
+        blocks.append(self._round.execute, {owner: blob})
         position[owner] = blocks.end(owner)

@@ -16,8 +16,8 @@ from typing import Any, Final
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import side_files, size_of
 from profiler.session.format import schema
-from profiler.session.format.blocks import give_back
 from profiler.session.format.schema import MAX_BLOCK_RECORDS
+from profiler.session.format.tables import give_back
 
 RELEASE_SECONDS: Final = 3.0
 """How long closing waits for readers to let go; they hold the file for milliseconds at a time."""

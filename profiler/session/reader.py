@@ -20,11 +20,10 @@ from profiler.machine.roofs.table import END, START, RoofTable
 from profiler.session import facts
 from profiler.session.database import Queries
 from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.files import connect_read_only, side_files
+from profiler.session.files import alive, connect_read_only, side_files
 from profiler.session.format import rows
 from profiler.session.format.grow import Growing
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance, Utterances
-from profiler.session.owner import alive
 from profiler.session.recover import Located, locate, settle
 from profiler.spans import RECORD_BYTES, SPAN, Cost
 

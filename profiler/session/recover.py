@@ -16,6 +16,7 @@ from typing import Final
 
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import (
+    alive,
     check_side_files,
     connect_alone,
     connect_read_only,
@@ -25,7 +26,6 @@ from profiler.session.files import (
     state_and_owner,
 )
 from profiler.session.format import rows, schema
-from profiler.session.owner import alive
 
 FOLD_SECONDS: Final = 1.0
 """How long folding waits for other readers, who hold the file for milliseconds."""

@@ -5,6 +5,8 @@ measured program. Each round is one commit. WAL with synchronous=NORMAL keeps wh
 closing leaves one portable file.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import os
@@ -25,11 +27,10 @@ from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import database
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import claim, inode, recorded_here, side_files
+from profiler.session.files import claim, identity, inode, recorded_here, side_files
 from profiler.session.format import schema
 from profiler.session.format.tables import REVISION, Tables, Word, text, to_column, to_json
 from profiler.session.model import CounterTotal
-from profiler.session.owner import identity
 from profiler.spans import Recorder, measure_ns_per_span
 
 FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
@@ -230,7 +231,7 @@ class SessionWriter:
         self._wake.set()
         self._thread.join()
 
-    def __enter__(self) -> "SessionWriter":
+    def __enter__(self) -> SessionWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -354,3 +355,29 @@ class SessionWriter:
         tables.round.finish()
         self._check_presence()
         database.finish(self._connection)
+
+
+class NullWriter:
+    """The journal of a run that keeps no session: every method does nothing.
+
+    With `NullLane` it shows what the instrument itself costs.
+    """
+
+    failed = None
+
+    def marker(self, *_: object) -> int:
+        return 0
+
+    utterance = marker
+
+    def meta(self, *_: object) -> None:
+        """Nothing is kept."""
+
+    config = marker_applied = utterance_partial = utterance_notes = utterance_done = meta
+    sample = calibration = counters = meta
+
+    def close(self, state: str = "closed") -> None:
+        """The run ended."""
+
+
+Journal = SessionWriter | NullWriter

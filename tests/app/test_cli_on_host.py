@@ -24,7 +24,7 @@ import assets
 from app.model.report import Tree
 from profiler.process.children import ROOT
 from profiler.remote import link
-from profiler.remote.run_files import control_of, log_of
+from profiler.remote.send import control_of, log_of
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder

@@ -15,13 +15,13 @@ import pytest
 from command_line import decoding, here
 
 from profiler.analysis.categories import NOT_OWN
-from profiler.machine import pulse
+from profiler.machine import run_queue
 from profiler.session.reader import Session
 from profiler.spans import TILING
 from tests.waiting import PATIENCE_S, wait_for_frames, wait_until
 
 pytestmark = pytest.mark.skipif(
-    sys.platform == "win32" or not Path(pulse.TASKS).exists(), reason="Linux tells what all threads do"
+    sys.platform == "win32" or not Path(run_queue.TASKS).exists(), reason="Linux tells what all threads do"
 )
 
 STILL_S = 3.0

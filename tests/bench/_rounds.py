@@ -131,7 +131,7 @@ def decoded(recogniser: Any, item: Item) -> Any:
     # Only here: benches of sessions measure the memory of a process without a recogniser.
     from pipelines.run.control import Control
     from pipelines.run.decode import Decoder
-    from pipelines.run.null_writer import NullWriter
+    from profiler.session.writer import NullWriter
 
     decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
     (utterance,) = decoder.run([item]).utterances

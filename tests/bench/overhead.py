@@ -36,14 +36,13 @@ from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
 from pipelines.run.memory import RunMemory
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from profiler.arrays import Array
 from profiler.machine.sampler import watching
 from profiler.recording import kernel_spans
 from profiler.recording.lanes import Lane
-from profiler.session.writer import SessionWriter
+from profiler.session.writer import NullWriter, SessionWriter
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.bench._rounds import Progress, result, undisturbed
 

@@ -18,8 +18,8 @@ import pytest
 import soundfile
 
 from pipelines.experiments.capacity import streams, study
-from pipelines.experiments.capacity.folder import About, Kept, kept, next_folder, opened
 from pipelines.experiments.capacity.streams import Bench, Level, Machine, Sound
+from pipelines.experiments.capacity.study import About, Kept, kept, next_folder, opened
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
 from tests.each import each

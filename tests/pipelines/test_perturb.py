@@ -20,7 +20,6 @@ from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
@@ -29,6 +28,7 @@ from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
 from profiler.errors import BadInput, Cancelled
 from profiler.recording.drained_lane import DrainedLane
+from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 from tests.profiler.profiler_sessions import ROOF_TABLE
 

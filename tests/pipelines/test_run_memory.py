@@ -19,13 +19,13 @@ from pipelines.run.decode import Decoder
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
 from pipelines.run.memory import RunMemory
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.search.viterbi import Viterbi
 from profiler.machine import memory
 from profiler.machine.run_queue import Lost
 from profiler.session.reader import Session
+from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 from tests.bench import memory_use
 from tests.each import each

@@ -23,13 +23,13 @@ from pipelines.run import recogniser as recognisers
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.transcript import endpoint
 from profiler.arrays import F32
 from profiler.session import facts
 from profiler.session.reader import Session
+from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.fake_clock import FakeClock

@@ -13,8 +13,7 @@ from simulated_device import COMPUTE, COPY, LATENCY_NS, MS, FakeDevice, Rig, pie
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import hidden_ns, transfers
-from profiler.device.charging import Busy, Charge, Wait, charge
-from profiler.device.clock import ClockMap, ClockPair, measure_pair
+from profiler.device.clock import Busy, Charge, ClockMap, ClockPair, Wait, charge, measure_pair
 from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer, Part
 from profiler.recording.layout import SPAN
 from profiler.session.reader import Session

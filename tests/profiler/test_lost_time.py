@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from profiler.machine import cpu_limit, describe, pulse, run_queue
-from profiler.machine.pulse import Pulse
-from profiler.machine.run_queue import Lost, RunQueue
+from profiler.machine import cpu_limit, describe, run_queue
+from profiler.machine.run_queue import Lost, Pulse, RunQueue
 from tests.fake_clock import FakeClock
 
 MS = 1_000_000
@@ -149,7 +148,7 @@ class Machine:
         monkeypatch.setattr(run_queue, "TICK_NS", 10 * MS)
         monkeypatch.setattr(run_queue.time, "perf_counter_ns", self.clock)
         monkeypatch.setattr(run_queue.time, "thread_time_ns", lambda: self.own)
-        monkeypatch.setattr(pulse, "TASKS", str(root / "tasks"))
+        monkeypatch.setattr(run_queue, "TASKS", str(root / "tasks"))
         put(root, self.system)
         self.tell()
         self.pulse = Pulse(self.clock)
@@ -247,7 +246,7 @@ def test_without_a_pulse_nobody_can_tell(machine: Machine) -> None:
 
 
 def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "TASKS", str(tmp_path))
+    monkeypatch.setattr(run_queue, "TASKS", str(tmp_path))
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "schedstat").write_text("0 0 0\n")
     silent = Pulse(FakeClock(10**10))
@@ -256,7 +255,7 @@ def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path: Path, monkeypatc
     assert silent.stopped_ns(0) == 0
 
 
-@pytest.mark.skipif(not Path(pulse.TASKS).exists(), reason="Linux tells it")
+@pytest.mark.skipif(not Path(run_queue.TASKS).exists(), reason="Linux tells it")
 def test_here_the_pulse_beats() -> None:
     beating = Pulse()
     assert beating.beat() == {}

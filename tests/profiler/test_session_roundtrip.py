@@ -21,7 +21,7 @@ from profiler.machine.roofs.table import KERNEL, RoofTable
 from profiler.session import reader
 from profiler.session.files import read_header, side_files
 from profiler.session.format import schema
-from profiler.session.format.blocks import Blocks
+from profiler.session.format.tables import Blocks
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, Lane, Recorder
@@ -212,13 +212,13 @@ def test_small_blocks_are_merged_in_order(choice: list[int], tmp_path: Path) -> 
             data["start_ns"] = np.arange(end, end + size)
             ends[lane] = end + size
             news[lane] = data.tobytes()
-        blocks.append(connection, news)
+        blocks.append(connection.execute, news)
         for lane, end in ends.items():
             stored = connection.execute(rows, (lane,)).fetchall()
             small = [len(data) for _, data in stored if len(data) < 1000 * SPAN.itemsize]
             assert sum(small) < 1000 * SPAN.itemsize
             assert stored[-1][0] == blocks.end(lane) == end
-    blocks.seal(connection)
+    blocks.seal(connection.execute)
     for lane, end in ends.items():
         stored = connection.execute(rows, (lane,)).fetchall()
         sizes = [len(data) // SPAN.itemsize for _, data in stored]

@@ -1,3 +1,3 @@
-"""How many streams a machine carries: which numbers are tried (`study`), how one is measured (`streams`), and the
-folder that keeps it (`folder`). What the figures mean is in `app.model.capacity`.
+"""How many streams a machine carries: which numbers are tried, in the folder that keeps them
+(`study`), and how one is measured (`streams`). What the figures mean is in `app.model.capacity`.
 """

@@ -1,12 +1,18 @@
 """The measurements of a study, one after the other, as far as memory goes.
 
-The number of streams is doubled until one fails, then bisected, with repeats at the bend.
+The number of streams is doubled until one fails, then bisected, with repeats at the bend. The folder keeps what was
+measured, and with which settings, so that the same command goes on:
+
+study.json     what is measured, on which sound and how many cores, by which version
+first/1.json   a run of the sound as fast as possible: how many words it has
+levels/8-2/    the second measurement of 8 streams: the report of each, and result.json, written last
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
@@ -14,15 +20,72 @@ from typing import Annotated, Final
 import msgspec
 import psutil
 
-from pipelines.experiments.capacity import folder as kept_folder
 from pipelines.experiments.capacity import streams
-from pipelines.experiments.capacity.folder import Kept
-from pipelines.experiments.capacity.streams import Bench
+from pipelines.experiments.capacity.streams import RESULT, Bench, Level
+from pipelines.experiments.sweep.folder import held
 from profiler.errors import BadInput
-from profiler.files import outputs
+from profiler.files import outputs, paths
 from profiler.files.inputs import MIB, InputError, read_struct
 from profiler.files.paths import demand_room
-from profiler.plain import counted, duration_text
+from profiler.plain import counted, duration_text, one_line
+
+LEVELS: Final = "levels"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What makes two studies the same: settings as text by key, sound as digest."""
+
+    version: str
+    machine: str
+    cores: int
+    seconds: float | None
+    settings: dict[str, str]
+    sound: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A measurement and the folder of its reports."""
+
+    level: Level
+    folder: Path
+
+
+def opened(folder: Path, about: About) -> AbstractContextManager[None]:
+    """Hold the study in `folder`, or make it. BadInput where it is another one, or another process works on it."""
+    return held(folder, about, "capacity", _difference)
+
+
+def kept(folder: Path) -> dict[int, list[Kept]]:
+    """The measurements that have ended, by number of streams and in their order; what has no result is removed."""
+    found: dict[int, list[Kept]] = {}
+    for n, _, each in paths.numbered(folder / LEVELS):
+        try:
+            level = read_struct(each / RESULT, Level, "a measurement")
+        except InputError:
+            level = None
+        if level is None or level.n != n:
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            found.setdefault(n, []).append(Kept(level, each))
+    return found
+
+
+def next_folder(folder: Path, n: int) -> Path:
+    """Where the next measurement of `n` streams goes."""
+    last = max((attempt for of, attempt, _ in paths.numbered(folder / LEVELS) if of == n), default=0)
+    return folder / LEVELS / f"{n}-{last + 1}"
+
+
+def _difference(kept: About, now: About) -> str:
+    """The first difference of two studies, in words."""
+    if kept.settings != now.settings:
+        key = next(key for key in now.settings if kept.settings.get(key) != now.settings[key])
+        return f"a study with other settings ({key} is {one_line(kept.settings.get(key, 'unknown'))} there)"
+    titles = {"version": "version of asrscope", "machine": "machine", "cores": "number of cores"}
+    titles |= {"seconds": "length of a measurement", "sound": "sound"}
+    return "a study with another " + next(t for name, t in titles.items() if getattr(kept, name) != getattr(now, name))
+
 
 REPEATS: Final = 3
 """Measurements of the largest number that holds and of the smallest that fails; most of them decide."""
@@ -124,7 +187,7 @@ class _Report(msgspec.Struct, frozen=True):
 
 @dataclass
 class Study:
-    """The study in `folder`, which is held (`folder.opened`).
+    """The study in `folder`, which is held (`opened`).
 
     `low`, `high`: which numbers of streams to try. `seconds`: of each measurement; None: for WORDS words. `holds`:
     whether a measurement does.
@@ -141,7 +204,7 @@ class Study:
     """Whether more streams would have been tried if there had been room."""
 
     def __post_init__(self) -> None:
-        self.measured = kept_folder.kept(self.folder)
+        self.measured = kept(self.folder)
         self._first: First | None = None
 
     @property
@@ -171,7 +234,7 @@ class Study:
             def step(what: str, n: int = n, left_s: float = left_s) -> None:
                 progress(f"{counted(n, 'stream', 'streams')}: {what}, about {duration_text(left_s)} left", None)
 
-            folder = kept_folder.next_folder(self.folder, n)
+            folder = next_folder(self.folder, n)
             level = self.bench.measure(n, window_s, folder, step)
             self.measured.setdefault(n, []).append(Kept(level, folder))
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -27,28 +27,11 @@ PATIENCE_S: Final = 30.0
 """Seconds that a run has to close its session."""
 
 
-class Engine(Protocol):
-    """Where trials run. `slots`: how many at once."""
-
-    slots: int
-
-    def submit(self, folder: Path) -> None:
-        """Start the plan of `folder`."""
-
-    def resume(self, folder: Path) -> bool:
-        """Wait for a plan that an earlier process has submitted; False where it does not run any more."""
-
-    def wait(self, cancelled: Callable[[], bool]) -> Path:
-        """The folder of the next plan that has ended, with a result or without. Raises Cancelled."""
-
-    def close(self) -> None:
-        """End what ends with this process."""
-
-
 class Home:
     """One trial at a time, in a child that ends with this process."""
 
     slots = 1
+    """How many at once."""
 
     def __init__(self) -> None:
         self._folder = Path()
@@ -67,6 +50,7 @@ class Home:
         )
 
     def resume(self, folder: Path) -> bool:
+        """Wait for a plan that an earlier process has submitted: here it ended with that."""
         return False
 
     def wait(self, cancelled: Callable[[], bool]) -> Path:
@@ -201,3 +185,6 @@ class Cluster:
             f"The HyperQueue server of {one_line(str(self._folder))} does not answer any more; the study is kept, "
             "and the same command goes on with it."
         ) from None
+
+
+Engine = Home | Cluster
