@@ -15,8 +15,8 @@ from whole_runs import QUICK, never, quiet
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import predict, rerun
+from pipelines.experiments.ab import recorded
 from pipelines.experiments.predict import Tried
-from pipelines.experiments.recorded import recorded
 from pipelines.experiments.rerun import Stretch
 from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item

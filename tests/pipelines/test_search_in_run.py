@@ -17,7 +17,6 @@ from pipelines.config import assign, presets
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.recogniser import build
 from pipelines.run.session_run import Outcome
 from pipelines.search import workspace
@@ -25,6 +24,7 @@ from pipelines.search.adaptive_beam import MIN_BEAM, AdaptiveBeam
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.words import align
 from profiler.session.reader import Session
+from profiler.session.writer import NullWriter
 from profiler.spans import NullLane, Recorder
 from tests.each import each
 from tests.pipelines import whole_runs
