@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _output, _pipeline, _report
-from app.model import report
+from app.cli import _output, _pipeline
+from app.model import report, report_lines
 from pipelines.config import presets
 from profiler.errors import BadInput
 
@@ -89,7 +89,7 @@ def _follow(
         state = following.run()
     with closing(Session.open(out)) as session:
         tree = report.report(session)
-    _output.print_report(tree, arguments.json, _report.as_text)
+    _output.print_report(tree, arguments, report_lines.document)
     if not arguments.json:
         print(f"session: {out}")
     for problem in problems:

@@ -9,13 +9,17 @@ import math
 import os
 import re
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
+
+import msgspec
 
 from app.cli import _streams
+from app.model.document import Document, Drawing, Notes, Ratios, Section, Table
 from app.model.report import Tree
 from profiler.plain import one_line, printable
 
@@ -23,8 +27,9 @@ LONGEST = 600  # Characters of a sentence: some list the available choices
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
+    """Add ``--json``, and what the window adds to it."""
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--document", action="store_true", help=argparse.SUPPRESS)
 
 
 def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
@@ -46,12 +51,64 @@ def _escape_unusual(match: re.Match[str]) -> str:
     return json.dumps(character)[1:-1]
 
 
-def print_report(tree: Tree, as_json: bool, as_text: Callable[[Tree], str]) -> None:
-    """Print `tree` as one JSON object, or as the text that it becomes."""
-    if as_json:
+def print_report(tree: Tree, arguments: argparse.Namespace, document: Callable[[Tree], Document]) -> None:
+    """Print `tree` as one JSON object, for the window with its document beside; else the document as text."""
+    if arguments.document:
+        print_json(tree | {"document": msgspec.to_builtins(document(tree))})
+    elif arguments.json:
         print_json(tree)
     else:
-        print(as_text(tree))
+        print(text(document(tree)))
+
+
+GAP: Final = "  "
+
+
+def text(document: Document) -> str:
+    """A document as a terminal shows it: sentences, tables with aligned columns; no charts."""
+    lines = [document.summary] if document.summary else []
+    apart = False
+    for part in document.parts:
+        if isinstance(part, Drawing | Ratios) or (isinstance(part, Table) and (part.aside or not part.rows)):
+            continue
+        if isinstance(part, Section | Table):
+            apart = bool(lines)
+        if isinstance(part, Section):
+            continue
+        lines += [""] * apart
+        if isinstance(part, str):
+            lines.append(part)
+        elif isinstance(part, Notes):
+            lines += [f"note: {sentence}" for sentence in part.sentences]
+        else:
+            lines += _table(part)
+        apart = isinstance(part, Table)
+    return page(lines)
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Headers, broken where they are wider than their column, and rows with their sentences below."""
+    below = {place % len(table.headers) for place in table.sentences}
+    shown = [place for place in range(len(table.headers)) if place not in below]
+    rows = [["–" if cell is None else printable(str(cell)) for cell in row] for row in table.rows]
+    widths, heads, right = dict[int, int](), dict[int, list[str]](), table.numbers
+    for place in shown:
+        words = table.headers[place].split()
+        widths[place] = max(map(len, (*words, *(row[place] for row in rows))), default=0)
+        heads[place] = textwrap.wrap(table.headers[place], max(widths[place], 1), break_on_hyphens=False) or [""]
+
+    def line(cells: Mapping[int, str] | Sequence[str]) -> str:
+        filled = (f"{cells[place]:{'>' if place in right else '<'}{widths[place]}}" for place in shown)
+        return GAP.join(filled).rstrip()
+
+    high = max(map(len, heads.values()))
+    for at in range(high):
+        yield line({place: ([""] * (high - len(head)) + head)[at] for place, head in heads.items()})
+    for row in rows:
+        yield line(row)
+        for place in sorted(below):
+            if row[place] not in ("", "–"):
+                yield f"{GAP}{table.headers[place] + ': ' if len(below) > 1 else ''}{row[place]}"
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:

@@ -97,10 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     tree["warnings"] += chosen.notes
     if arguments.until_decided and tree["overall"]["verdict"] == UNDECIDED:
         tree["warnings"].append(f"Nothing is decided after {tree['repeats']} repeats of each arm.")
-    if arguments.json:
-        _output.print_json(tree | {"session": str(out), "state": outcome.state})
-    else:
-        print(compare.as_text(tree))
+    _output.print_report(tree | {"session": str(out), "state": outcome.state}, arguments, compare.document)
+    if not arguments.json:
         print(f"session: {out}")
     return status
 

@@ -33,13 +33,22 @@ A lazy configuration (gmm.senones or dnn.senones = active) computes only the act
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Iterable
+from typing import Final
 
 from app.cli import _again, _output, _pipeline, _recorded
 from app.model import report_lines
+from app.model.document import Document, Drawing, Notes, Part, Table, joined, percent
 from app.model.figures import rate_name
 from app.model.report import Tree
+from pipelines.config import value_text
+from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
 from profiler.plain import counted
+
+ROOM: Final = 0.2
+"""Of the axis of shares, above all that exact scoring does: figures stand there."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,42 +73,63 @@ def run(arguments: argparse.Namespace) -> int:
     with _again.interruptible() as (progress, cancelled):
         found = audit.audit(request.config, request.playlist.items, progress, cancelled)
     tree = audit.report(found) | {"notes": [*chosen.notes, *request.playlist.notes]}
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     for sentence in found.refused:
         _output.complain(sentence)
     return 2 if found.refused else 0
 
 
-def as_text(tree: Tree) -> str:
-    """The report as text."""
-    lines = [
-        f"{tree['frames']} frames in {counted(len(tree['utterances']), 'file', 'files')}",
-        f"score error       {_nat(tree['score_error_near'])} within {tree['near_nat']:g} nat of the best, "
-        f"{_nat(tree['score_error_asked'])} for active senones",
-        f"same best senone  {_percent(tree['same_best_senone'])} of the frames",
+def document(tree: Tree) -> Document:
+    """What the configuration costs in scores and words, and the work that it saves."""
+    utterances = tree["utterances"]
+    of = counted(len(utterances), "utterance", "utterances")
+    settings = (f"{key}={value_text(value)}" for key, value in tree["approximations"].items())
+    differ = sum(one["hypothesis"] != one["exact"] for one in utterances)
+    parts: list[Part] = [
+        Notes(tree["notes"]),
+        f"Scores: {_nat(tree['score_error_near'])} off on average, within {tree['near_nat']:g} nat of the best senone, "
+        f"which is the exact one in {percent(tree['same_best_senone'])} of the frames; "
+        f"{_nat(tree['score_error_asked'])} off for active senones.",
+        _words(tree),
+        f"The words differ from those of exact scoring in {differ} of {of}.",
     ]
-    for name, share in tree["shares"].items():
-        lines.append(f"{name + ' computed':17} {_percent(share)}")
+    work = {name.capitalize(): share for name, share in tree["shares"].items()}
+    if work:
+        said = f"{', '.join(f'{name} {percent(share)}' for name, share in work.items())}."
+        percents = tuple(100 * share for share in work.values())
+        axis = Axis("work done, of exact scoring", "%", low=0.0, high=max(100.0, *percents) * (1 + ROOM))
+        chart = Chart(Axis("", categories=tuple(work)), axis, (Bars("work", percents),))
+        parts += [f"Work done, of exact scoring: {said}", Drawing("Work done, of exact scoring", chart, said)]
     if tree["frames_copied"]:
-        lines.append(f"{'frames copied':17} {_percent(tree['frames_copied'])}")
+        parts.append(f"Frames copied: {percent(tree['frames_copied'])}.")
+    keys = ("id", "exact_errors", "errors", "reference", "exact", "hypothesis")
+    headers = ("utterance", "errors exact", "errors", "reference", "exact scoring", "this configuration")
+    rows = [[one[key] if "errors" in key else one[key] or "–" for key in keys] for one in _worst_first(utterances)]
+    parts.append(Table("Words of each utterance, the worst first", headers, rows, (3, 4, 5), aside=True))
+    return Document(joined(*settings, of, f"{tree['frames']} frames"), parts)
+
+
+def _worst_first(utterances: Iterable[Tree]) -> list[Tree]:
+    """Utterances by the errors that the configuration costs, those without a transcript last."""
+
+    def gains(one: Tree) -> float:
+        return math.inf if one["errors"] is None else one["exact_errors"] - one["errors"]
+
+    return sorted(utterances, key=gains)
+
+
+def _words(tree: Tree) -> str:
     if tree["wer"] is None:
-        lines.append("word errors       unknown: no transcripts")
-    else:
-        change = f"{100 * tree['wer_change']:+.1f} points"
-        if tree["wer_change_ci95"]:
-            low, high = (100 * end for end in tree["wer_change_ci95"])
-            change += f", 95 % interval {low:+.1f} … {high:+.1f}"
-        lines.append(
-            f"{rate_name(tree['wer'], tree['cer']):17} {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
-            f"({change}; {counted(tree['wer_words'], 'word', 'words')}{report_lines.transcribed(tree)})"
-        )
-    lines += [f"note: {note}" for note in tree["notes"]]
-    return _output.page(lines)
+        return "Without transcripts the word errors are not known."
+    ends = tree["wer_change_ci95"]
+    between = "" if ends is None else ", 95 % interval {:+.1f} … {:+.1f}".format(*(100 * end for end in ends))
+    name = rate_name(tree["wer"], tree["cer"])
+    unit = ("character", "characters") if name == "CER" else ("word", "words")
+    return (
+        f"{name} {percent(tree['wer_exact'])} exact → {percent(tree['wer'])}: {100 * tree['wer_change']:+.1f} points"
+        f"{between}, over {counted(tree['wer_words'], *unit)}{report_lines.transcribed(tree)}."
+    )
 
 
 def _nat(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g} nat"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"

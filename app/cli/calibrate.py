@@ -11,20 +11,49 @@ Do not use the machine for anything else meanwhile. Ctrl+C stops and keeps the p
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.cli import _output
+from app.model.document import Document, Drawing, Table
+from app.model.provenance import measured_on
 from app.model.report import Tree
+from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
+from pipelines.labs.texts import figure
 from profiler.errors import BadInput
-from profiler.plain import counted
+from profiler.machine.roofs.table import (
+    BANDWIDTH,
+    LATENCY,
+    OVERHEAD,
+    RATE,
+    Key,
+    Roof,
+    RoofTable,
+    plateaus,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
-    from profiler.machine.roofs.table import Roof
 
-DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")  # In the order of the table
+FAMILIES: Final = ("gemm", "gemv", "fma", "scalar", "exp", "log")
+DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
+"""Kinds of operations and types of numbers in the order of the table."""
+
+SIZE: Final = (1200, 666)
+LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
+"""Kind of access → the category whose colour its line takes."""
+
+DISTURBED: Final = "disturbed by other programs"
+RING: Final = ("unexplained", 4)
+"""What lies over points of the ladder that were disturbed."""
+
+MOST_LINES: Final = 3
+"""Numbers of threads that have lines; each has a sign."""
+
+MOST_BARS: Final = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,15 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
         known = calibration.calibrate(arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere())
     tree = as_json(known)
     if arguments.png:
-        from app.pictures.calibration import calibration_picture
+        from app.pictures.drawings import drawings_picture
 
-        calibration_picture(tree, arguments.png, theme=arguments.theme)
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(known))
-        if arguments.png:
-            print(f"\n{arguments.png}")
+        origin = measured_on(tree["machine"], tree["measured_at"])
+        drawings_picture(document(tree), origin, arguments.png, SIZE, theme=arguments.theme)
+    _output.print_report(tree, arguments, document)
+    if arguments.png and not arguments.json:
+        print(f"\n{arguments.png}")
     return 0
 
 
@@ -83,101 +110,130 @@ def as_json(known: Calibration) -> Tree:
     }
 
 
-def as_text(known: Calibration) -> str:
-    """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, size_text
-    from profiler.machine.roofs.timing import is_steady
+def document(tree: Tree) -> Document:
+    """Rates, calls and ladders with their plateaus as tables and charts, what is missing and why."""
+    table = RoofTable.from_rows({name: row[name] for name in Roof.__slots__} for row in tree["roofs"])
+    disturbed = {Key(*(row[name] for name in Key._fields)) for row in tree["roofs"] if not row["steady"]}
 
-    roofs = list(known.roofs.values())
-    lines = [f"{'rate':30} {'threads':>7} {'sustained':>16} {'best':>10} {'spread':>7}"]
-    for roof in _of_kind(roofs, RATE):
-        lines.append(
-            f"{_title(roof):30} {roof.threads:7} {roof.median / 1e9:10.4g} Gop/s "
-            f"{roof.high / 1e9:10.4g} {_spread(roof)}"
+    def spread(roof: Roof) -> str:
+        return f"{roof.spread:.1%}{'*' if roof.key in disturbed else ''}"
+
+    def best(roof: Roof) -> tuple[str, str, str]:
+        return figure(roof.median, roof.unit), figure(roof.high, roof.unit), spread(roof)
+
+    rates = sorted((roof for roof in table.roofs if roof.kind == RATE), key=_order)
+    times = [roof for kind in (OVERHEAD, LATENCY) for roof in table.roofs if roof.kind == kind]
+    calls = [
+        (
+            f"access ({roof.name})" if roof.kind == LATENCY else roof.name,
+            size_text(roof.bytes) if roof.bytes else "",
+            f"{roof.median:.4g} ns",
+            f"{roof.low:.4g} ns",
         )
-    lines += ["", f"{'one call':30} {'':7} {'median':>16} {'least':>10}"]
-    for roof in _of_kind(roofs, OVERHEAD):
-        after = f" after {size_text(roof.bytes)}" if roof.bytes else ""
-        lines.append(f"{roof.name + after:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
-    lines += ["", f"{'one scattered access':30} {'':7} {'median':>16} {'least':>10}"]
-    for roof in sorted(_of_kind(roofs, LATENCY), key=lambda r: (r.name, r.bytes)):
-        over = f"{roof.name} over {size_text(roof.bytes)}"
-        lines.append(f"{over:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
-    ladders = sorted({(r.name, r.threads) for r in _of_kind(roofs, BANDWIDTH)}, key=_order)
-    for name, threads in ladders:
+        for roof in sorted(times, key=lambda roof: (roof.kind == LATENCY, roof.name, roof.bytes))
+    ]
+    rungs = []
+    ladders = {(roof.name, roof.threads) for roof in table.roofs if roof.kind == BANDWIDTH}
+    for name, threads in sorted(ladders, key=lambda ladder: (_place(ladder[0], tuple(LINES)), *ladder)):
         head, _, device = name.partition("@")
-        rungs = known.roof_table.ladder(head, threads, device)
-        lines += ["", *_ladder(name, threads, rungs)]
-    if known.missing:
-        lines += ["", "not available:"]
-        lines += [f"  {missing.name}: {missing.reason}" for missing in known.missing]
-    if known.measured_at is not None:
-        when = datetime.fromtimestamp(known.measured_at).astimezone()
-        lines += [
-            "",
-            f"Measured {when:%Y-%m-%d %H:%M}; stored for this machine and these libraries.",
-        ]
-    lines += [f"* {sentence}" for sentence in known.roof_table.refused.values()]
-    shaky = sum(not is_steady(roof) for roof in roofs if roof.kind != OVERHEAD)
-    if shaky:
-        lines.append(
+        steps = table.ladder(head, threads, device)
+        flat = {one.first_bytes: f"{figure(one.rate, 'B/s')} over {one.label}" for one in plateaus(steps)}
+        rungs += [(name, threads, size_text(r.bytes), *best(r), flat.get(r.bytes, "")) for r in steps]
+    found = [f"* {sentence}" for sentence in table.refused.values()]
+    if shaky := sum(roof.key in disturbed for roof in table.roofs if roof.kind != OVERHEAD):
+        found.append(
             f"* {shaky} figures were disturbed by other programs; `asrscope calibrate` takes them again "
             "from ten minutes on."
         )
-    return _output.page(lines)
-
-
-def _of_kind(roofs: Iterable[Roof], kind: str) -> list[Roof]:
-    found = [roof for roof in roofs if roof.kind == kind]
-    families = {r.name.partition(".")[0]: i for i, r in reversed(list(enumerate(found)))}
-    return sorted(
-        found,
-        key=lambda r: (
-            families[r.name.partition(".")[0]],
-            DTYPES.index(r.dtype) if r.dtype in DTYPES else len(DTYPES),
-            r.name,
-            r.threads,
-        ),
+    at = tree["measured_at"]
+    when = "" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M}"
+    return Document(
+        f"Last measured: {when or 'never'}; kept for this machine and these libraries.",
+        [
+            _ladder(table, disturbed, tree["machine"].get("caches", [])),
+            _rates(rates, disturbed),
+            Table(
+                "Sustained rates",
+                ("rate", "threads", "sustained", "best", "spread"),
+                [(_title(roof), roof.threads, *best(roof)) for roof in rates],
+            ),
+            Table("One call, and one scattered access", ("of", "after, or over", "median", "least"), calls),
+            Table(
+                "Bandwidth by working set",
+                ("bandwidth", "threads", "working set", "sustained", "best", "spread", "plateau"),
+                rungs,
+            ),
+            *(f"{missing['name']}: {missing['reason']}" for missing in tree["unavailable"]),
+            *found,
+        ],
     )
+
+
+def _ladder(table: RoofTable, disturbed: Collection[Key], caches: Iterable[Tree]) -> Drawing:
+    """Lines of all kinds of access and some numbers of threads: a colour a kind, a sign a number."""
+    layers: list[Layer] = []
+    looks: dict[str, tuple[str, int]] = {}
+    hollow: list[Roof] = []
+    shown = _few([n for n in table.threads if table.ladder("read", n)])
+    for kind, category in LINES.items():
+        for place, threads in enumerate(shown):
+            rungs = table.ladder(kind, threads)
+            if not rungs or rungs[0].threads != threads:
+                continue
+            name = f"{kind} ×{threads}"
+            looks[name] = category, place
+            layers.append(Line(name, tuple(float(r.bytes) for r in rungs), tuple(r.median for r in rungs)))
+            hollow += [rung for rung in rungs if rung.key in disturbed]
+    if hollow:
+        looks[DISTURBED] = RING
+        at = tuple(float(rung.bytes) for rung in hollow), tuple(rung.median for rung in hollow)
+        layers.append(Line(DISTURBED, *at, joined=False))
+    if layers:
+        read = table.ladder("read", shown[0])
+        sizes = [rung.bytes for rung in read]
+        named = {(cache["bytes"], f"L{cache['level']}") for cache in caches if cache["type"] != "instruction"}
+        layers += [
+            Mark(f"{name} {size_text(size)}", size, on="x")
+            for size, name in sorted(named)
+            if min(sizes) <= size <= max(sizes)
+        ]
+        layers += [
+            Note(f"{figure(one.rate, 'B/s')}\n{one.label}", math.sqrt(one.first_bytes * one.last_bytes), one.rate)
+            for one in plateaus(read)
+        ]
+    x, y, title = Axis("working set", "B", log=True), Axis("bandwidth", "B/s", log=True), "Bandwidth by working set"
+    return Drawing(title, Chart(x, y, tuple(layers), title), looks=looks)
+
+
+def _rates(rates: Sequence[Roof], disturbed: Collection[Key]) -> Drawing:
+    """A bar for each kind of operation and some numbers of threads."""
+    threads, title = _few(sorted({roof.threads for roof in rates})), "Sustained rates"
+    shown = [roof for roof in rates if roof.threads in threads][:MOST_BARS]
+    names = (f"{_title(roof)} ×{roof.threads}{' *' if roof.key in disturbed else ''}" for roof in shown)
+    medians, best = tuple(roof.median for roof in shown), tuple(roof.high for roof in shown)
+    x = Axis("kind", categories=tuple(names))
+    y = Axis(f"rate, interval to the best round; *: {DISTURBED}", "op/s", log=True)
+    return Drawing(title, Chart(x, y, (Bars("rate", medians, medians, best),) if shown else (), title))
+
+
+def _few(counts: Sequence[int]) -> Sequence[int]:
+    """One thread, the maximum, and one in between: more lines would hide each other."""
+    return counts if len(counts) <= MOST_LINES else (counts[0], counts[len(counts) // 2], counts[-1])
+
+
+def _order(roof: Roof) -> tuple[object, ...]:
+    family = roof.name.partition("@")[0].partition(".")[0]
+    return "@" in roof.name, _place(family, FAMILIES), family, _place(roof.dtype, DTYPES), roof.name, roof.threads
+
+
+def _place(name: str, known: Sequence[str]) -> int:
+    return known.index(name) if name in known else len(known)
 
 
 def _title(roof: Roof) -> str:
     head, _, device = roof.name.partition("@")
     family, _, library = head.partition(".")
     parts = [family.upper() if family in ("gemm", "gemv") else family]
-    if family == "gemm":
-        parts.append(roof.dtype)
-    if library:
-        parts.append(f"({library})")
-    if device:
-        parts.append(f"on {device}")
-    return " ".join(parts)
-
-
-def _order(ladder: tuple[str, int]) -> tuple[int, str, int]:
-    names = ("read", "write", "triad")
-    return (names.index(ladder[0]) if ladder[0] in names else len(names), *ladder)
-
-
-def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
-    from profiler.machine.roofs.table import plateaus, size_text
-
-    count = counted(threads, "thread", "threads")
-    flat = plateaus(rungs)
-    lines = [f"{name}, {count}: {'working set':>14} {'sustained':>13} {'best':>8} {'spread':>7}"]
-    for rung in rungs:
-        inside = next((p for p in flat if p.first_bytes <= rung.bytes <= p.last_bytes), None)
-        mark = f"  {inside.rate / 1e9:.3g} GB/s over {inside.label}" if inside else ""
-        # Shown once, next to the first rung of the plateau.
-        mark = mark if inside and rung.bytes == inside.first_bytes else ""
-        lines.append(
-            f"{'':{len(name) + len(count) + 3}} {size_text(rung.bytes):>14} {rung.median / 1e9:8.4g} GB/s "
-            f"{rung.high / 1e9:8.4g} {_spread(rung)}{mark}"
-        )
-    return lines
-
-
-def _spread(roof: Roof) -> str:
-    from profiler.machine.roofs.timing import is_steady
-
-    return f"{roof.spread:6.1%}{' ' if is_steady(roof) else '*'}"
+    parts += [roof.dtype] if family == "gemm" else []
+    parts += [f"({library})"] if library else []
+    return " ".join([*parts, f"on {device}"] if device else parts)

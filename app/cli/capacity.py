@@ -28,12 +28,14 @@ from typing import TYPE_CHECKING, Final
 from app.cli import _output, _pipeline
 from app.model import capacity as model
 from app.model import report_lines
+from app.model.document import Cell, Document, Drawing, Notes, Table, number
 from app.model.report import Tree
-from app.model.report_lines import number
 from pipelines import config as settings
 from pipelines.config.presets import Preset
+from pipelines.labs.chart import Axis, Chart, Layer, Line, Mark
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import cpu_limit
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.model.capacity import Figures
@@ -148,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
             status = 128 + (stop.number or signal.SIGINT)
         measured = {n: [*map(figures, kept)] for n, kept in study.measured.items()}
         tree = _report(study, measured, preset, arguments.bound, status == 0, limit, notes)
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
     return status
@@ -282,45 +284,70 @@ def _report(
     }
 
 
-def as_text(tree: Tree) -> str:
-    """The report as text."""
-    lines = [
-        model.headline(*(tree[key] for key in HEADLINE)),
-        tree["why"],
-        "",
-        f"{'':7}  {'delay, s':^22}  {'first':>6}  {'stable':>6}  {'final':>6}  {'chunk':>6}  {'RTF of a chunk':^14}",
-        "streams     p50     p90" + 5 * "     p99" + "     p50     p99    RTFx    memory  core-s/h  words  held",
-        *map(_line, tree["streams"]),
-        "",
-        f"Delay: {tree['bound_meaning']}.",
-        f"RTFx: {tree['rtfx_meaning']}.",
-        f"Memory: {tree['memory_meaning']}.",
-        f"core-s/h: processor time per hour of audio, s. words: behind the percentiles. Chunks of "
-        f"{tree['chunk_ms']} ms.",
-        *(f"note: {note}" for note in tree["notes"]),
-        "",
-        f"study: {tree['study']}",
-    ]
-    return _output.page(lines)
-
-
 HEADLINE: Final = ("capacity", "capacity_range", "cores", "bound_p99_s", "finished", "cpu_limit")
 
-COLUMNS: Final = (
-    (DELAY, "p50"), (DELAY, "p90"), (DELAY, "p99"),
-    ("first_shown", "p99"), ("stable", "p99"), ("final", "p99"), ("chunk", "p99"),
-)  # fmt: skip
-"""Latencies of a line, and their quantiles."""
+LATENCIES: Final = {
+    "delay": (DELAY, ("p50", "p90", "p99")),
+    "first shown": ("first_shown", ("p99",)),
+    "stable": ("stable", ("p99",)),
+    "final": ("final", ("p99",)),
+    "chunk": ("chunk", ("p99",)),
+}
+"""Latencies of the table: title → key and quantiles."""
 
 
-def _line(row: Tree) -> str:
-    rtf = row["rtf"] or {}
-    seconds = [(row["latency_s"][name] or {}).get(quantile) for name, quantile in COLUMNS]
-    cells = [number(value, ".3f") for value in (*seconds, rtf.get("p50"), rtf.get("p99"))]
-    memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6
-    return (
-        f"{row['n']:7}  {'  '.join(f'{cell:>6}' for cell in cells)}  {number(row['rtfx'], '.1f'):>6}  "
-        f"{number(memory, '.0f'):>5} MB  {number(row['core_s_per_audio_hour'], '.0f'):>8}  "
-        f"{row['words']:>5}  "
-        f"{row['held']:>2}/{row['measurements']}{'  a queue grows' if row['queue_grows'] else ''}"
+def document(tree: Tree) -> Document:
+    """How many streams hold, what limits them, and latency and costs by number of streams."""
+    headline = model.headline(*(tree[key] for key in HEADLINE))
+    headers = ["streams", *(f"{title} {q}, s" for title, (_, quantiles) in LATENCIES.items() for q in quantiles)]
+    headers += ["RTF p50", "RTF p99", "RTFx", "memory, MB", "core-s per hour", "words", "queue grows", "held"]
+    title = "Delay by number of streams"
+    return Document(
+        headline,
+        [
+            tree["why"],
+            Notes(tree["notes"]),
+            *([Drawing(title, chart(tree), headline)] if tree["streams"] else []),
+            Table("Streams", headers, [*map(_cells, tree["streams"])]),
+            f"Delay: {tree['bound_meaning']}.",
+            f"RTFx: {tree['rtfx_meaning']}.",
+            f"Memory: {tree['memory_meaning']}.",
+            f"core-s: processor time. words: behind the percentiles. Chunks of {tree['chunk_ms']} ms.",
+            f"Study: {tree['study']}",
+        ],
     )
+
+
+def _quantile(row: Tree, latency: str, quantile: str) -> float | None:
+    """A quantile of a latency of N streams, s; None where it is not known."""
+    return (row["latency_s"][latency] or {}).get(quantile)
+
+
+def _cells(row: Tree) -> list[Cell]:
+    seconds = [_quantile(row, key, quantile) for key, quantiles in LATENCIES.values() for quantile in quantiles]
+    rtf = row["rtf"] or {}
+    memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6
+    return [
+        row["n"],
+        *(number(value, ".3f") for value in (*seconds, rtf.get("p50"), rtf.get("p99"))),
+        number(row["rtfx"], ".1f"),
+        number(memory, ".0f"),
+        number(row["core_s_per_audio_hour"], ".0f"),
+        row["words"],
+        "yes" if row["queue_grows"] else "no",
+        f"{row['held']} of {row['measurements']}",
+    ]
+
+
+def chart(tree: Tree) -> Chart:
+    """p50 and p99 of the delay over the number of streams, with the bound; whiskers are the range of the repeats."""
+    rows = [row for row in tree["streams"] if _quantile(row, DELAY, "p99") is not None]
+    n = tuple(float(row["n"]) for row in rows)
+    p50, p99 = (tuple(_quantile(row, DELAY, quantile) for row in rows) for quantile in ("p50", "p99"))
+    low, high = (tuple((row["p99_range_s"] or (None, None))[end] for row in rows) for end in (0, 1))
+    bound, found = tree["bound_p99_s"], tree["capacity"]
+    layers: list[Layer] = [Line("p99", n, p99, low, high), Line("p50", n, p50), Mark(f"bound {bound:g} s", bound)]
+    if found:
+        layers.append(Mark(counted(found, "stream", "streams"), float(found), on="x"))
+    x = Axis(f"streams on {counted(tree['cores'], 'core', 'cores')}", log=True)
+    return Chart(x, Axis("delay", "s", log=True), tuple(layers))

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from app.cli import _output
 from app.model import report_lines
+from app.model.document import Document, Notes, Part, RatioRow, Ratios, Section, Table, interval, joined, number
 from app.model.figures import rate_name
 from app.model.report import Tree
 from app.model.report import words as error_rates
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         a = stack.enter_context(closing(Session.open(arguments.a)))
         b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
         found = report(a, b, frames=arguments.json)
-    _output.print_report(found, arguments.json, as_text)
+    _output.print_report(found, arguments, document)
     slower = found["overall"]["verdict"] == A_FASTER
     return SLOWER if arguments.fail_if == "slower" and slower else 0
 
@@ -154,49 +155,81 @@ def measured_floor(session: Session) -> float | None:
         return None
 
 
-def as_text(tree: Tree) -> str:
-    """The comparison as text."""
-    overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
-    alternated = "alternated" if tree["interleaved"] else "one after the other"
+def document(tree: Tree) -> Document:
+    """What differs, what it does to the time of each stage and to the words, and how sure that is."""
+    overall, wer, words = tree["overall"], tree["wer"], tree["words"]
     one = tree["a"] == tree["b"]
-    lines = [f"A/B of {tree['a']}"] if one else [f"A: {tree['a']}", f"B: {tree['b']}"]
-    for key, (a, b) in tree["differences"].items():
-        lines.append(f"  {key}: {_value(a)} in A, {_value(b)} in B")
-    if not tree["differences"]:
-        lines.append("  both have the same settings")
-    lines += [
-        f"{counted(matched, 'utterance', 'utterances')}, {tree['audio_s']:.1f} s of audio, "
-        f"{counted(tree['repeats'], 'repeat', 'repeats')} {alternated}",
-        "",
-        f"{overall['verdict']}: B takes {ratio_text(overall)} of A's time "
-        f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f})",
-    ]
+    differing = [f"{key}: {_value(a)} in A, {_value(b)} in B" for key, (a, b) in tree["differences"].items()]
+    of = counted(words["of"], "utterance", "utterances")
+    warnings = list(tree["warnings"])
+    if words["differ"]:
+        warnings.append(f"The recognised words differ in {words['differ']} of {of}.")
+    parts: list[Part] = [_summary(tree)]
     if tree["floor"] is not None:
-        lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
+        parts.append(f"One configuration differs from itself by at most ±{tree['floor']:.1%} here.")
     if wer["a"] is not None and wer["b"] is not None:
         name = rate_name(wer["a"], tree["cer"]["a"])
-        lines.append(f"{name} {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
-    words = tree["words"]
-    if words["differ"]:
-        of = counted(words["of"], "utterance", "utterances")
-        lines.append(f"the recognised words differ in {words['differ']} of {of}")
-    lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
-    for row in tree["stages"]:
-        p = report_lines.number(row["p_adjusted"], ".4f")
-        lines.append(
-            f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {ratio_text(row):26} {p:>8}  {row['verdict']}"
+        a, b = (f"{wer[s]:.1%} in {s.upper()} ({counted(tree['wer_errors'][s], 'error', 'errors')})" for s in "ab")
+        parts.append(f"{name} {a}, {b}{report_lines.transcribed(tree)}.")
+    rows = [("whole run", overall), *((row["name"], row) for row in tree["stages"])]
+    parts += [
+        Notes(warnings),
+        Section("Stages"),
+        Ratios(
+            "Time of B over time of A",
+            [RatioRow(name, row["ratio"], row["ci95"], row["verdict"]) for name, row in rows],
+            _summary(tree),
+        ),
+        _stages(tree),
+        Section("Words"),
+    ]
+    listed = words["utterances"]
+    if not words["differ"]:
+        parts.append(f"The recognised words are the same in A and B ({of}).")
+    elif len(listed) < words["differ"]:
+        parts.append(
+            f"The recognised words differ in {words['differ']} of {of}; the {len(listed)} worst are listed, "
+            f"{words['differ'] - len(listed)} are left out."
         )
+    keys = ("id", "errors_a", "errors_b", "reference", "a", "b")
+    cells = [[row[key] if "errors" in key else row[key] or "–" for key in keys] for row in listed]
+    headers = ("utterance", "errors A", "errors B", "reference", "A", "B")
+    parts.append(Table("Utterances whose words differ, the worst first", headers, cells, (3, 4, 5), aside=True))
+    what = f"A and B of {tree['a']}" if one else f"A: {tree['a']} · B: {tree['b']}"
+    return Document(joined(what, *(differing or ["the same settings"])), parts)
+
+
+def _stages(tree: Tree) -> Table:
+    headers = ("stage", "A", "B", "B / A", "95 % interval", "p (adjusted)", "verdict")
+    rows = [
+        (
+            row["name"],
+            f"{row['a_s']:.3f} s",
+            f"{row['b_s']:.3f} s",
+            f"{row['ratio']:.3f}",
+            interval(row["ci95"]),
+            number(row["p_adjusted"], ".4f"),
+            row["verdict"],
+        )
+        for row in tree["stages"]
+    ]
     for side in "ab":
         for name, seconds in tree[f"only_{side}"].items():
-            lines.append(f"{name:22} {seconds:.3f} s, only in {side.upper()}")
-    lines += [f"note: {warning}" for warning in tree["warnings"]]
-    return _output.page(lines)
+            times = (f"{seconds:.3f} s" if arm == side else "–" for arm in "ab")
+            rows.append((name, *times, "–", "–", "–", f"only in {side.upper()}"))
+    return Table("Stages of A and B", headers, rows)
 
 
-def ratio_text(row: Tree) -> str:
-    if row["ci95"] is None:
-        return f"{row['ratio']:.3f} (no interval)"
-    return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"
+def _summary(tree: Tree) -> str:
+    overall = tree["overall"]
+    between = "no interval" if overall["ci95"] is None else interval(overall["ci95"])
+    how = "in turns" if tree["interleaved"] else "one after the other"
+    utterances = counted(tree["utterances"]["matched"], "utterance", "utterances")
+    return (
+        f"{overall['verdict']}: B takes {overall['ratio']:.3f} ({between}) of A's time "
+        f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f}), over "
+        f"{counted(tree['repeats'], 'repeat', 'repeats')} {how}, {utterances}, {tree['audio_s']:.1f} s of audio."
+    )
 
 
 def _value(value: object) -> str:

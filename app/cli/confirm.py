@@ -17,10 +17,11 @@ import argparse
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from app.cli import _again, _output
+from app.model.document import Document, Notes, RatioRow, Ratios, Table, interval, joined, number
 from app.model.report import Tree
-from app.model.report_lines import number
 from profiler.plain import counted
 
 
@@ -77,39 +78,58 @@ def run(arguments: argparse.Namespace) -> int:
         "notes": again.notes,
         "perturbations": [p.as_dict() for p in found.perturbations],
     }
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     return 0
 
 
-def as_text(tree: Tree) -> str:
-    """The report as text."""
-    lines = [
-        f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
-        f"  in the session: {tree['sentence']}",
-    ]
-    if tree["sentence_now"]:
-        lines.append(f"  run again:      {tree['sentence_now']} ({tree['verdict_now']})")
-    if tree["rounds"]:
-        lines.append(f"  {counted(tree['rounds'], 'round', 'rounds')}, interleaved, of {tree['audio']}.")
-    lines += [
-        *(f"  {note}" for note in tree["notes"]),
-        "",
-        f"{'change':14} {'':24} {'predicted':>9} {'measured':>9}  {'95 %':15} agrees",
-    ]
-    for p in tree["perturbations"]:
-        if p["unavailable"]:
-            lines.append(f"{p['name']:14} unavailable: {p['unavailable']}")
-            continue
-        interval = "–" if p["ci95"] is None else "{:.3f}…{:.3f}".format(*p["ci95"])
-        agrees = {True: "yes", False: "no", None: "–"}[p["agrees"]]
-        lines.append(
-            f"{p['name']:14} {p['change'] or '':24} {number(p['predicted'], '.3f'):>9} "
-            f"{number(p['measured_ratio'], '.3f'):>9}  {interval:15} {agrees}: {p['why']}"
+OUTCOMES: Final = {
+    True: "The verdict survives.",
+    False: "The verdict does not survive.",
+    None: "The verdict is neither confirmed nor refuted.",
+}
+
+
+def document(tree: Tree) -> Document:
+    """The outcome, and each change as predicted and as measured."""
+    from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, UNDECIDED
+
+    rounds = counted(tree["rounds"], "round", "rounds")
+    verdicts = f"In the session: {joined(tree['verdict'] or '–', tree['evidence'])}; now: {tree['verdict_now'] or '–'}."
+    shown = {True: (B_FASTER, "as predicted"), False: (A_FASTER, "not so"), None: (UNDECIDED, "not compared")}
+    changes = tree["perturbations"]
+    drawn = [
+        RatioRow(
+            one["change"] or one["name"],
+            one["measured_ratio"],
+            one["ci95"],
+            shown[one["agrees"]][0],
+            one["predicted"],
+            shown[one["agrees"]][1],
         )
-    verdict = {
-        True: "survives",
-        False: "does not survive",
-        None: "is neither confirmed nor refuted",
-    }
-    lines += ["", f"The verdict {verdict[tree['survives']]}."]
-    return _output.page(lines)
+        for one in changes
+        if one["measured_ratio"] is not None
+    ]
+    rows = [
+        (
+            one["name"],
+            one["change"] or "",
+            number(one["predicted"], ".3f"),
+            number(one["measured_ratio"], ".3f"),
+            interval(one["ci95"]),
+            {True: "yes", False: "no", None: "–"}[one["agrees"]],
+            one["unavailable"] or one["why"] or "",
+        )
+        for one in changes
+    ]
+    headers = ("change", "of", "predicted", "measured", "95 % interval", "as predicted", "why")
+    return Document(
+        f"{tree['stage']}, measured on this machine, now: {rounds}, interleaved, over {tree['audio']}.",
+        [
+            Notes(tree["notes"]),
+            " ".join(filter(None, (OUTCOMES[tree["survives"]], verdicts, tree["why"]))),
+            f"In the session: {tree['sentence']}",
+            *([f"Run again: {tree['sentence_now']}"] if tree["sentence_now"] else []),
+            Ratios("Measured ratios with intervals; a bar across the row is the prediction", drawn),
+            Table("Time with the change over time without it", headers, rows, (-1,)),
+        ],
+    )

@@ -18,11 +18,17 @@ import argparse
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.cli import _again, _output, _pipeline
 from app.model import report
+from app.model.document import Document, Drawing, Notes, Part, Table, interval, joined
+from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
 from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import StageRow
 
 RUN = "run"
 US = 1e3
@@ -38,9 +44,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay the stage and report."""
+    from profiler.analysis.breakdown import breakdown
     from profiler.session.reader import Session
 
-    notes: list[str] = []
+    notes, recorded = list[str](), None
     if arguments.session == RUN:
         request = _pipeline.request(arguments, _pipeline.preset(arguments))
         config, spoken = request.config, request.playlist.items
@@ -51,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         with closing(Session.open(arguments.session)) as session:
             again = _again.with_moved_files(_again.prepare(session), session, moved)
             config, notes = again.config, again.notes
+            stages = breakdown(session, again.first_frame, again.last_frame).stages
+            recorded = next((_measured(row) for row in stages if row.name == arguments.stage), None)
             utterances, origin = session.utterances, str(session.path)
         from pipelines.experiments import rerun
 
@@ -61,15 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
         stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row = found.row
-    frames = row.work["frames"]
     tree: report.Tree = {
         "schema": 1,
         "session": None if origin == RUN else origin,
         "stage": row.name,
-        "verdict": row.verdict,
-        "evidence": row.evidence,
         "sentence": row.sentence,
-        "us_per_frame": row.time_ns / frames / US,
+        **_measured(row),
+        "recorded": recorded,
         "ways": [
             {
                 "name": way.name,
@@ -81,7 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
             for way in found.ways
         ],
         "waiting": dict(zip(("low", "likely", "high"), found.waiting, strict=True)),
-        **report.intervals(row.parts),
         "conclusion": found.conclusion,
         "audio_s": stretch.audio_s,
         "audio": stretch.note if origin != RUN else f"{stretch.audio_s:.1f} s of audio",
@@ -89,8 +95,18 @@ def run(arguments: argparse.Namespace) -> int:
         "blocks": found.blocks,
         "notes": notes,
     }
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     return 0
+
+
+def _measured(row: StageRow) -> report.Tree:
+    """What a stage took a frame, of what, and by which evidence."""
+    return {
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "us_per_frame": row.time_ns / (row.work.get("frames") or 1) / US,
+        **report.intervals(row.parts),
+    }
 
 
 def _of_a_run_alone(arguments: argparse.Namespace) -> None:
@@ -103,31 +119,50 @@ def _of_a_run_alone(arguments: argparse.Namespace) -> None:
         )
 
 
-def as_text(tree: report.Tree) -> str:
-    """The report as text."""
+def document(tree: report.Tree) -> Document:
+    """How long the stage took in each variant, and what its time consists of: here, and in the session."""
     from profiler.analysis.categories import PART_NAMES
 
-    lines = [
-        f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
-        f"  {tree['sentence']}",
-        f"  {counted(tree['rounds'], 'round', 'rounds')} over {tree['audio']}; of each, "
-        f"{counted(tree['blocks'], 'block', 'blocks')} done again.",
-        *(f"  {note}" for note in tree["notes"]),
-        "",
-        f"{'replayed':26} {'µs a frame':>10}  {'interquartile range':27} of the run",
+    rounds, blocks = counted(tree["rounds"], "round", "rounds"), counted(tree["blocks"], "block", "blocks")
+    here = f"Here {tree['us_per_frame']:.2f} µs per frame ({joined(tree['verdict'], tree['evidence'])})"
+    if (there := tree["recorded"]) is not None:
+        graded = joined(there["verdict"], there["evidence"])
+        here += f"; in the session {there['us_per_frame']:.2f} µs per frame ({graded})"
+    ways, title = tree["ways"], "How long the stage took in each variant"
+    values, low, high = (tuple(way[key] for way in ways) for key in ("us_per_frame", "low", "high"))
+    names = tuple(way["name"] for way in ways)
+    chart = Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))
+    rows = [
+        (
+            way["name"],
+            f"{way['us_per_frame']:.2f}",
+            interval((way["low"], way["high"]), ".2f"),
+            f"{way['us_per_frame'] / values[0]:.2f}",
+            way["what"],
+        )
+        for way in ways
     ]
-    whole = tree["ways"][0]["us_per_frame"]
-    for way in tree["ways"]:
-        ends = f"{way['low']:.2f} … {way['high']:.2f}"
-        share = way["us_per_frame"] / whole
-        lines.append(f"{way['name']:26} {way['us_per_frame']:>10.2f}  {ends:27} {share:>6.2f}  {way['what']}")
+    headers = ("done again", "µs per frame", "interquartile range", "of the run", "what that is")
+    parts: list[Part] = [f"{here}. {tree['sentence']}", Drawing(title, chart), Table(title, headers, rows, (4,))]
     if tree["parts"]:
-        total = sum(tree["parts"].values())
-        lines += ["", f"{'by its cost law':26} {'share':>10}  interval"]
-        for key, value in tree["parts"].items():
-            low, high = tree["parts_low"][key] / total, tree["parts_high"][key] / total
-            if max(value / total, high) >= 0.005:
-                name = PART_NAMES[key.removesuffix("_s")]
-                lines.append(f"{name:26} {value / total:>10.1%}  {low:.1%} … {high:.1%}")
-    lines += ["", tree["conclusion"]]
-    return _output.page(lines)
+        titles = ("part", "here", "interval", "in the session", "interval")
+        columns = [_shares(tree), _shares(there or {})]
+        shown = [
+            (PART_NAMES[key.removesuffix("_s")], *(cell for column in columns for cell in column.get(key, ("", ""))))
+            for key in tree["parts"]
+        ]
+        parts.append(Table("What the stage's time consists of", titles, shown))
+    return Document(
+        f"{tree['stage']}, measured on this machine, now: {rounds} over {tree['audio']}; of each, {blocks} done again.",
+        [Notes(tree["notes"]), *parts, tree["conclusion"]],
+    )
+
+
+def _shares(of: report.Tree) -> dict[str, tuple[str, str]]:
+    """Share and interval of each part of a stage's time, by its key."""
+    likely, low, high = (of.get(key) or {} for key in ("parts", "parts_low", "parts_high"))
+    total = sum(likely.values()) or 1.0
+    return {
+        key: (f"{value / total:.0%}", interval((low[key] / total, high[key] / total), ".0%"))
+        for key, value in likely.items()
+    }

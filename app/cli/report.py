@@ -15,13 +15,9 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING
 
 from app.cli import _output, _select, compare
 from profiler.errors import BadInput
-
-if TYPE_CHECKING:
-    from app.model.report import Tree
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,39 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         pages = (markdown.lines(*one) for one in zip(sessions, chosen, strict=True))
         lines = [line for page in pages for line in [*page, ""]]
     if comparison is not None:
-        lines = [*_comparison(comparison), "", *lines]
+        compared = compare.document(comparison)
+        lines = ["# Comparison", "", *markdown.text([compared.summary, *compared.parts]), "", *lines]
     print(_output.page(lines).rstrip())
     return 0
-
-
-def _comparison(tree: Tree) -> list[str]:
-    """The comparison as Markdown."""
-    from app.export.markdown import bullets, table
-    from app.model.report_lines import number
-
-    without_stages = compare.as_text(tree | {"stages": [], "only_a": {}, "only_b": {}}).split("\n")
-    text = bullets(line for line in without_stages if line and not line.startswith("stage "))
-    rows = [
-        (
-            row["name"],
-            f"{row['a_s']:.3f} s",
-            f"{row['b_s']:.3f} s",
-            compare.ratio_text(row),
-            number(row["p_adjusted"], ".4f"),
-            row["verdict"],
-        )
-        for row in tree["stages"]
-    ]
-    rows += [
-        (
-            name,
-            *(f"{seconds:.3f} s" if arm == side else "–" for arm in "ab"),
-            "–",
-            "–",
-            f"only in {side.upper()}",
-        )
-        for side in "ab"
-        for name, seconds in tree[f"only_{side}"].items()
-    ]
-    titles = ("stage", "A", "B", "B / A", "p (adjusted)", "verdict")
-    return ["# Comparison", "", *text, "", *table(titles, rows, titles[1:5])]

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from app.cli import _on_host, _output, _pipeline, _report
-from app.model import report
+from app.cli import _on_host, _output, _pipeline
+from app.model import report, report_lines
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         with closing(Session.open(request.out)) as session:
             tree = report.report(session)
-    _output.print_report(tree, arguments.json, _report.as_text)
+    _output.print_report(tree, arguments, report_lines.document)
     if request.out is not None and not arguments.json:
         print(f"session: {request.out}")
     return _pipeline.status(outcome, stop)

@@ -20,7 +20,8 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from app.cli import _output, _report, _select
+from app.cli import _output, _select
+from app.model import report_lines
 from app.model.report import report
 
 
@@ -40,10 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         run_of = record.read(session.meta)
     if run_of is not None:
         tree["lab"] = record.row(run_of)
-    if arguments.json:
-        _output.print_json(tree)
-        return 0
-    if run_of is not None:
-        print(_output.page([*record.lines(run_of), ""]))
-    print(_report.as_text(tree))
+        if not arguments.json:
+            print(_output.page([*record.lines(run_of), ""]))
+    _output.print_report(tree, arguments, report_lines.document)
     return 0

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _output, _pipeline
-from app.model.figures import rate_name
+from app.model import study_texts
+from app.model.document import Document
 from app.model.report import Tree
-from app.model.report_lines import number
 from app.model.study import REPORT, study_of, write_csv
 from pipelines import config as settings
 from pipelines.config.presets import Preset
@@ -42,6 +42,7 @@ REPEATS = 5  # One to warm up, and four whose differences are the noise
 TRIALS = 24
 PARALLEL = 2
 MOST_TRIALS = 10_000
+SIZE = (960, 600)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,12 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
             tree = _report(study, command, complete=not status)
             write_json(folder / REPORT, tree)
     if arguments.png:
-        from app.pictures.sweep import sweep_picture
+        from app.pictures.drawings import drawings_picture
 
-        sweep_picture(study_of(tree), arguments.png, theme=arguments.theme)
+        drawings_picture(document(tree), _origin(tree), arguments.png, SIZE, theme=arguments.theme)
     if arguments.csv:
         write_csv(study_of(tree), arguments.csv)
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
     return status
@@ -237,41 +238,11 @@ def _row(trial: Trial) -> Tree:
     }
 
 
-def as_text(tree: Tree) -> str:
-    """The report as text."""
-    rows = {row["id"]: row for row in tree["trials"]}
-    states = [row["state"] for row in tree["trials"]]
-    ended = ", ".join(f"{states.count(state)} {state}" for state in ("done", "failed", "rejected") if state in states)
-    lines = [f"{len(rows)} trials{ended and ': ' + ended}", "", *_front_lines(tree, rows)]
-    lines += [f"trial {row['id']}: {row['state']}. {row['why']}" for row in tree["trials"] if row["why"]]
-    for name, shares in tree["importance"].items():
-        shown = ", ".join(f"{key} {share:.0%}" for key, share in shares.items())
-        lines.append(f"Importance for {name}: {shown}")
-    lines += ["", f"study: {tree['study']}"]
-    return _output.page(lines)
+def document(tree: Tree) -> Document:
+    return study_texts.document(study_of(tree))
 
 
-def _front_lines(tree: Tree, rows: dict[int, Tree]) -> Sequence[str]:
-    if not tree["front"]:
-        return ["No trial is on the front.", ""]
-    names = "/".join({rate_name(row["wer"], row["cer"]): None for row in rows.values()})
-    lines = [f"{'trial':>5}  {'time / reference':>24}  {names:>6}  {'memory':>8}  {'latency':>8}  settings"]
-    for point in tree["front"]:
-        row = rows[point["trial"]]
-        ratio = number(row["rtf_ratio"], ".3f")
-        if point["rtf_ratio_ci95"]:
-            ratio = "{:.3f} ({:.3f}…{:.3f})".format(point["rtf_ratio"], *point["rtf_ratio_ci95"])
-        memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6
-        latency = None if row["latency_s"] is None else row["latency_s"] * 1e3
-        chosen = "  ".join(f"{key}={settings.value_text(value)}" for key, value in row["settings"].items())
-        lines.append(
-            f"{row['id']:5}  {ratio:>24}  {number(row['wer'], '.1%'):>6}  {number(memory, '.0f'):>5} MB  "
-            f"{number(latency, '.0f'):>5} ms  {chosen}"
-        )
-    for point in tree["front"]:
-        if point["touches"]:
-            others = " and ".join(map(str, point["touches"]))
-            lines.append(f"The interval of trial {point['trial']} touches that of {others}: their order is undecided.")
-        if point["why"]:
-            lines.append(f"Trial {point['trial']} is not confirmed: {point['why']}")
-    return [*lines, ""]
+def _origin(tree: Tree) -> dict[str, str]:
+    """Where the numbers come from: the study, and the machines that its trials ran on."""
+    hosts = ", ".join(sorted({row["host"] for row in tree["trials"] if row["host"]}))
+    return {"file": tree["study"]} | ({"on": hosts} if hosts else {})

@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _again, _output
+from app.model.document import Document, RatioRow, Ratios, Table, interval, number
 from app.model.report import Tree
-from app.model.report_lines import number, words_changed
+from app.model.report_lines import words_changed
 from pipelines import config as settings
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from pipelines.config import Config
@@ -100,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
                 start = whatif.unchanged(breakdown(session, 0, frames))
                 of_settings, without = predictor.changed(start)
             tree["check"] = _check(again.config, new, stretch, of_settings, without, progress, cancelled)
-    _output.print_report(tree, arguments.json, as_text)
+    _output.print_report(tree, arguments, document)
     return 0
 
 
@@ -175,31 +177,54 @@ def _measured(ratio: Ratio | None) -> Tree:
     return {key: None if ratio is None else getattr(ratio, key) for key in ("ratio", "ci95")}
 
 
-def as_text(tree: Tree) -> str:
-    """The report as text."""
-    lines = [
-        f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted",
-        "",
+def document(tree: Tree) -> Document:
+    """The prediction by stage, and the outcome next to it where it was checked."""
+    rtf = f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted"
+    rows = [
+        (row["name"], f"{row['time_s']:.3f} s", _seconds(row["predicted_s"]), number(row["factor"], ".2f"))
+        for row in tree["stages"]
     ]
-    lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
-    for row in tree["stages"]:
-        predicted = "–" if row["predicted_s"] is None else f"{row['predicted_s']:8.3f} s"
-        lines.append(f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {number(row['factor'], '.2f'):>7}")
-    lines += ["", *(f"- {sentence}" for sentence in tree["assumptions"])]
-    check = tree["check"]
-    if check:
-        interval = " ({:.3f} to {:.3f})".format(*check["ci95"]) if check["ci95"] else ""
-        lines += [
-            "",
-            f"Checked on {check['audio']}, {check['rounds']} interleaved rounds:",
-            f"time changed / unchanged: predicted {number(check['predicted_ratio'], '.4f')}, measured "
-            f"{number(check['ratio'], '.4f')}{interval}; the outcome is "
-            f"{number(check['difference'], '+.1%')} from the prediction.",
-            f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}",
+    stages = Table("Stages of the session", ("stage", "time", "predicted", "factor"), rows)
+    checked = None if tree["check"] is None else _checked(tree["check"])
+    if checked is None:
+        return Document(rtf, [stages, *tree["assumptions"]])
+    return Document(checked.summary, [*checked.parts, f"Of the session: {rtf}.", stages, *tree["assumptions"]])
+
+
+def _checked(check: Tree) -> Document:
+    from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, by_interval
+    from profiler.analysis.comparison.statistics import Ratio
+
+    def drawn(row: Tree, name: str, predicted: float | None) -> RatioRow:
+        verdict = by_interval(Ratio(row["ratio"], *(row["ci95"] or (None, None))))
+        text = {B_FASTER: "faster", A_FASTER: "slower"}.get(verdict, "")
+        return RatioRow(name, row["ratio"], row["ci95"], verdict, predicted, text)
+
+    each = [(check, "whole run", check["predicted_ratio"])]
+    each += [(row, row["name"], row["predicted"]) for row in check["stages"]]
+    between = "" if check["ci95"] is None else f" ({interval(check['ci95'], '.1%')})"
+    rows = [
+        (row["name"], number(row["predicted"], ".2f"), number(row["ratio"], ".2f"), interval(row["ci95"]))
+        for row in check["stages"]
+    ]
+    headers = ("stage", "predicted", "measured", "95 % interval")
+    rounds = counted(check["rounds"], "round", "rounds")
+    return Document(
+        f"Measured on this machine, now: {rounds}, interleaved, of {check['audio']}.",
+        [
+            f"Time with the change: {number(check['ratio'], '.1%')}{between} of the time without it; "
+            f"the prediction was {number(check['predicted_ratio'], '.1%')}, and the outcome is "
+            f"{number(check['difference'], '+.1%')} from it.",
+            f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}.",
+            Ratios(
+                "Measured ratios with their intervals; a bar across the row is the prediction",
+                [drawn(*one) for one in each if one[0]["ratio"] is not None],
+            ),
             words_changed(check["wer_words"], check["wer_errors"], check["changed_wer_errors"]),
-            "",
-            f"{'stage':28} {'predicted':>10} {'measured':>10}",
-        ]
-        for row in check["stages"]:
-            lines.append(f"{row['name']:28} {number(row['predicted'], '.2f'):>10} {number(row['ratio'], '.2f'):>10}")
-    return _output.page(lines)
+            Table("Time with the change over time without it", headers, rows),
+        ],
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f} s"

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from app.export.details import details
+from app.model.document import Cell, Drawing, Part, Ratios, Section, Table, number
 from profiler.export import Format, write_text
 from profiler.plain import clock, one_line, printable
 
@@ -34,19 +35,6 @@ FORMAT: Final = Format(
     place=2,
 )
 
-NUMBERS: Final = ("time", "share", "calls")
-STAGES: Final = ("stage", *NUMBERS, "verdict · evidence", "consists of", "why")
-"""Titles of the columns of numbers, and of the table of stages."""
-
-LEAST_S: Final = 0.001
-LEAST_SHARE: Final = 0.001  # What is less is said to be less, not written as zero
-
-EVIDENCE: Final = (
-    "Evidence: A hardware counter; B measured, with hot replays; C measured time, parts by the law alone; D estimate; "
-    "– unavailable."
-)
-
-
 CHANGED: Final = "Its settings changed while it ran; what changed then is not in this command."
 
 
@@ -65,21 +53,35 @@ def escaped(text: str) -> str:
     return shown.translate(_REFERENCES | _MARKS)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> list[str]:
-    """The lines of a table of any texts; `numbers`: titles of the columns that are aligned on the right."""
-    rule = ["--:" if title in numbers else "---" for title in head]
+def text(parts: Iterable[Part]) -> list[str]:
+    """Sections, bullets and tables of a document, without those that are aside; no charts."""
+    found: list[str] = []
+    before: type | None = None
+    for part in parts:
+        if isinstance(part, Drawing | Ratios) or (isinstance(part, Table) and (part.aside or not part.rows)):
+            continue
+        if found and not (before is type(part) is str):
+            found.append("")
+        if isinstance(part, Section):
+            found.append(f"## {part.title}")
+        elif isinstance(part, Table):
+            found += table(part)
+        else:
+            lines = [part] if isinstance(part, str) else part.sentences
+            found += [f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in lines]
+        before = type(part)
+    return found
+
+
+def table(table: Table) -> list[str]:
+    """The lines of a table of any texts."""
+    rule = ["--:" if place in table.numbers else "---" for place in range(len(table.headers))]
     # Some readers join an empty cell to its neighbour.
-    filled = ([escaped(cell) or "–" for cell in row] for row in (head, *rows))
-    first, *rest = map(_row, filled)
-    return [first, _row(rule), *rest]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def bullets(lines: Iterable[str]) -> list[str]:
-    return [f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in lines]
+    shown = (
+        [escaped("" if cell is None else str(cell)) or "–" for cell in row] for row in (table.headers, *table.rows)
+    )
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in shown)
+    return [first, f"| {' | '.join(rule)} |", *rest]
 
 
 def code(line: str) -> list[str]:
@@ -105,164 +107,91 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
     track.update(session)
     selected = selected or ALL
     tree, run = report(session, track, selected), record.read(session.meta)
-    found = [f"# {escaped(session.path.name)}", ""]
-    found += table(("session", "as recorded"), session_facts.origin(session, run))
-    if run is not None:
-        found += _section("Lab", bullets(record.lines(run)))
     decoded = tree["wall_s"] > 0
+    parts: list[Part] = [Table("Session", ("session", "as recorded"), [*session_facts.origin(session, run)])]
+    if run is not None:
+        parts += [Section("Lab"), *record.lines(run)]
     said = report_lines.headline(tree) if decoded else ["Nothing was decoded.", *report_lines.problem(tree)]
-    found += _section("Result", bullets(said))
-    if decoded:
-        found += _section("Categories", _categories(tree))
-    if tree["stages"]:
-        found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
-    if rows := report_lines.operators(tree):
-        found += _section("Operators of the net", table(report_lines.OPERATORS, rows, report_lines.OPERATORS[1:]))
+    parts += [Section("Result"), *said]
     if decoded:
         unit = "frame" if tree["steps"] is None else "step"
-        found += _distribution(details(session, track, selected.frames), unit)
-    found += _section("Notes", bullets(_notes(session, tree)))
+        parts += [*report_lines.tables(tree), *_distribution(details(session, track, selected.frames), unit)]
+    parts += [Section("Notes"), *report_lines.notes(tree), *report_lines.remarks(tree)]
+    if missing := _not_measured(session, tree):
+        parts.append(f"not measured: {'; '.join(missing)}")
+    found = [f"# {escaped(session.path.name)}", "", *text(parts)]
     if words := session_facts.command(session, run):
-        found += _section("To record it again", code(shlex.join(words)))
+        found += ["", "## To record it again", "", *code(shlex.join(words))]
         if len(session.configs) > 1:
             found += ["", escaped(CHANGED)]
     this = ["asrscope", "export", session.path.name, f"--{FORMAT.option}", OUT]
     if selected != ALL:
-        this = [
-            "asrscope",
-            "report",
-            session.path.name,
-            *(word for name in selected.names for word in ("--select", name)),
-        ]
-    return found + _section("To make this report again", code(shlex.join(this)))
+        chosen = (word for name in selected.names for word in ("--select", name))
+        this = ["asrscope", "report", session.path.name, *chosen]
+    return [*found, "", "## To make this report again", "", *code(shlex.join(this))]
 
 
-def _section(title: str, body: Iterable[str]) -> list[str]:
-    return ["", f"## {title}", "", *body]
-
-
-def _categories(tree: Tree) -> list[str]:
-    """The categories that have any time."""
-    from app.model.report_lines import categories
-
-    return table(
-        ("category", "time", "share"),
-        ((row.name, _time(row.seconds), _share(row.share)) for row in categories(tree) if row.seconds > 0),
-        NUMBERS,
-    )
-
-
-def _stages(tree: Tree) -> list[str]:
-    from app.model.report_lines import parts, verdict
-
-    return table(
-        STAGES,
-        (
-            (
-                row["name"],
-                _time(row["time_s"]),
-                _share(row["share"]),
-                str(row["calls"]),
-                verdict(row),
-                parts(row["parts"], row["parts_low"], row["parts_high"]),
-                row["sentence"],
-            )
-            for row in tree["stages"]
-        ),
-        NUMBERS,
-    )
-
-
-def _distribution(known: Tree, unit: str) -> list[str]:
+def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
     from app.charts.scale import count
     from pipelines.audio.word_errors import SAME
     from profiler.plain import milliseconds
 
-    found: list[str] = []
     if rows := known["percentiles"]:
         keys = [key for key in rows[0] if key.endswith("_ms")]
         head = ("stage", f"{unit}s", *(key.removesuffix("_ms") + " ms" for key in keys))
         names = {"whole frame": f"whole {unit}"}
-        body = (
+        cells = [
             (names.get(row["name"], row["name"]), count(row["frames"]), *(milliseconds(row[key]) for key in keys))
             for row in rows
+        ]
+        yield from _section(f"Time per {unit}", head, cells)
+    frames, words, pairs = (known[key] for key in ("slowest_frames", "slowest_words", "confusions"))
+    cells = [
+        (
+            clock(row["at_s"], 2) if unit == "frame" else str(row["frame"]),
+            milliseconds(row["ms"]),
+            row["word"] or "",
+            count(row["tokens"]),
         )
-        found += _section(f"Time per {unit}", table(head, body, head[1:]))
-    if rows := known["slowest_frames"]["rows"]:
-        head = ("at", "ms", "word", "tokens")
-        body = (
-            (
-                clock(row["at_s"], 2) if unit == "frame" else str(row["frame"]),
-                milliseconds(row["ms"]),
-                row["word"] or "",
-                count(row["tokens"]),
-            )
-            for row in rows
+        for row in frames["rows"]
+    ]
+    yield from _section(f"Slowest {unit}s, {_of(frames)}", ("at", "ms", "word", "tokens"), cells)
+    cells = [
+        (
+            row["word"],
+            clock(row["at_s"], 2),
+            milliseconds(row["ms"]),
+            f"{row['rtf']:.3f}",
+            count(row["tokens_per_frame"]),
+            "" if row["kind"] in (None, SAME) else row["kind"],
+            row["reference"] or "",
         )
-        title = f"Slowest {unit}s, {_of(known['slowest_frames'])}"
-        found += _section(title, table(head, body, ("ms", "tokens")))
-    if rows := known["slowest_words"]["rows"]:
-        head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")
-        body = (
-            (
-                row["word"],
-                clock(row["at_s"], 2),
-                milliseconds(row["ms"]),
-                f"{row['rtf']:.3f}",
-                count(row["tokens_per_frame"]),
-                "" if row["kind"] in (None, SAME) else row["kind"],
-                row["reference"] or "",
-            )
-            for row in rows
+        for row in words["rows"]
+    ]
+    head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")
+    yield from _section(f"Words that took longest, {_of(words)}", head, cells)
+    cells = [
+        (
+            row["reference"] or "–",
+            row["hypothesis"] or "–",
+            str(row["count"]),
+            number(row["wall_s"], ".3f"),
+            clock(row["at_s"], 2),
         )
-        title = f"Words that took longest, {_of(known['slowest_words'])}"
-        found += _section(title, table(head, body, ("ms", "RTF", "tokens per frame")))
-    if rows := known["confusions"]["rows"]:
-        head = ("reference", "hypothesis", "count", "seconds", "first at")
-        body = (
-            (
-                row["reference"] or "–",
-                row["hypothesis"] or "–",
-                str(row["count"]),
-                "–" if row["wall_s"] is None else f"{row['wall_s']:.3f}",
-                clock(row["at_s"], 2),
-            )
-            for row in rows
-        )
-        title = f"Confusion pairs, {_of(known['confusions'])}"
-        found += _section(title, table(head, body, ("count", "seconds")))
-    return found
+        for row in pairs["rows"]
+    ]
+    head = ("reference", "hypothesis", "count", "seconds", "first at")
+    yield from _section(f"Confusion pairs, {_of(pairs)}", head, cells)
 
 
-def _of(table: Tree) -> str:
-    return f"{len(table['rows'])} of {table['of']}"
+def _section(title: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[Part]:
+    if rows:
+        yield from (Section(title), Table(title, headers, rows))
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:.3f} s" if seconds >= LEAST_S or not seconds else f"<{LEAST_S} s"
-
-
-def _share(share: float | None) -> str:
-    from app.model.report_lines import number
-
-    return f"<{LEAST_SHARE:.1%}" if share and share < LEAST_SHARE else number(share, ".1%")
-
-
-def _notes(session: Session, tree: Tree) -> list[str]:
-    """What else was found, and what nobody measured."""
-    from app.model import report_lines
-
-    found = report_lines.notes(tree) + report_lines.parts_of_groups(tree)
-    for section in (
-        report_lines.defects,
-        report_lines.transfers,
-        report_lines.drift,
-        report_lines.recorder,
-    ):
-        found += section(tree)
-    missing = _not_measured(session, tree)
-    return [*found, f"not measured: {'; '.join(missing)}"] if missing else found
+def _of(cut: Tree) -> str:
+    return f"{len(cut['rows'])} of {cut['of']}"
 
 
 def _not_measured(session: Session, tree: Tree) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory, word_latency
@@ -21,19 +20,6 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 Tree = dict[str, Any]  # A report: JSON values by key
-
-
-class Printed(Tree):
-    """An object of the JSON that a command of ours prints, with its keys as attributes."""
-
-    def __getattr__(self, key: str) -> Any:
-        return self[key]
-
-
-def read_printed(text: bytes) -> Printed:
-    """What a command has printed with `--json`; ValueError where it is something else."""
-    found: Printed = json.loads(text, object_hook=Printed)
-    return found
 
 
 ALTERNATIVES = ("nbest", "confidences")

@@ -1,11 +1,13 @@
-"""What a report (`app.model.report`) says in words, the same on a terminal and in an exported report. No Qt."""
+"""What a report (`app.model.report`) says, in words and tables: for a terminal, and in an exported report. No Qt."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from app.model import latency, memory
+from app.model.document import Document, Notes, Part, Section, Table, number
 from app.model.figures import rtf_text
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS, THROTTLED
@@ -28,12 +30,79 @@ OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")
 """Columns of `operators`."""
 
 
-class CategoryRow(NamedTuple):
-    """A category's name, its seconds, and its share of the wall time (None without any)."""
+LEAST: Final = 0.001
+"""Seconds, or a share: what would be rounded to nothing is said to be less."""
 
-    name: str
-    seconds: float
-    share: float | None
+
+def document(tree: Tree) -> Document:
+    """All of a report, with its utterances: what `run` and `show` print."""
+    # What is decoded again and again, with the same words, is one row.
+    results = Counter((row["id"], hypothesis(row)) for row in tree["utterances"])
+    rows = [(name, f"{words}  (×{times})" if times > 1 else words) for (name, words), times in results.items()]
+    utterances = Table("Utterances", ("utterance", "words"), rows)
+    return Document("", [*headline(tree), utterances, Notes(notes(tree)), *tables(tree), *remarks(tree)])
+
+
+def tables(tree: Tree) -> list[Part]:
+    """Sections with the categories, the stages and what was counted of them, and the operators of a net."""
+    found: list[Part] = []
+    if rows := [(name, _time(s), _share(share)) for name, s, share in categories(tree) if s]:
+        found += [Section("Categories"), Table("Categories", ("category", "time", "share"), rows)]
+    if tree["stages"]:
+        found += [Section("Stages"), _stages(tree), *grades(tree), *_counters(tree)]
+    if operations := operators(tree):
+        found += [Section("Operators of the net"), Table("Operators of the net", OPERATORS, operations)]
+    return found
+
+
+def remarks(tree: Tree) -> list[str]:
+    """What else was found: of groups, defects, copies, the roofs, the recorder."""
+    return [*parts_of_groups(tree), *defects(tree), *transfers(tree), *drift(tree), *recorder(tree)]
+
+
+def _stages(tree: Tree) -> Table:
+    rows = [
+        (
+            row["name"],
+            _time(row["time_s"]),
+            _share(row["share"]),
+            row["calls"],
+            verdict(row),
+            parts(row["parts"], row["parts_low"], row["parts_high"]),
+            " ".join(filter(None, (row["sentence"], row["too_close"]))),
+        )
+        for row in tree["stages"]
+    ]
+    return Table(
+        "Stages", ("stage", "time", "share", "calls", "verdict · evidence", "consists of", "why"), rows, (5, 6)
+    )
+
+
+def _counters(tree: Tree) -> list[Part]:
+    """What the hardware counted of each stage, and what reading it costs."""
+    about = tree.get("counters")
+    if not about:
+        return []
+    if not about["read"]:
+        return ["counters: none can be read here; `asrscope doctor` says why"]
+    names, counted = about["read"], [row for row in tree["stages"] if row["counters"] is not None]
+    rows = [
+        (row["name"], *(number(row["counters"].get(name), ",d") for name in names), row["counters_evidence"])
+        for row in counted
+    ]
+    cost = number(about["ns_per_reading"], ".0f")
+    return [
+        Table("Counted per stage", ("counted per stage", *names, "evidence"), rows),
+        f"a reading costs {cost} ns; A: counted, D: shared among stages of the same call",
+    ]
+
+
+def _time(seconds: float) -> str:
+    return f"<{LEAST} s" if 0 < seconds < LEAST / 2 else f"{seconds:.3f} s"
+
+
+def _share(share: float | None) -> str:
+    return f"<{LEAST:.1%}" if share and share < LEAST / 2 else number(share, ".1%")
 
 
 def operators(tree: Tree) -> list[tuple[str, ...]]:
@@ -139,13 +208,13 @@ def notes(tree: Tree) -> list[str]:
     return lines
 
 
-def categories(tree: Tree) -> list[CategoryRow]:
-    """The categories whose time is known."""
+def categories(tree: Tree) -> list[tuple[str, float, float | None]]:
+    """Name, seconds and share of the wall time (None without any) of the categories whose time is known."""
     from profiler.analysis.categories import CATEGORY_NAMES
 
     wall = tree["wall_s"]
     return [
-        CategoryRow(CATEGORY_NAMES.get(name, name), seconds, seconds / wall if wall else None)
+        (CATEGORY_NAMES.get(name, name), seconds, seconds / wall if wall else None)
         for key, seconds in (tree["categories"] or {}).items()
         if seconds is not None and (name := key.removesuffix("_s"))
     ]
@@ -206,7 +275,7 @@ def grades(tree: Tree) -> list[str]:
 
 
 def parts_of_groups(tree: Tree) -> list[str]:
-    said = {group: parts(found) for group, found in tree["parts"].items()}
+    said = {group: parts(found) for group, found in (tree.get("parts") or {}).items()}
     return [f"all of {group}: {text}" for group, text in said.items() if text]
 
 
@@ -251,14 +320,6 @@ def recorder(tree: Tree) -> list[str]:
         f"recorder: {counted(cost.spans, 'span', 'spans')} at {number(cost.ns_per_span, '.0f')} ns, "
         f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run"
     ]
-
-
-def number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
-
-
-def interval_text(ends: tuple[float, float] | None) -> str:
-    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
 
 
 def words_changed(words: int, errors: int, changed: int) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
+from app.model.document import RatioRow
 from app.style.theme import theme
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, EQUAL, NO_DIFFERENCE
 
@@ -27,20 +28,6 @@ AIR: Final = 1.1
 LEAST_REACH: Final = 1.25
 MOST_REACH: Final = 20.0
 """The axis reaches so far at least and at most from 1, on both sides; AIR beyond the rows."""
-
-
-class RatioRow(NamedTuple):
-    """A ratio B / A with its 95 % interval (None: unknown) and its verdict.
-
-    `predicted`: the ratio that was predicted, if one was. `text`: shown in place of the verdict.
-    """
-
-    name: str
-    ratio: float
-    ends: tuple[float, float] | None
-    verdict: str
-    predicted: float | None = None
-    text: str = ""
 
 
 class Ratios(StillPlot):

@@ -167,9 +167,9 @@ class MainWindow(FirstWindow):
             speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
-            desk.breakdown.explain.connect(partial(self.bench.begin, "explain"))
-            desk.breakdown.confirm.connect(partial(self.bench.begin, "confirm"))
-            desk.faster.tried.connect(partial(self.bench.begin, "trial"))
+            desk.breakdown.explain.connect(partial(self.bench.begin, "replays.explain"))
+            desk.breakdown.confirm.connect(partial(self.bench.begin, "replays.confirm"))
+            desk.faster.tried.connect(partial(self.bench.begin, "replays.trial"))
             desk.exported.connect(partial(exporting.open_picture, self))
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("go.")]

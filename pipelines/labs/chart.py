@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True)
-class Axis:
+
+class Axis(msgspec.Struct, frozen=True):
     """One axis: what, in which unit, on which scale.
 
     `categories`: the names of places 0, 1, … for bars and rows. `unit` as a person writes it ("GB/s", "ns", "B");
@@ -26,8 +26,7 @@ Values = tuple[float | None, ...]
 """None: unavailable, left out of the drawing."""
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(msgspec.Struct, frozen=True, tag=True):
     """One series of bars over the categories of x. `low`, `high`: the intervals.
 
     Several series stand side by side; those that are `stacked` stand on each other, the first at the ground.
@@ -40,8 +39,7 @@ class Bars:
     stacked: bool = False
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, tag=True):
     """Points in order of x, joined unless `joined` is false. `low`, `high`: the intervals; `dashed`: modelled.
 
     `steps`: it jumps at each x and holds until the next, as distributions and histograms do.
@@ -57,8 +55,7 @@ class Line:
     steps: bool = False
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A stretch of one row of a Gantt chart, from `begin` to `end` on x; `kind` gives its colour, `text` is in it."""
 
     row: int
@@ -68,15 +65,13 @@ class Block:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Gantt:
+class Gantt(msgspec.Struct, frozen=True, tag=True):
     """Work over time: rows are the categories of y, from the top."""
 
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True, tag=True):
     """A level (`on` y) or a place (`on` x) that data is held against: a number of the note's, a roof, a cache's size.
 
     `until`: the other end, where it is a band.
@@ -88,8 +83,7 @@ class Mark:
     until: float | None = None
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, tag=True):
     """A text next to the place that it describes."""
 
     text: str
@@ -100,8 +94,7 @@ class Note:
 Layer = Bars | Line | Gantt | Mark | Note
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """What to draw. The same name has the same colour in all panels.
 
     `title` and `subtitle` of the whole picture are the claim and the verdict's sentence, added by the renderer;

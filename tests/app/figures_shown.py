@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from app.cli import _report, compare
-from app.model import latency, report
+from app.cli import _output, compare
+from app.model import latency, report, report_lines
 from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
@@ -80,7 +80,7 @@ class Opened:
 
     @cached_property
     def page(self) -> str:
-        return _report.as_text(self.json)
+        return _output.text(report_lines.document(self.json))
 
     @cached_property
     def csv(self) -> list[dict[str, str]]:
@@ -195,7 +195,7 @@ def printed(text: str, unit: float = 1.0) -> Value:
 
 def stages_of_page(o: Opened, column: int, unit: float = 1.0) -> Values:
     """A column of the stages as `show` prints them: 0 time, 1 share, 2 calls."""
-    pattern = r"^(\S.*?) +([\d.]+) s +([\d.]+%|\u2013) +(\d+)  .*\u00b7"
+    pattern = r"^(\S.*?) +(<?[\d.]+) s +(<?[\d.]+%|\u2013) +(\d+)  .*\u00b7"
     found = re.findall(pattern, o.page, re.MULTILINE)
     values = {}
     for (_, *figures), row in zip(found, o.json["stages"], strict=True):
@@ -284,9 +284,10 @@ def category_of_window(o: Opened, column: int, unit: float) -> Values:
 
 
 def category_of_page(o: Opened, group: int, unit: float = 1.0) -> Values:
-    pattern = r"^{} +([\d.]+) s +([\d.]+)%$"
+    pattern = r"^{} +(<?[\d.]+) s +(<?[\d.]+)%$"
     found = {n: re.search(pattern.format(CATEGORY_TITLES[n]), o.page, re.MULTILINE) for n in CATEGORIES}
-    return categories(o, lambda name: Shown(found[name][group], unit))  # type: ignore[index]
+    # What took no time is left out.
+    return categories(o, lambda name: Shown(one[group], unit) if (one := found[name]) else 0.0)
 
 
 def window_words(o: Opened, part: str) -> Values:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import asrscope, here, refused
 
+from app.cli import _output
+from app.model import report_lines
 from pipelines.run import session_run
 from profiler.analysis.categories import PARTS
 from profiler.errors import BadInput
@@ -105,8 +107,8 @@ def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
     for stage in tree["stages"]:
         (at,) = (i for i, line in enumerate(lines) if line.startswith(f"{stage['name']} "))
         # Every stage reads as an answer: what its time consists of, or why that is not known.
-        answer = lines[at + 1].strip()
-        assert answer if stage["parts"] else answer == stage["sentence"]
+        answer = lines[at + 1]
+        assert answer.startswith("  consists of: ") if stage["parts"] else answer == f"  why: {stage['sentence']}"
     (grades,) = (line for line in lines if line.startswith("evidence: "))
     assert all(f" {stage['evidence']} " in grades for stage in tree["stages"])
 
@@ -246,14 +248,12 @@ def utterance_row(name: str, words: str, *notes: str) -> dict[str, object]:
 
 
 def test_a_strangers_words_do_not_steer_the_terminal() -> None:
-    from app.cli._report import as_text
-
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
         "utterances": [utterance_row("a\x1b[2J", "b\x07\nc", "d\x1be")], "notes": ["f\x1bg"],
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
-    page = as_text(tree)
+    page = _output.text(report_lines.document(tree))
     assert "a\\x1b[2J" in page
     assert "b\\x07\\nc" in page
     assert "d\\x1be" in page
@@ -261,8 +261,6 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
 
 
 def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flagged() -> None:
-    from app.cli._report import as_text
-
     plain = {
         "share": 0.5, "calls": 3, "parts": None, "parts_low": None, "parts_high": None, "too_close": None,
     }  # fmt: skip
@@ -277,12 +275,13 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
         "utterances": [], "notes": [], "categories": None, "recorder": None, "parts": {},
         "stages": [{**row, "time_s": 0.5} for row in rows],
     }  # fmt: skip
-    lines = as_text(tree).splitlines()
+    lines = _output.text(report_lines.document(tree)).splitlines()
     (at,) = (i for i, line in enumerate(lines) if line.startswith("a "))
     assert lines[at].endswith("– · –")
-    assert lines[at + 1] == "  A reason."
+    assert lines[at + 1] == "  why: A reason."
     (at,) = (i for i, line in enumerate(lines) if line.startswith("c "))
-    assert lines[at + 1 : at + 3] == ["  call overhead 60%, memory latency 40%", "  These are too close."]
+    assert lines[at + 1] == "  consists of: call overhead 60%, memory latency 40%"
+    assert lines[at + 2] == "  why: C. These are too close."
     evidence = (
         "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · – without a model"
     )

@@ -64,7 +64,7 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
     page = here("compare", out).stdout
     assert "search.beam: 16 in A, 5 in B" in page
     assert "search.emit" in page
-    assert "6 repeats alternated" in page
+    assert "6 repeats in turns" in page
 
 
 def test_a_decided_slow_down_fails_on_request(ab: tuple[dict, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,8 +85,8 @@ class Floats:
 
 
 def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
-    from app.cli import _report
     from app.model.report import report
+    from app.model.report_lines import remarks
     from pipelines.device import COPY, DeviceWork, HostDevice
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder
@@ -109,7 +109,7 @@ def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
     # What the stream's thread did before the host came to wait for it was hidden.
     assert 0 <= row["overlapped"] <= 1
     assert tree["categories"]["hidden_s"] == pytest.approx(row["overlapped"] * row["time_s"])
-    assert "transfer.to device (torch-cpu copy): 0.0 MB in 1 copy" in _report.as_text(tree)
+    assert "transfer.to device (torch-cpu copy): 0.0 MB in 1 copy" in "\n".join(remarks(tree))
 
 
 def test_counting_cannot_be_switched_while_running() -> None:

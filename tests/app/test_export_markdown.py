@@ -14,6 +14,7 @@ from sample_session import write_sample
 from app.cli import main
 from app.export import markdown, writers
 from app.model import report_lines
+from app.model.document import Table
 from app.model.report import report
 from pipelines import config
 from pipelines.config import presets
@@ -77,7 +78,7 @@ cells = st.text(max_size=30) | st.text("|\\`<>&\n\r#*_~![]-: a", max_size=12)
 @settings(max_examples=30)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=4), cells)
 def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], name: str) -> None:
-    lines = [f"# {markdown.escaped(name)}", "", *markdown.table(("a", "b", "c"), rows, ("b",))]
+    lines = [f"# {markdown.escaped(name)}", "", *markdown.table(Table("", ("a", "b", "c"), rows))]
     check(lines)
     (found,) = read(lines)
     assert found[0] == ["a", "b", "c"]
@@ -102,10 +103,10 @@ def test_it_says_what_show_says(sample: Path) -> None:
     assert ["machine", "Imaginary CPU, 2 cores"] in origin
     for line in report_lines.headline(tree):
         assert any(markdown.escaped(line) in bullet for bullet in lines), line
-    known = [row for row in report_lines.categories(tree) if row.seconds]
-    assert [row[0] for row in categories[1:]] == [row.name for row in known]
+    known = [(name, seconds) for name, seconds, _ in report_lines.categories(tree) if seconds]
+    assert [row[0] for row in categories[1:]] == [name for name, _ in known]
     assert [float(row[1].removesuffix(" s")) for row in categories[1:]] == pytest.approx(
-        [row.seconds for row in known], abs=5e-4
+        [seconds for _, seconds in known], abs=5e-4
     )
     assert [row[0] for row in stages[1:]] == [row["name"] for row in tree["stages"]]
     assert [row[-1] for row in stages[1:]] == [as_read(row["sentence"]) for row in tree["stages"]]

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 import assets
-from app.cli import _report
 from app.model import latency
 from app.model.latency import Latency
 from app.model.report import report
+from app.model.report_lines import headline
 from pipelines import config as settings
 from pipelines.config import presets
 from profiler.session.reader import Session
@@ -138,7 +138,7 @@ def test_the_report_has_latency_and_the_shares_really_done(finished):
         "senones_asked": pytest.approx(0.009),
         "frames_copied": None,
     }
-    page = _report.as_text(found)
+    page = "\n".join(headline(found))
     assert "latency 170 ms: 160 ms block + 9.6 ms scoring" in page
     assert "50.0% of the senones scored, 0.9% of the senones active" in page
     with Session.open(finished) as recorded:

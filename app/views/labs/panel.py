@@ -12,10 +12,11 @@ from PySide6.QtGui import QFontMetricsF, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.charts.still import LINE, StillPlot, Tick, small_metrics
+from app.model.document import Drawing
 from app.style.theme import font, theme
 from app.views.labs.layers import Layers, Place, draw_signs
 from app.views.labs.ranges import reaches
-from app.views.labs.series import Look, line_of, marks, named
+from app.views.labs.series import Look, line_of, looks, marks, named
 from pipelines.labs.chart import Bars, Chart, Mark
 from pipelines.labs.texts import figure
 
@@ -42,6 +43,11 @@ SWATCH, STRETCH = 10.0, 20.0
 """Pixels of the key of bars, and of that of a line, in the legend."""
 
 AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def panel_of(drawing: Drawing) -> Panel:
+    known = {name: Look(*look) for name, look in drawing.looks.items()}
+    return Panel(drawing.chart, known or looks(drawing.chart))
 
 
 class Panel(StillPlot):

@@ -164,7 +164,7 @@ def _run(w: MainWindow) -> list[Action]:
             add(
                 task.id,
                 tr(task.text),
-                partial(w.bench.begin, task.module, *([True] if task.needs == "arms" else [])),
+                partial(w.bench.begin, task.place),
                 enabled=needs[task.needs],
                 help=tr(task.help),
             )

@@ -1,4 +1,4 @@
-"""A task: it runs a command of the program and shows what that printed, as a page among the results.
+"""A task: it runs a command of the program and shows the document that it printed, as a page among the results.
 
 The command runs in a process of its own, since it decodes and loads what the window must not. While it runs, a row in
 the strip of tasks has its progress and cancels it. Tasks take turns: they would disturb each other. Closing a page ends
@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
@@ -28,17 +29,22 @@ from PySide6.QtWidgets import (
 
 from app.charts.still import StillPlot
 from app.layout import NONE, Scrolled, lay_out
+from app.model import document
+from app.model.document import Document, Drawing, Notes, Section, Table
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import LONGEST_LINE, Button, Label, Wrapped, describe, literal, set_title
 from app.style.theme import font
 from app.views.chart_menu import chart_menu
-from app.views.table_twin import Table, TableModel, TableTwin
+from app.views.labs.panel import panel_of
+from app.views.ratios import Ratios
+from app.views.table_twin import TableModel, TableTwin
 from app.widgets import Elided
 from profiler.process import children
 
 VERB: Final = tuple(children.python("-m", "app.cli.main"))
+JSON: Final = ("--json", "--document")
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
@@ -52,7 +58,9 @@ TICK_MS: Final = 500
 
 BUTTONS: Final = 3  # In a row below the results, which may be narrow
 
-TABLE: Final = 130  # Least height of a table in pixels
+TABLE: Final = 130
+CHART: Final = 170
+"""Least heights of a table and of a chart in pixels."""
 
 BAR: Final = QSize(120, 8)
 
@@ -60,10 +68,16 @@ TALLEST: Final = 6
 """Lines of the sentences that speak against a result; more are scrolled to."""
 
 
-class TaskPage(Scrolled):
-    """What `show_result` adds when its command has ended: a subclass overrides it.
+class Printed(msgspec.Struct):
+    """Of the JSON of a command what is read here."""
 
-    Without words nothing runs before `begin`.
+    document: Document
+
+
+class TaskPage(Scrolled):
+    """The document of a command, when that has ended. Without words nothing runs before `begin`.
+
+    `kind`: how long the last one took is known by it.
 
     Signals:
         changed: it began, got on, or ended.
@@ -73,7 +87,7 @@ class TaskPage(Scrolled):
     changed = Signal()
     over = Signal()
 
-    def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget) -> None:
+    def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget, kind: str = "") -> None:
         body = QWidget()
         body.setObjectName("scrolled")
         super().__init__(body, parent)
@@ -81,7 +95,7 @@ class TaskPage(Scrolled):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         set_title(self, title)
         describe(self, title)
-        self._begins = begins
+        self._begins, self.kind = begins, kind or type(self).__name__
         self.expected_s = 0.0
         """What the last one of its kind took; 0 where that is not known."""
         self.state = Wrapped("")
@@ -97,6 +111,7 @@ class TaskPage(Scrolled):
         self._page: QBoxLayout | None = None
         self.sentences: list[Wrapped] = []
         self.tables: list[TableTwin] = []
+        self.charts: list[StillPlot] = []
         self._shown: list[Wrapped | TableModel] = []
         self._make_row(title)
         self._step, self._since = "", 0.0
@@ -140,11 +155,32 @@ class TaskPage(Scrolled):
     # -- for subclasses --------------------------------------------------------------------------
 
     def show_result(self, printed: bytes) -> None:
-        """Show what the command printed (override).
+        """Show the document that the command printed (extend, to offer more).
 
-        Raises `ValueError`, `LookupError` or `TypeError` where it cannot be read.
+        Raises `ValueError`, `LookupError`, `TypeError` or `MsgspecError` where it cannot be read.
         """
-        raise NotImplementedError
+        found = msgspec.json.decode(printed, type=Printed).document
+        self.state.setText(found.summary)
+        for part in found.parts:
+            if isinstance(part, str):
+                self.add_sentence(part)
+            elif isinstance(part, Section):
+                self.begin_page(part.title)
+            elif isinstance(part, Notes):
+                self.add_banner(part.sentences)
+            elif isinstance(part, Table):
+                self.add_table(part)
+            elif isinstance(part, Drawing) or part.rows:
+                self._add_chart(part)
+
+    def _add_chart(self, part: Drawing | document.Ratios) -> None:
+        chart = panel_of(part) if isinstance(part, Drawing) else Ratios(part.rows)
+        describe(chart, part.title, part.text)
+        chart.setMinimumHeight(max(CHART, chart.minimumHeight()))
+        self.add_widget(chart, 3)
+        self.charts.append(chart)
+        if isinstance(chart, Ratios) and any(row.predicted is not None for row in chart.rows):
+            self.add_sentence(self.tr("A blue bar is what was predicted; left of 1× it takes less."))
 
     def cancel(self) -> None:
         """End it without a result (override where it has one so far)."""
@@ -162,17 +198,19 @@ class TaskPage(Scrolled):
         self.sentences.append(label)
         self._shown.append(label)
 
-    def add_table(self, title: str, table: Table, stretch: int = 1, wraps: Sequence[int] = ()) -> None:
-        """Show a table below what is there; `wraps`: the columns whose texts are sentences, −1 for the last."""
+    def add_table(self, table: Table) -> None:
+        """Show a table below what is there, unless it has no rows."""
+        if not table.rows:
+            return
         model = TableModel(self)
         twin = TableTwin(model)
-        describe(twin, title)
-        if wraps:
+        describe(twin, table.title)
+        if table.sentences:
             model.longest = LONGEST_LINE
-            twin.wrap_columns(*wraps)
-        model.replace(*table)
+            twin.wrap_columns(*table.sentences)
+        model.replace(table.headers, table.rows)
         twin.setMinimumHeight(TABLE)
-        self.add_widget(twin, stretch)
+        self.add_widget(twin, 2)
         twin.fit_columns()
         self.tables.append(twin)
         self._shown.append(model)
@@ -279,7 +317,7 @@ class TaskPage(Scrolled):
             return
         try:
             self.show_result(printed)
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError, msgspec.MsgspecError):
             self.state.setText(self.tr("What the command printed cannot be read."))
             return
         self.expected_s = time.monotonic() - self._since

@@ -48,7 +48,7 @@ class TaskStrip(QFrame):
 
     def place(self, page: TaskPage, at_once: bool) -> None:
         """Show the row of a page while it works, and the page when that is over, or `at_once`."""
-        known = self._memory.text(f"{TOOK}{type(page).__name__}")
+        known = self._memory.text(f"{TOOK}{page.kind}")
         page.expected_s = float(known) if known.isdecimal() else 0.0
         self._row.addWidget(page.row, 1)
         page.changed.connect(partial(self._follow, page))
@@ -70,7 +70,7 @@ class TaskStrip(QFrame):
     def _over(self, page: TaskPage) -> None:
         """Remember how long it took, and show the page, or say that it is there."""
         if page.copy.isEnabled():
-            self._memory.remember(f"{TOOK}{type(page).__name__}", str(max(round(page.expected_s), 1)))
+            self._memory.remember(f"{TOOK}{page.kind}", str(max(round(page.expected_s), 1)))
         if self._show(page, False):
             return
         banner = self._notices.info(self.tr("{0}: done.").format(page.windowTitle()), WRITTEN_MS)

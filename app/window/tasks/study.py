@@ -14,14 +14,14 @@ from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlock
 from PySide6.QtWidgets import QComboBox, QFormLayout, QWidget
 
 from app.layout import NONE
+from app.model import study_texts as texts
 from app.model.recent import STUDY
 from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, write_csv
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
-from app.views import study_texts as texts
 from app.views.labs.panel import Panel
 from app.views.labs.series import looks
 from app.views.parallel_coordinates import ParallelCoordinates
-from app.views.study_front import StudyFront, other_objective
+from app.views.study_front import StudyFront
 from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
 from app.window.tasks.page import SHARE, VERB, TaskPage
@@ -189,18 +189,18 @@ class StudyPage(TaskPage):
         first = not self.study.trials
         self.study = study
         self._details = {trial.id: texts.details(study, trial) for trial in study.trials}
-        self.rows.replace(*texts.table(study))
-        self.table.fit_columns()
+        tables = ((self.table, texts.trials(study)), (self.importance_table, texts.importance_table(study)))
+        for (shown, table), rows in zip(tables, (self.rows, self.importance_rows), strict=True):
+            rows.replace(table.headers, table.rows)
+            shown.fit_columns()
         chart = texts.importance_chart(study)
         self.importance.show_chart(chart, looks(chart))
-        self.importance_rows.replace(*texts.importance_table(study))
-        self.importance_table.fit_columns()
         for part in (self.importance, self.importance_table):
             part.setVisible(bool(study.importance))
         self.why_no_importance.setVisible(not study.importance)
         describe(self.importance, tr("Importance of each setting"), texts.importance_sentence(study))
         if first:
-            names = (other_objective(study), *OBJECTIVES)
+            names = (texts.other_objective(study), *OBJECTIVES)
             known = (self.objective.findData(name) for name in names if name and self._figures(name))
             with QSignalBlocker(self.objective):
                 self.objective.setCurrentIndex(next((at for at in known if at >= 0), 0))

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
     from app.model.conditions import Conditions
-    from app.model.desk_snapshot import StageLine
     from app.model.pipeline import Pipeline
     from app.model.playhead import Playhead
     from app.model.recent import Memory
@@ -72,19 +71,17 @@ class Workbench:
         self.notices.info(why or "")
         return None
 
-    def stage(self, name: str) -> tuple[str, StageLine | None] | None:
-        """The name and, if the breakdown has it, the line of a stage: of the one that it explains if `name` is empty.
+    def stage(self, name: str) -> str | None:
+        """The name of a stage; of the one that the breakdown explains if `name` is empty.
 
         None where that is a group or nothing; the window then says what to choose.
         """
         tree = self.stages()
         chosen = tree.explained()
-        wanted = name or (chosen.name if chosen is not None else "")
-        line = next((line for line in tree.stages if line.name == wanted), None)
-        if line is None and not name:
+        if not name and (chosen is None or all(line.name != chosen.name for line in tree.stages)):
             self.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
             return None
-        return wanted, line
+        return name or chosen.name
 
     def arms_reason(self) -> str | None:
         """Why there are no two arms to compare, or None."""
@@ -93,16 +90,18 @@ class Workbench:
             return tr("No session of an A/B is shown.")
         return self.when.has_finished_session.unavailable_reason()
 
-    def begin(self, module: str, *what: object) -> None:
-        """Begin the task of a module; what it needs is loaded when it is first wanted."""
-        import_module(f"app.window.tasks.{module}").begin(self, *what)
+    def begin(self, task: str, *what: object) -> None:
+        """Begin a task, `module.function` of this folder; what it needs is loaded when it is first wanted."""
+        module, _, name = task.partition(".")
+        getattr(import_module(f"app.window.tasks.{module}"), name or "begin")(self, *what)
 
 
 class Task(NamedTuple):
-    """How a task is offered: the id of its action, its module, what it needs (a `_reason` of the workbench), texts."""
+    """How a task is offered: the id of its action, its `place` (`Workbench.begin`), what it needs (a `_reason` there),
+    texts."""
 
     id: str
-    module: str
+    place: str
     needs: str
     text: str
     help: str
@@ -111,28 +110,28 @@ class Task(NamedTuple):
 TASKS: Final = (
     Task(
         "run.explain",
-        "explain",
+        "replays.explain",
         "session",
         "Explain the stage in the breakdown",
         "Scores some seconds of the session again, hot, cold and reshaped",
     ),
     Task(
         "run.confirm",
-        "confirm",
+        "replays.confirm",
         "session",
         "Confirm the verdict of that stage",
         "Changes block, threads and parameters of the stage, and compares with what is predicted",
     ),
     Task(
         "run.audit",
-        "audit",
+        "replays.audit",
         "session",
         "Audit: what this configuration costs in scores and words",
         "Decodes the session's audio with its configuration and with exact scoring",
     ),
     Task(
         "run.calibrate",
-        "calibrate",
+        "replays.calibrate",
         "machine",
         "Measure the roofs of this machine",
         "Rates and bandwidth, which verdicts are judged by",
@@ -146,7 +145,7 @@ TASKS: Final = (
     ),
     Task(
         "run.compare_arms",
-        "compare",
+        "compare.arms",
         "arms",
         "Compare A and B of this session",
         "Ratio of each stage with its interval, over the turns that both settings had",

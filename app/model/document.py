@@ -1,0 +1,116 @@
+"""What a verb reports, as data: sentences, tables and charts. No Qt.
+
+A verb builds its document once, of its JSON object; the terminal (`app.cli._output`), Markdown (`app.export.markdown`)
+and the window (`app.window.tasks.page`, which reads it from the command it runs) each have one renderer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pipelines.labs.chart import Chart
+
+Cell = str | int | float | None
+
+_NUMBER: Final = re.compile(r"[-+<(]?[\d.]+([ %…×].*)?\*?|–|")
+
+
+def _is_number(cell: Cell) -> bool:
+    return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
+
+
+class Section(msgspec.Struct, frozen=True, tag=True):
+    """What follows belongs together: a tab of the window, a heading in Markdown."""
+
+    title: str
+
+
+class Notes(msgspec.Struct, frozen=True, tag=True):
+    """What speaks against a result, or was left out of it."""
+
+    sentences: Sequence[str]
+
+
+class Table(msgspec.Struct, frozen=True, tag=True):
+    """Rows of cells. `sentences`: columns of long texts, which a terminal has below the row, named where several are.
+
+    `aside`: for the window alone, which scrolls.
+    """
+
+    title: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    sentences: Sequence[int] = ()
+    aside: bool = False
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The columns, but the first, that are aligned on the right: of numbers alone, or of nothing known."""
+        columns = zip(*self.rows, strict=True)
+        return frozenset(place for place, cells in enumerate(columns) if place and all(map(_is_number, cells)))
+
+
+class Drawing(msgspec.Struct, frozen=True, tag=True):
+    """A chart, for the window and pictures.
+
+    `text`: what it shows, in words; `looks`: category of colour and number of the sign by series, where they are not
+    in the usual order.
+    """
+
+    title: str
+    chart: Chart
+    text: str = ""
+    looks: dict[str, tuple[str, int]] = {}
+
+
+class RatioRow(NamedTuple):
+    """A ratio B / A with its 95 % interval (None: unknown) and its verdict.
+
+    `predicted`: the ratio that was predicted, if one was. `text`: shown in place of the verdict.
+    """
+
+    name: str
+    ratio: float
+    ends: tuple[float, float] | None
+    verdict: str
+    predicted: float | None = None
+    text: str = ""
+
+
+class Ratios(msgspec.Struct, frozen=True, tag=True):
+    """Ratios with their intervals, as a chart. `text`: what it shows, in words."""
+
+    title: str
+    rows: Sequence[RatioRow]
+    text: str = ""
+
+
+Part = str | Section | Notes | Table | Drawing | Ratios
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A report: what it is of, or its outcome, in one line, and what follows."""
+
+    summary: str
+    parts: Sequence[Part]
+
+
+def number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def interval(ends: Sequence[float] | None, form: str = ".3f") -> str:
+    return "–" if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def joined(*parts: str | None) -> str:
+    """Those of the parts that are known: a verdict and its evidence."""
+    return " · ".join(filter(None, parts))
