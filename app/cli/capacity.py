@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from app.cli import _output, _pipeline
 from app.model import capacity as model
 from app.model import report_lines
-from app.model.document import Cell, Document, Drawing, Notes, Table, number
+from app.model.document import Document, Drawing, Notes, Table, number
 from app.model.report import Tree
 from pipelines import config as settings
 from pipelines.config.presets import Preset
@@ -323,7 +323,7 @@ def _quantile(row: Tree, latency: str, quantile: str) -> float | None:
     return (row["latency_s"][latency] or {}).get(quantile)
 
 
-def _cells(row: Tree) -> list[Cell]:
+def _cells(row: Tree) -> list[object]:
     seconds = [_quantile(row, key, quantile) for key, quantiles in LATENCIES.values() for quantile in quantiles]
     rtf = row["rtf"] or {}
     memory = None if row["memory_bytes"] is None else row["memory_bytes"] / 1e6

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from app.export.details import details
-from app.model.document import Cell, Drawing, Part, Ratios, Section, Table, number
+from app.model.document import Drawing, Part, Ratios, Section, Table, number
 from profiler.export import Format, write_text
 from profiler.plain import clock, one_line, printable
 
@@ -185,7 +185,7 @@ def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     yield from _section(f"Confusion pairs, {_of(pairs)}", head, cells)
 
 
-def _section(title: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[Part]:
+def _section(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[Part]:
     if rows:
         yield from (Section(title), Table(title, headers, rows))
 

@@ -14,12 +14,10 @@ import msgspec
 
 from pipelines.labs.chart import Chart
 
-Cell = str | int | float | None
-
 _NUMBER: Final = re.compile(r"[-+<(]?[\d.]+([ %…×].*)?\*?|–|")
 
 
-def _is_number(cell: Cell) -> bool:
+def _is_number(cell: object) -> bool:
     return not isinstance(cell, str) or _NUMBER.fullmatch(cell) is not None
 
 
@@ -43,7 +41,7 @@ class Table(msgspec.Struct, frozen=True, tag=True):
 
     title: str
     headers: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[object]]
     sentences: Sequence[int] = ()
     aside: bool = False
 

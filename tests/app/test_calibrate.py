@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 from PySide6.QtGui import QImage
 
-from app.cli import calibrate, main
-from app.pictures.calibration import CalibrationPicture, calibration_picture
-from app.views.labs.panel import Panel
+from app.cli import _output, calibrate, main
+from app.model.document import Drawing
+from app.model.provenance import measured_on
+from app.pictures.drawings import drawings_picture
+from app.views.labs.panel import panel_of
 from pipelines.labs.chart import Line
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
@@ -86,24 +89,24 @@ def test_the_json_has_the_contracts_keys(measured: list[dict[str, Any]], capsys:
     assert set(measured[0]["kernels"]) <= {"gemm.scorer:int8"}
 
 
-def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> None:
-    lines = calibrate.as_text(known).splitlines()
-    (gemm,) = [line for line in lines if line.startswith("GEMM float32")]
-    assert "100 Gop/s" in gemm
-    assert gemm.rstrip().endswith("2.0%")
-    (int8,) = [line for line in lines if line.startswith("GEMM int8 (torch)")]
-    assert int8.endswith("60.0%*")
-    assert any("GEMM float16 (torch) on cuda" in line for line in lines)
-    assert any("830 ns" in line for line in lines)
-    (call,) = [line for line in lines if "9830 ns" in line]
-    assert call.startswith("kernel call after 8 MiB ")
-    rungs = [line for line in lines if " 64 KiB " in line]
-    assert [line.endswith("2.0%*") or "2.0%*  " in line for line in rungs].count(True) == 1
-    assert any(line.endswith("201 GB/s over 16 KiB … 32 KiB") for line in lines)
-    assert any("to_device.pinned@cuda, 1 thread" in line for line in lines)
-    assert "  gemm.torch float16: no fast kernel" in lines
+def said(known: Calibration) -> str:
+    return _output.text(calibrate.document(calibrate.as_json(known)))
+
+
+def test_the_tables_have_units_spread_plateaus_and_reasons(known: Calibration) -> None:
+    text = said(known)
+    lines = [re.sub(" {2,}", "|", line) for line in text.splitlines()]
+    assert "GEMM float32|1|100 Gop/s|102 Gop/s|2.0%" in lines
+    assert "GEMM int8 (torch)|2|800 Gop/s|1.28 Top/s|60.0%*" in lines
+    assert any(line.startswith("GEMM float16 (torch) on cuda|") for line in lines)
+    assert "numpy|830 ns|820 ns" in lines
+    assert "kernel call|8 MiB|9830 ns|9820 ns" in lines
+    assert [line.split("|")[5] for line in lines if "|64 KiB|" in line].count("2.0%*") == 1
+    assert "read|1|16 KiB|200 GB/s|204 GB/s|2.0%|201 GB/s over 16 KiB … 32 KiB" in lines
+    assert any(line.startswith("to_device.pinned@cuda|1|1 MiB|") for line in lines)
+    assert "gemm.torch float16: no fast kernel" in lines
     assert any(line.startswith("* 2 figures were disturbed") for line in lines)
-    assert calibrate.as_text(Calibration())
+    assert said(Calibration()).startswith("Last measured: never")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +142,15 @@ def test_ctrl_c_stops_and_keeps_nothing(
     assert not list(tmp_path.rglob("*.kept"))
 
 
+def draw(tree: dict[str, Any], out: Path, theme: str = "dark") -> None:
+    document, origin = calibrate.document(tree), measured_on(tree["machine"], tree["measured_at"])
+    drawings_picture(document, origin, out, calibrate.SIZE, theme=theme, scale=1.0)
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_picture_is_drawn_in_both_themes(known: Calibration, tmp_path: Path, theme: str, qapp: object) -> None:
     out = tmp_path / "ladder.png"
-    calibration_picture(calibrate.as_json(known), out, theme=theme, scale=1.0)
+    draw(calibrate.as_json(known), out, theme)
     image = QImage(str(out))
     assert (image.width(), image.height()) == (1200, 640 + 26)
     corner = image.pixelColor(3, 3).lightness()
@@ -156,7 +164,7 @@ def test_what_was_disturbed_is_drawn_otherwise(known: Calibration, tmp_path: Pat
     tree = calibrate.as_json(known)
     for number, kind in enumerate((None, "rate", "bandwidth")):
         rows = [{**row, "steady": row["kind"] != kind} for row in tree["roofs"]]
-        calibration_picture({**tree, "roofs": rows}, tmp_path / f"{number}.png", scale=1.0)
+        draw({**tree, "roofs": rows}, tmp_path / f"{number}.png")
     calm, rates, ladder = (QImage(str(tmp_path / f"{n}.png")) for n in range(3))
     assert calm != rates
     assert calm != ladder
@@ -167,17 +175,20 @@ def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
     tmp_path: Path, known: Calibration, qapp: object
 ) -> None:
     tree = calibrate.as_json(Calibration())
-    calibration_picture(tree, tmp_path / "empty.png", scale=1.0)
+    draw(tree, tmp_path / "empty.png")
     assert (tmp_path / "empty.png").exists()
     with pytest.raises(OutputError):
-        calibration_picture(tree, tmp_path / "no" / "folder.png", scale=1.0)
-    widget = CalibrationPicture(calibrate.as_json(known))
-    ladder, rates = (panel.chart for panel in widget.findChildren(Panel))
+        draw(tree, tmp_path / "no" / "folder.png")
+    drawings = [part for part in calibrate.document(calibrate.as_json(known)).parts if isinstance(part, Drawing)]
+    ladder, rates = (drawing.chart for drawing in drawings)
     assert [layer.name for layer in ladder.layers if isinstance(layer, Line)] == [
         *(f"{name} ×{n}" for name in ("read", "write", "triad") for n in (1, 2)),
         "disturbed by other programs",
     ]
     assert len(rates.x.categories) == 4
-    widget.show()
-    assert faults(widget) == []
-    widget.deleteLater()
+    for drawing in drawings:
+        panel = panel_of(drawing)
+        panel.resize(600, 400)
+        panel.show()
+        assert faults(panel) == []
+        panel.deleteLater()

@@ -15,11 +15,12 @@ from views_desk import RIGHT, click, settle, view_on
 
 from app.charts.still import StillPlot
 from app.charts.time_plot import TimePlot
+from app.model.document import RatioRow
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.time_axis import TimeAxis
 from app.views import VIEWS
 from app.views.cost import CostView
-from app.views.ratios import RatioRow, Ratios
+from app.views.ratios import Ratios
 from app.views.roofline import RooflineView
 from app.views.table_view import TableView
 from app.window.main_window import MainWindow

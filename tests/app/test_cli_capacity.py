@@ -208,4 +208,4 @@ def test_a_study_that_is_not_finished_says_so() -> None:
         "why": "The study is not finished.", "chunk_ms": 160, "study": "calls", "bound_meaning": model.DELAY,
         "rtfx_meaning": model.RTFX, "memory_meaning": model.MEMORY, "cpu_limit": None, "notes": [],
     }  # fmt: skip
-    assert verb.as_text(tree).startswith("So far 0 streams on 2 cores: p99 of the delay is at most 0.5 s")
+    assert verb.document(tree).summary.startswith("So far 0 streams on 2 cores: p99 of the delay is at most 0.5 s")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
+import made_study
 import pytest
 from command_line import here, refused
 
+from app.cli import _output
 from app.cli import sweep as verb
 from app.model.study import REPORT
 from pipelines.experiments.sweep.study import Study
@@ -117,37 +120,24 @@ def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_report_says_what_is_undecided_and_what_failed() -> None:
-    row = {
-        "rtf": 0.1,
-        "wer": 0.2,
-        "cer": None,
-        "memory_bytes": 2e8,
-        "latency_s": 0.16,
-        "host": "here",
-        "session": "s.asrs",
-    }
     trials = [
-        {"id": 0, "state": "done", "settings": {"block": 8}, "rtf_ratio": 0.9, "why": None, **row},
-        {"id": 1, "state": "done", "settings": {"block": 16}, "rtf_ratio": 0.8, "why": None, **row},
-        {"id": 2, "state": "failed", "settings": {"block": 12}, "rtf_ratio": None, "why": "It crashed.", **row},
+        made_study.trial(0, 0.9, 0.2, settings={"block": 8}),
+        made_study.trial(1, 0.8, 0.2, settings={"block": 16}),
+        made_study.trial(2, None, None, settings={"block": 12}, state="failed", why="It crashed."),
     ]
     front = [
-        {"trial": 1, "rtf_ratio": 0.81, "rtf_ratio_ci95": [0.7, 0.9], "touches": [0], "why": None},
-        {"trial": 0, "rtf_ratio": None, "rtf_ratio_ci95": None, "touches": [1], "why": "The repeats were too few."},
+        made_study.point(1, 0.81, (0.7, 0.9), touches=[0]),
+        made_study.point(0, touches=[1], why="The repeats were too few."),
     ]
-    text = verb.as_text({"trials": trials, "front": front, "importance": {"rtf": {"block": 1.0}}, "study": "beams"})
-    assert text.splitlines() == [
-        "3 trials: 2 done, 1 failed",
-        "",
-        "trial          time / reference     WER    memory   latency  settings",
-        "    1       0.810 (0.700…0.900)   20.0%    200 MB    160 ms  block=16",
-        "    0                     0.900   20.0%    200 MB    160 ms  block=8",
-        "The interval of trial 1 touches that of 0: their order is undecided.",
+    text = _output.text(verb.document(made_study.study(trials, front, importance={"rtf": {"block": 1.0}})))
+    lines = [re.sub(" {2,}", "|", line) for line in text.splitlines()]
+    assert lines[0] == "3 trials: 2 done, 1 failed · 2 on the front"
+    assert "0|✓|8|0.900|–|20.0|200|160|0.090|done" in lines
+    assert "1|✓|16|0.810|0.700 – 0.900|20.0|201|160|0.080|done" in lines
+    at = lines.index("The interval of trial 1 touches that of 0: their order is undecided.")
+    assert lines[at + 1 : at + 4] == [
         "The interval of trial 0 touches that of 1: their order is undecided.",
         "Trial 0 is not confirmed: The repeats were too few.",
-        "",
-        "trial 2: failed. It crashed.",
-        "Importance for rtf: block 100%",
-        "",
-        "study: beams",
+        "Trial 2: failed. It crashed.",
     ]
+    assert "block|100.0 %" in lines

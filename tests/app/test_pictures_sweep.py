@@ -8,9 +8,10 @@ import made_study
 import pytest
 from PySide6.QtGui import QImage
 
+from app.cli.sweep import SIZE
 from app.model.study import Study, study_of
-from app.pictures.sweep import sweep_picture
-from app.views.study_front import FRONT, TRIED, front_chart
+from app.model.study_texts import FRONT, TRIED, document, front_chart
+from app.pictures.drawings import drawings_picture
 from pipelines.labs.chart import Line, Note
 
 
@@ -54,6 +55,6 @@ def test_the_front_of_three_objectives_is_no_line() -> None:
 
 @pytest.mark.parametrize("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
 def test_a_picture_is_written_also_of_few_trials(tree: Study, tmp_path: Path) -> None:
-    sweep_picture(tree, tmp_path / "front.png", scale=1.0)
+    drawings_picture(document(tree), {}, tmp_path / "front.png", SIZE, scale=1.0)
     image = QImage(str(tmp_path / "front.png"))
     assert (image.width(), image.height()) == (960, 600)

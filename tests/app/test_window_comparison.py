@@ -8,15 +8,19 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from command_line import here
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
+from test_documents import COMPARE
 
+from app.cli import compare
+from app.model.document import RatioRow
 from app.model.processes.leaving import EXPLAINS, Leaving
-from app.views.ratios import RatioRow, Ratios
+from app.views.ratios import Ratios
 from app.views.roofline_model import rate
 from app.window.main_window import MainWindow
 from app.window.tasks.compare import FROM, MEASURE, Comparison
@@ -39,16 +43,15 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     tree = json.loads(here("compare", *two, "--json").stdout)
     parent = QWidget()
     qtbot.addWidget(parent)
-    printed = json.dumps(json.dumps(tree))
-    made = Comparison(two, parent, (sys.executable, "-c", f"print({printed})"))
+    made = Comparison(two, parent)
     made.show()
     qtbot.waitUntil(lambda: not made.working)
-    assert made.chart is not None
-    assert [row.name for row in made.chart.rows[1:]] == [row["name"] for row in tree["stages"]]
+    assert isinstance(made.charts[0], Ratios)
+    assert [row.name for row in made.charts[0].rows[1:]] == [row["name"] for row in tree["stages"]]
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     for row in tree["stages"]:
-        assert f"{row['name']}\t{row['a_s']:.3f}\t{row['b_s']:.3f}\t{row['ratio']:.3f}" in copied
+        assert f"{row['name']}\t{row['a_s']:.3f} s\t{row['b_s']:.3f} s\t{row['ratio']:.3f}" in copied
     assert tree["overall"]["verdict"] in copied
     for warning in tree["warnings"]:
         assert warning in copied
@@ -81,7 +84,7 @@ def chosen(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 
 def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     window, made = chosen(two[0], two[1], qtbot, monkeypatch)
-    assert made.chart is not None
+    assert len(made.charts) == 1
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
     made.close()
     window.close()
@@ -105,28 +108,18 @@ def test_an_a_b_is_compared_with_any_session_or_its_own_arms(
     window.close()
 
 
-TREE = {
-    "a": "/s/one.asrs", "b": "/s/two.asrs", "warnings": ["The host differs: here in A, there in B."],
-    "overall": {"ratio": 1.01, "ci95": [0.95, 1.07], "verdict": "undecided", "a_s": 1.0, "b_s": 1.01},
-    "stages": [], "only_a": {}, "only_b": {}, "wer": {"a": None, "b": None}, "cer": {}, "wer_errors": {"a": 0, "b": 0},
-    "wer_words": {"a": 0, "b": 0}, "repeats": 4, "audio_s": 2.0, "interleaved": False, "differences": {},
-    "words": {
-        "of": 500, "differ": 3,
-        "utterances": [
-            {"id": "u7", "reference": "so it is", "a": "so it is", "b": "is", "errors_a": 0, "errors_b": 2},
-            {"id": "u8", "reference": None, "a": "", "b": "well", "errors_a": None, "errors_b": None},
-        ],
-    },
+TREE = COMPARE | {
     "frame_times": [
         {"name": name, "edges_ms": [0.0, 1.0, 2.0], "a": side | {"p50_ms": 0.5}, "b": side | {"p50_ms": middle}}
         for name, middle in (("whole frame", 1.5), ("score.gaussians", 0.75))
         for side in [{"frames": 5, "mean_ms": 0.6, "p90_ms": 1.2, "p99_ms": 1.9, "highest_ms": 2.0, "counts": [4, 1]}]
     ],
-}  # fmt: skip
+}
 
 
 def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) -> Comparison:
-    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})")
+    printed = tree | {"document": msgspec.to_builtins(compare.document(tree))}
+    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(printed))})")
     made = Comparison([Path("one.asrs"), Path("two.asrs")], parent, command, unavailable_reason=lambda: why)
     made.show()
     qtbot.waitUntil(lambda: not made.working)
@@ -138,7 +131,7 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot: QtBot, pare
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert "The host differs: here in A, there in B.\nThe recognised words differ in 3 of 500 utterances." in copied
-    assert "3 of 500 utterances; the 2 worst are shown, 1 are left out." in copied
+    assert "3 of 500 utterances; the 2 worst are listed, 1 are left out." in copied
     assert "u7\t0\t2\tso it is\tso it is\tis" in copied
     assert "u8\t\t\t–\t–\twell" in copied
     assert "score.gaussians\t0.60\t0.60\t0.50\t0.75\t1.20\t1.20\t1.90\t1.90\t2.00\t2.00\t5\t5" in copied
@@ -200,7 +193,7 @@ def test_sessions_are_recorded_again_in_turns_and_compared(
     qtbot.waitUntil(lambda: not again.working)
     assert again.sentences[0].text().startswith("B faster")
     assert "10 repeats in turns" in again.sentences[0].text()
-    assert "search.beam: 16 → 5" in again.state.text()
+    assert "search.beam: 16 in A, 5 in B" in again.state.text()
     assert not again.more.isEnabled(), "it is decided"
     (path,) = (tmp_path / "sessions").glob("*-ab-gmm-quick.asrs")
     assert again.sessions == (path,)

@@ -4,41 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from test_documents import WHATIF
 from views_desk import figures_of, settle, view_on
 
+from app.cli import whatif as verb
 from app.model.faster import candidates, unchanged
 from app.model.figures import rtf_text
 from app.model.time_axis import WHOLE
+from app.style.plain_text import Button
 from app.views.faster import WHAT, FasterView
-from app.window.tasks.trial import Trial
+from app.window.main_window import MainWindow
+from app.window.tasks import replays
+from app.window.tasks.page import TaskPage
 from pipelines import config as settings
 from profiler.analysis import whatif
 from profiler.analysis.track import CostTrack
 from profiler.session.model import ConfigEpoch
 from profiler.session.reader import Session
-
-PRINTED = {
-    "rtf": 0.3,
-    "predicted_rtf": 0.1,
-    "assumptions": ["Other settings stay."],
-    "check": {
-        "audio": "4.0 s of audio", "rounds": 5, "rtf": 0.31, "changed_rtf": 0.11,
-        "predicted_ratio": 0.333, "ratio": 0.355, "ci95": [0.34, 0.37],
-        "stages": [
-            {"name": "score.gaussians", "predicted": 0.3, "ratio": None, "ci95": None},
-            {"name": "search.emit", "predicted": 1.0, "ratio": 1.2, "ci95": [1.1, 1.3]},
-        ],
-        "wer_words": 33, "wer_errors": 4, "changed_wer_errors": 5,
-    },
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -155,38 +145,25 @@ def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbo
     assert first not in view.predicted.text()
 
 
-def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    kept: list[object] = []
-    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(PRINTED))})")
-    made = Trial(Path("one.asrs"), {"block": 16}, parent, kept.append, command)
-    made.show()
-    qtbot.waitUntil(lambda: not made.working)
-    made.copy.click()
-    copied = QGuiApplication.clipboard().text()
-    assert "35.5% (34.0% – 37.0%) of the time without it; the prediction was 33.3%" in copied
-    assert "5 word errors in 33 words with the change, 4 errors without the change (12.1%)." in copied
-    assert "score.gaussians\t0.30\t–\t–" in copied
-    assert made.chart is not None
-    drawn = [(row.name, row.predicted, row.ratio, tuple(row.ends), row.text) for row in made.chart.rows]
-    assert drawn == [
-        ("whole run", 0.333, 0.355, (0.34, 0.37), "faster"),
-        ("search.emit", 1.0, 1.2, (1.1, 1.3), "slower"),
-    ]
-    assert made.chart.ends == pytest.approx((0.333 / 1.1, 1.3 * 1.1))
-    qtbot.mouseClick(made.keep, Qt.MouseButton.LeftButton)
-    assert kept == [{"block": 16}]
-
-
-def test_what_cannot_be_read_is_said(qtbot: QtBot) -> None:
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    wrong = {**PRINTED, "check": None}
-    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(wrong))})")
-    made = Trial(Path("one.asrs"), {"block": 16}, parent, lambda _: None, command)
-    made.show()
-    qtbot.waitUntil(lambda: not made.working)
-    assert made.state.text() == "What the command printed cannot be read."
-    assert not made.keep.isEnabled()
-    made.close()
+def test_a_change_that_was_tried_can_be_kept(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = window()
+    w.open_session(finished)
+    for tree, says, good in (
+        ({"document": msgspec.to_builtins(verb.document(WHATIF))}, "Measured on this machine", True),
+        ({"document": None}, "What the command printed cannot be read.", False),
+    ):
+        monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
+        w.desk.faster.tried.emit({"search.beam": 7.5})
+        made = w.findChildren(TaskPage)[-1]
+        assert made.windowTitle() == "Try search.beam=7.5"
+        qtbot.waitUntil(lambda made=made: not made.working)
+        assert made.state.text().startswith(says)
+        (keep,) = (button for button in made.findChildren(Button) if button.text() == "Keep it for the next run")
+        assert keep.isEnabled() == good
+        if good:
+            qtbot.mouseClick(keep, Qt.MouseButton.LeftButton)
+            assert w.pipeline.next.search.beam == 7.5
+        made.close()
+        qtbot.waitUntil(lambda: not w.findChildren(TaskPage))

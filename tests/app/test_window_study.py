@@ -184,7 +184,7 @@ def test_importance_of_each_setting(window: Window, tmp_path: Path) -> None:
     assert made.importance.isVisible()
     (time, errors) = made.importance.chart.layers
     assert (time.values, errors.values) == ((100.0,), (25.0,))
-    assert made.importance_rows.row(0) == ["search.beam", "100 %", "25 %"]
+    assert made.importance_rows.row(0) == ["search.beam", "100.0 %", "25.0 %"]
     assert made.importance.accessibleDescription() == (
         "time / reference: search.beam matters most; word error rate: search.beam matters most."
     )

@@ -1,32 +1,334 @@
-"""Tasks on the desk: their rows in the strip, their turns, and their pages among the results."""
+"""Tasks of the window: their command runs in a child, in its turn, and its document is a page among the results."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
-from PySide6.QtWidgets import QTabBar
+import shiboken6
+from command_line import here
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QTabBar, QWidget
 from pytestqt.qtbot import QtBot
-from test_window_explanation import SAYS, WAITS
+from sample_session import write_sample
+from test_documents import AUDIT, EXPLAIN, WHATIF
 
+from app.cli import _output, audit, explain, whatif
+from app.model.document import Document
+from app.model.processes import leaving
 from app.model.processes.leaving import EXPLAINS, Leaving
+from app.model.recent import Memory
 from app.style.plain_text import Button
+from app.views.ratios import Ratios
 from app.window.main_window import MainWindow
-from app.window.tasks import explain
-from app.window.tasks.explain import Explanation
+from app.window.notices import Notices
+from app.window.tasks import replays
+from app.window.tasks.page import TaskPage
+from app.window.tasks.strip import TaskStrip
 from app.window.tasks.workbench import TASKS
+from pipelines.labs.chart import Bars
+from tests.waiting import PATIENCE_S
+
+MATCH = Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive
 
 
-def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> Explanation:
+def prints(document: Document) -> str:
+    """Code that prints a document as commands do."""
+    return f"print({json.dumps(json.dumps({'document': msgspec.to_builtins(document)}))})"
+
+
+SAYS = f"import sys; print('replaying', file=sys.stderr); {prints(explain.document(EXPLAIN))}"
+
+
+def concluding(what: str) -> str:
+    """Code that prints what is found, with an expression as its conclusion."""
+    return f"import json, pathlib; print(json.dumps({{'document': {{'summary': 'Found.', 'parts': [{what}]}}}}))"
+
+
+SHARES = "import sys, time; print('replaying score.exp 50%', file=sys.stderr, flush=True); time.sleep(60)"
+FAILS = "import sys; print('asrscope: There is no stage.', file=sys.stderr); sys.exit(2)"
+WAITS = "import time; time.sleep(60)"
+SLOW = """
+import pathlib, signal, sys, time
+place = pathlib.Path({0!r})
+signal.signal(signal.SIGTERM, lambda *_: (place / "told").touch())
+print("ready", file=sys.stderr, flush=True)
+while not (place / "told").exists() or not (place / "may end").exists():
+    time.sleep(0.01)
+(place / "ended").touch()
+"""
+"""It compiles: after a signal it ends only when it may."""
+
+
+def page(parent: QWidget, *command: str) -> TaskPage:
+    made = TaskPage("Explain score.exp", command, "Decoding …", parent, "explain")
+    made.show()
+    return made
+
+
+def explanation(parent: QWidget, code: str) -> TaskPage:
+    return page(parent, sys.executable, "-c", code)
+
+
+def shown(qtbot: QtBot, parent: QWidget, code: str) -> tuple[TaskPage, str]:
+    """A page whose command has ended, and what is copied of it."""
+    made = explanation(parent, code)
+    assert made.working
+    assert not made.copy.isEnabled()
+    qtbot.waitUntil(lambda: not made.working)
+    made.copy.click()
+    return made, QGuiApplication.clipboard().text()
+
+
+def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
+    made, copied = shown(qtbot, parent, SAYS)
+    assert made.state.text().startswith("score.exp, measured on this machine, now: 3 rounds")
+    assert copied.startswith(f"Explain score.exp\n{made.state.text()}\n\nA note.")
+    assert "hot\t15.00\t14.00 – 16.00\t0.75\tat once again" in copied
+    assert "memory bandwidth\t60%\t50% – 70%\t20%\t10% – 30%" in copied
+    assert copied.endswith("A quarter of its time is waiting.")
+    (chart,) = made.charts
+    assert chart.chart.layers == (Bars("", (20.0, 15.0), (19.0, 14.0), (22.0, 16.0)),)
+    qtbot.waitUntil(made.tables[1].isVisible)  # laid out in the next turn of the event loop
+    made.close()
+
+
+def test_ratios_and_bars_are_drawn_and_described(qtbot, parent):
+    made, _ = shown(qtbot, parent, prints(whatif.document(WHATIF)))
+    (chart,) = made.charts
+    assert isinstance(chart, Ratios)
+    assert [(row.name, row.predicted, row.ends) for row in chart.rows] == [
+        ("whole run", 0.333, (0.34, 0.37)),
+        ("search.emit", 1.0, (1.1, 1.3)),
+    ]
+    assert chart.ends == pytest.approx((0.333 / 1.1, 1.3 * 1.1))
+    assert any("blue bar is what was predicted" in label.text() for label in made.sentences)
+    made.close()
+    made, copied = shown(qtbot, parent, prints(audit.document(AUDIT)))
+    (chart,) = made.charts
+    assert chart.accessibleDescription() == "Gaussians 25.0 %, Senones 100.0 %, Exponentials 150.0 %."
+    chart.grab()
+    assert copied.index("worse\t0\t1\tno\tno\tyes") < copied.index("as-good\t0\t0\tso\tso\tso")
+    made.close()
+
+
+def test_the_time_left_is_by_the_last_one_of_its_kind_and_never_starts_anew(qtbot, parent):
+    made = explanation(parent, SHARES)
+    strip = TaskStrip(Memory(), Notices(), QWidget(), lambda *_: True)
+    qtbot.addWidget(strip)
+    strip.place(made, False)
+    assert made.row.parentWidget() is strip
+    qtbot.waitUntil(lambda: made.state.text().startswith("replaying score.exp · "))
+    assert "s so far" in made.progress.full
+    assert made.bar.maximum() == 0, "nobody knows how long it takes"
+    made.expected_s = 3600.0
+    seen = [made.bar.value()]
+    for line in ("replaying score.exp 50%", "compiling: kernel 10%", "replaying 90%"):
+        made._show_progress(line)
+        seen.append(made.bar.value())
+        assert made.progress.full == made.state.text()
+        assert made.state.text().endswith(" · about 3600 s left")
+    assert seen == sorted(seen)
+    assert made.bar.maximum() == 100
+    number = made.command.process.processId()
+    made.close()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ((sys.executable, "-c", FAILS), "There is no stage."),
+        ((sys.executable, "-c", "print('no JSON')"), "What the command printed cannot be read."),
+        (("/no/such/program",), "The command could not be started."),
+    ],
+)
+def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
+    made = page(parent, *command)
+    qtbot.waitUntil(lambda: not made.working)
+    assert made.state.text() == says
+    assert not made.tables
+    assert not made.copy.isEnabled()
+    made.close()
+
+
+def test_cancelling_ends_the_command(qtbot, parent):
+    made = explanation(parent, WAITS)
+    process = made.command.process
+    assert process.waitForStarted(20_000)
+    number = process.processId()
+    made.end.click()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
+
+
+def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
+    made = explanation(parent, SLOW.format(str(tmp_path)))
+    qtbot.waitUntil(lambda: made.state.text().startswith("ready"))
+    number = made.command.process.processId()
+    made.close()
+    assert psutil.pid_exists(number)
+    qtbot.waitUntil(lambda: not shiboken6.isValid(made))
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number))
+    assert (tmp_path / "ended").exists()
+
+
+LITTERS = """
+import pathlib, signal, sys, tempfile, time
+from tests.waiting import PATIENCE_S
+signal.signal(signal.SIGTERM, lambda *_: None)
+print(tempfile.mkdtemp(), file=sys.stderr, flush=True)
+while True:
+    time.sleep(0.01)
+"""
+"""It has temporary files, and does not end."""
+
+
+def test_what_is_killed_leaves_no_temporary_files(qtbot, parent, monkeypatch):
+    monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
+    made = explanation(parent, LITTERS)
+    qtbot.waitUntil(lambda: Path(made.state.text().partition(" · ")[0]).is_dir())
+    folder = Path(made.state.text().partition(" · ")[0])
+    made.close()
+    qtbot.waitUntil(lambda: not folder.exists())
+    assert not folder.parent.exists()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, waits):
+    first = explanation(parent, SLOW.format(str(tmp_path)))
+    qtbot.waitUntil(lambda: first.state.text().startswith("ready"))
+    first.close()
+    begun = concluding(f"str(pathlib.Path({str(tmp_path / 'ended')!r}).exists())")
+    second = explanation(parent, begun)
+    qtbot.waitUntil((tmp_path / "told").exists)
+    assert second.working
+    assert second.state.text() == "Waits for the measurement before …"
+    if not waits:
+        second.close()
+        qtbot.waitUntil(lambda: not shiboken6.isValid(second))
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil((tmp_path / "ended").exists)
+    if waits:
+        qtbot.waitUntil(lambda: not second.working)
+        assert second.sentences[-1].text() == "True"
+        second.close()
+    qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_path, closed):
+    """Also where the dialog is still open: what lies in the folder for temporary files is the command's to remove."""
+    (tmp_path / "may end").touch()
+    code = (
+        "import sys; from PySide6.QtCore import QTimer;"
+        "from PySide6.QtWidgets import QApplication, QWidget;"
+        "from app.window.tasks.page import TaskPage;"
+        "app = QApplication([]); parent = QWidget();"
+        "made = TaskPage('a', (sys.executable, '-c', sys.argv[1]), 'b', parent);"
+        "made.show(); look = QTimer(interval=20);"
+        f"go = lambda: (look.stop(), made.close() if {closed} else None, app.exit());"
+        "look.timeout.connect(lambda: go() if made.state.text().startswith('ready') else None);"
+        "look.start(); app.exec()"
+    )
+    command = [sys.executable, "-c", code, SLOW.format(str(tmp_path))]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    assert (tmp_path / "ended").exists()
+
+
+def test_without_a_finished_session_the_action_says_why(window):
+    window = window()
+    assert not window.actions_["run.explain"].isEnabled()
+    assert "finished session" in (window.actions_.unavailable_reason("run.explain") or "")
+    before = len(window.notices.banners)
+    window.bench.begin("replays.explain", "score.exp")
+    assert len(window.notices.banners) == before + 1
+
+
+def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(qtbot, window, tmp_path):
+    window = window()
+    write_sample(tmp_path / "s.asrs")
+    window.files.open_session(tmp_path / "s.asrs")
+    view = window.desk.breakdown
+    qtbot.waitUntil(lambda: bool(view.tree.stages))
+    asked = []
+    view.explain.disconnect()
+    view.explain.connect(asked.append)
+    found, can = {}, {line.name for line in view.tree.stages if line.group in ("scoring", "search")}
+    for y in range(view.tree.viewport().height()):
+        line = view.tree.stage_at(QPoint(40, y))
+        if line in view.tree.stages and line.name not in found:
+            menu = view.menu_at(QPoint(40, y))
+            entry, confirm = menu.actions()
+            assert confirm.isEnabled() == entry.isEnabled()
+            assert entry.isEnabled() or "scoring and search" in entry.toolTip()
+            assert entry.isEnabled() or menu.toolTipsVisible()
+            found[line.name] = entry.isEnabled() == (line.name in can)
+            if line.name in can:
+                entry.trigger()
+    assert found
+    assert all(found.values())
+    assert asked
+    assert set(asked) == can & set(found)
+    assert view.menu_at(QPoint(10, -5)) is None
+
+
+def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, tmp_path, monkeypatch):
+    window = window()
+    monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", SLOW.format(str(tmp_path))))
+    write_sample(tmp_path / "s.asrs")
+    window.files.open_session(tmp_path / "s.asrs")
+    assert window.when.can_start()
+    window.bench.begin("replays.explain", "score.exp")
+    (made,) = window.findChildren(TaskPage)
+    qtbot.waitUntil(lambda: made.state.text().startswith("ready"))
+    made.close()
+    assert not window.top.run.isEnabled()
+    window.runs.start()
+    assert window.when.is_idle()
+    assert window.notices.banners[-1].text.startswith("The measurement before is still ending")
+    window.show_lab()
+    reported = []
+    window._lab.runs.failed.connect(reported.append)
+    window._lab.runs.start("call-costs", {})
+    assert reported == [leaving.unavailable_reason()]
+    assert window.bench.session_reason() is None, "the next explanation waits by itself"
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil(window.top.run.isEnabled)
+
+
+def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(
+    tmp_path: Path, qtbot: QtBot, window: Callable[..., MainWindow]
+) -> None:
+    window = window()
+    window.open_session(write_sample(tmp_path / "one.asrs", frames=1024))
+    view = window.desk.breakdown
+    qtbot.waitUntil(lambda: bool(view.tree.stages))
+    line = next(line for line in view.tree.stages if line.group == "scoring")
+    row = view.tree.findItems(line.name, MATCH)[0]
+    menu = view.menu_at(view.tree.visualItemRect(row).center())
+    assert menu is not None
+    entry = next(action for action in menu.actions() if action.text() == "Confirm its verdict")
+    entry.trigger()
+    (made,) = window.findChildren(TaskPage)
+    assert line.name in made.windowTitle()
+    made.close()
+
+
+def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> TaskPage:
     """The page of an explanation that has just been asked for."""
-    before = w.findChildren(Explanation)
-    command = (sys.executable, "-c", code)
-    monkeypatch.setattr(explain, "Explanation", partial(Explanation, command=command))
+    before = w.findChildren(TaskPage)
+    monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", code))
     w.desk.breakdown.explain.emit("score.gaussians")
-    (made,) = (one for one in w.findChildren(Explanation) if one not in before)
+    (made,) = (one for one in w.findChildren(TaskPage) if one not in before)
     return made
 
 
@@ -58,7 +360,7 @@ def test_tasks_take_turns_and_the_desk_stays_usable(
     assert w.status.isVisible()
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
     qtbot.waitUntil(w.top.run.isEnabled)
-    assert w.memory.text("tasks/Explanation").isdecimal(), "the next one knows how long it takes"
+    assert w.memory.text("tasks/explain").isdecimal(), "the next one knows how long it takes"
     results.tabs.tabBar().tabButton(0, QTabBar.ButtonPosition.RightSide).click()
     qtbot.waitUntil(lambda: results.tabs.count() == 0)
 
@@ -84,3 +386,62 @@ def test_every_task_is_in_the_menu_and_says_what_it_needs(window: Callable[..., 
     for task in TASKS:
         assert w.actions_[task.id].text() == task.text
         assert (w.actions_.unavailable_reason(task.id) is None) == (task.needs in ("machine", "audio")), task.id
+
+
+@pytest.fixture(scope="module")
+def recorded(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> dict[str, Path]:
+    """Sessions that skip every other frame, with their audio and without it, and one that was scored exactly."""
+    folder = tmp_path_factory.mktemp("audit")
+    paths = {name: folder / f"{name}.asrs" for name in ("skipping", "gone", "exact")}
+    for name, path in paths.items():
+        said = folder / f"{name}.flac"
+        shutil.copy(bundled_speech / "08-kal16-short.flac", said)
+        (folder / "t.tsv").write_text(f"file\ttranscript\n{said.name}\tyes of course\n")
+        words = ("--transcripts", folder / "t.tsv", "--set", f"frames.skip={1 if name == 'exact' else 2}")
+        done = here("run", "--preset", "gmm-quick", "--audio", said, *words, "--out", path)
+        assert done.returncode == 0, done.stderr
+    (folder / "gone.flac").unlink()
+    return paths
+
+
+def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, TaskPage]:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window.show()
+    window.open_session(path)
+    window.actions_["run.audit"].trigger()
+    (made,) = window.findChildren(TaskPage)
+    qtbot.waitUntil(lambda: not made.working)
+    return window, made
+
+
+@pytest.mark.slow
+def test_the_session_shown_is_audited(recorded: dict[str, Path], qtbot: QtBot) -> None:
+    files = sorted(recorded["skipping"].parent.iterdir())
+    tree = json.loads(here("audit", "--session", recorded["skipping"], "--json").stdout)
+    assert tree["approximations"] == {"frames.skip": 2}
+    assert tree["wer_words"] == 3, "its transcript comes with the session"
+    window, made = audited(qtbot, recorded["skipping"])
+    assert made.state.text() == f"frames.skip=2 · 1 utterance · {tree['frames']} frames"
+    said = _output.text(audit.document(tree))
+    assert said.startswith(made.state.text())
+    assert all(label.text() in said for label in made.sentences)
+    (table,) = made.tables
+    row = [str(table.model().index(0, column).data()) for column in range(6)]
+    assert row[0] == "skipping"
+    assert row[3:] == ["yes of course", tree["utterances"][0]["exact"], tree["utterances"][0]["hypothesis"]]
+    assert len(made.charts) == 1
+    assert sorted(recorded["skipping"].parent.iterdir()) == files
+    made.close()
+    window.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "says"), [("gone", "is not here"), ("exact", "was scored exactly")])
+def test_what_cannot_be_audited_is_one_sentence(recorded: dict[str, Path], qtbot: QtBot, name: str, says: str) -> None:
+    window, made = audited(qtbot, recorded[name])
+    assert says in made.state.text()
+    assert str(recorded[name]) in made.state.text()
+    assert not made.tables
+    made.close()
+    window.close()

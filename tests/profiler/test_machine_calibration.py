@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from profiler_sessions import roof
 
-from app.cli import calibrate
+from app.cli import _output, calibrate
 from app.cli._tiers import NOT_YET, kinds_of_roofs
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.errors import Cancelled
@@ -259,11 +259,11 @@ def test_calibration_and_doctor_say_which_and_why() -> None:
         "exp.torch float32 on 2 threads is 3.52e+03 times what one thread does, which cannot be; "
         "`asrscope calibrate --fresh` measures it again."
     )
-    assert f"* {sentence}" in calibrate.as_text(known).splitlines()
+    assert f"* {sentence}" in _output.text(calibrate.document(calibrate.as_json(known))).splitlines()
     (tier,) = (tier for tier in kinds_of_roofs(known) if tier.name == "roofs: threads")
     assert (tier.available, tier.reason) == (False, sentence)
     sound = Calibration()
     sound.add(ABSURD[:1], "torch on 1", 0.0)
-    assert "cannot be" not in calibrate.as_text(sound)
+    assert "cannot be" not in _output.text(calibrate.document(calibrate.as_json(sound)))
     (tier,) = (tier for tier in kinds_of_roofs(sound) if tier.name == "roofs: threads")
     assert tier.available

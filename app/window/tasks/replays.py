@@ -65,6 +65,7 @@ def trial(bench: Workbench, settings: Mapping[str, Value]) -> None:
     page.over.connect(lambda: keep.setEnabled(page.copy.isEnabled()))
 
     def kept() -> None:
+        bench.pipeline.edit()  # the settings that the session shows cannot be changed
         for key, value in settings.items():
             bench.pipeline.set(key, value)
         page.close()

@@ -77,11 +77,11 @@ class Workbench:
         None where that is a group or nothing; the window then says what to choose.
         """
         tree = self.stages()
-        chosen = tree.explained()
-        if not name and (chosen is None or all(line.name != chosen.name for line in tree.stages)):
+        if not name and (chosen := tree.explained()) is not None:
+            name = next((line.name for line in tree.stages if line.name == chosen.name), "")
+        if not name:
             self.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
-            return None
-        return name or chosen.name
+        return name or None
 
     def arms_reason(self) -> str | None:
         """Why there are no two arms to compare, or None."""
