@@ -7,9 +7,8 @@ from typing import Final
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLayout, QScrollArea, QWidget
 
-from app.style.plain_text import Label
+from app.style.plain_text import Elided, Label
 from app.style.theme import font
-from app.widgets import Elided
 
 NONE: Final = (0, 0, 0, 0)  # Margins of a layout without any
 REST: Final = (0, 1)  # The room that is left, as a part of a layout

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QFontMetricsF,
     QKeyEvent,
     QKeySequence,
     QPainter,
@@ -28,10 +27,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.style.keys import ENTER, REACHED, pressed
-from app.style.plain_text import LONGEST_LINE, Button, Label, describe, fitting, literal, set_tip
+from app.style.plain_text import Button, Label, describe, literal
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
 
@@ -88,51 +86,6 @@ class Switch(QAbstractButton):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(tokens.color("accent"), 1.2))
                 painter.drawRoundedRect(area.adjusted(-1.4, -1.4, 1.4, 1.4), radius + 1, radius + 1)
-
-
-class Elided(Label):
-    """A label that shortens its text to the available width; the tool tip has the whole text."""
-
-    def __init__(self, text: str = "") -> None:
-        super().__init__()
-        self._full = ""
-        self._shorter: tuple[str, ...] = ()
-        self.setMinimumWidth(20)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.set_full(text)
-
-    @property
-    def full(self) -> str:
-        return self._full
-
-    def set_full(self, text: str, *shorter: str) -> None:
-        """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
-        text = one_line(text, LONGEST_LINE)
-        if (text, shorter) == (self._full, self._shorter):
-            return
-        if text != self._full:
-            self._full = text
-            describe(self, text)
-            self.updateGeometry()
-        self._shorter = shorter
-        self._shorten()
-
-    def sizeHint(self) -> QSize:
-        metrics = self.fontMetrics()
-        return QSize(metrics.horizontalAdvance(self._full) + 4, metrics.height() + 1)
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(20, self.fontMetrics().height() + 1)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._shorten()
-
-    def _shorten(self) -> None:
-        room = max(self.width() - max(self.indent(), 0), 20)
-        metrics = QFontMetricsF(self.font())
-        self.setText(fitting(metrics, room, self._full, *self._shorter))
-        set_tip(self, self._full if self.text() != self._full else "")
 
 
 class EffectLabel(Label):

@@ -72,3 +72,49 @@ def counted(number: int, one: str, many: str) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def times(ratio: float) -> str:
+    """A ratio as people say it: 2.4×, 14×."""
+    return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×"
+
+
+def count(value: float | None) -> str:
+    """A count with thin spaces between thousands: 135 634; below 10 with one decimal."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value >= 9.95 or value == int(value):
+        return f"{round(value):,}".replace(",", "\u202f")
+    return f"{value:.1f}"
+
+
+def prefixed(value: float) -> str:
+    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g} {prefix}"
+    return f"{value:.3g} "
+
+
+def percent(share: float | None) -> str:
+    """A share 0…1 as a percentage: whole numbers, one decimal below ten."""
+    if share is None or not math.isfinite(share):
+        return "–"
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+LEAST_RTF = 0.0005  # Smaller ones would be shown as 0.000
+
+
+def rtf_text(rtf: float | None) -> str:
+    """An RTF with three decimals, two from 1 on; "<0.001" is not none; an en dash where it is unknown."""
+    if rtf is None or not math.isfinite(rtf) or rtf <= 0:
+        return "–"
+    if rtf < LEAST_RTF:
+        return "<0.001"
+    return f"{rtf:.3f}" if rtf < 1 else f"{rtf:.2f}"
+
+
+def rate_name(rate: float | None, cer: float | None) -> str:
+    """What an error rate is called, where `cer` is that of the references without spaces between words; None: none."""
+    return "CER" if cer is not None and cer == rate else "WER"

@@ -16,7 +16,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem
-from app.charts.readout import Line, Readout
+from app.charts.legend import Line, Readout
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import fitting, write
 from app.style.theme import font, theme

@@ -161,35 +161,6 @@ def steps(low: float, high: float, at_most: int, binary: bool = False) -> list[f
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def times(ratio: float) -> str:
-    """A ratio as people say it: 2.4×, 14×."""
-    return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×"
-
-
-def count(value: float | None) -> str:
-    """A count with thin spaces between thousands: 135 634; below 10 with one decimal."""
-    if value is None or not math.isfinite(value):
-        return "–"
-    if value >= 9.95 or value == int(value):
-        return f"{round(value):,}".replace(",", "\u202f")
-    return f"{value:.1f}"
-
-
-def prefixed(value: float) -> str:
-    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g} {prefix}"
-    return f"{value:.3g} "
-
-
-def percent(share: float | None) -> str:
-    """A share 0…1 as a percentage: whole numbers, one decimal below ten."""
-    if share is None or not math.isfinite(share):
-        return "–"
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
-
-
 def time_ticks(first: float, last: float, width: float) -> list[tuple[float, str]]:
     """Seconds within [first, last] with their labels, m:ss with the decimals that their distance needs."""
     wanted = (last - first) * LABEL_APART / max(width, LABEL_APART)

@@ -40,12 +40,11 @@ from typing import Final
 from app.cli import _again, _output, _pipeline, _recorded
 from app.model import report_lines
 from app.model.document import Document, Drawing, Notes, Part, Table, joined, percent
-from app.model.figures import rate_name
 from app.model.report import Tree
 from pipelines.config import value_text
 from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
-from profiler.plain import counted
+from profiler.plain import counted, rate_name
 
 ROOM: Final = 0.2
 """Of the axis of shares, above all that exact scoring does: figures stand there."""

@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING
 from app.cli import _output
 from app.model import report_lines
 from app.model.document import Document, Notes, Part, RatioRow, Ratios, Section, Table, interval, joined, number
-from app.model.figures import rate_name
 from app.model.report import Tree
 from app.model.report import words as error_rates
 from pipelines.config import value_text
-from profiler.plain import counted
+from profiler.plain import counted, rate_name
 
 if TYPE_CHECKING:
     from profiler.analysis.comparison.compare import Comparison, StageRatio

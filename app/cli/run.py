@@ -137,7 +137,7 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
     """The report of a run without a session: what the decode loop itself knows."""
     from pipelines.audio.word_errors import transcribed, word_errors
     from pipelines.config import to_dict
-    from profiler.analysis.utterances import real_time_factor
+    from profiler.analysis.recorded import real_time_factor
     from profiler.machine.describe import describe
 
     result = outcome.result

@@ -141,7 +141,7 @@ def _check(
     from pipelines.experiments import rerun
     from profiler.analysis.categories import OVERHEAD
     from profiler.analysis.comparison.arms import pairs, total
-    from profiler.analysis.utterances import real_time_factor
+    from profiler.analysis.recorded import real_time_factor
 
     roof_table = _again.roof_table([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]

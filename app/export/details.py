@@ -12,8 +12,7 @@ from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.report import Tree
-    from app.views.confusions_model import Confusion
-    from app.views.word_costs_model import WordCost
+    from app.views.word_costs_model import Confusion, WordCost
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
@@ -27,8 +26,7 @@ def details(session: Session, track: CostTrack, selected: tuple[int, int] | None
     `selected`: frames [first, last) that they are of; all if None.
     """
     from app.model.statistics import QUANTILES, WHOLE, stage_names, statistics, word_at
-    from app.views.confusions_model import confusions
-    from app.views.word_costs_model import TOKENS, word_costs
+    from app.views.word_costs_model import TOKENS, confusions, word_costs
 
     frames = int(track.n_frames)
     first, last = selected or (0, frames)

@@ -133,9 +133,8 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
 
 def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
-    from app.charts.scale import count
     from pipelines.audio.word_errors import SAME
-    from profiler.plain import milliseconds
+    from profiler.plain import count, milliseconds
 
     if rows := known["percentiles"]:
         keys = [key for key in rows[0] if key.endswith("_ms")]
@@ -195,7 +194,7 @@ def _of(cut: Tree) -> str:
 
 
 def _not_measured(session: Session, tree: Tree) -> list[str]:
-    from profiler.analysis.conditions import OTHER_COUNT
+    from profiler.analysis.stage_sums import OTHER_COUNT
 
     missing = []
     if tree["wer"] is None:

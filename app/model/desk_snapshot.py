@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.configurations import settings_before
+from app.model.configurations import Scope, configurations_of, settings_before
 from app.model.effects import Effect, effects_of
-from app.model.figures import counts_steps
-from app.model.scope import Scope
 from app.model.toggles import toggle_keys
 from profiler.analysis.categories import (
     CATEGORIES,
@@ -25,16 +23,16 @@ from profiler.analysis.categories import (
     SCORING_CATEGORIES,
     THROTTLED,
 )
-from profiler.analysis.conditions import OTHER_COUNT
-from profiler.analysis.utterances import real_time_factor
+from profiler.analysis.recorded import counts_steps, real_time_factor
+from profiler.analysis.stage_sums import OTHER_COUNT
 from profiler.plain import one_line
 from profiler.session.facts import setting
 
 if TYPE_CHECKING:
     from pipelines.audio.word_errors import ErrorCount, Transcribed
     from profiler.analysis.breakdown import Breakdown, StageRow
-    from profiler.analysis.parts import Parts
     from profiler.analysis.track import CostTrack
+    from profiler.analysis.verdict import Parts
     from profiler.session.reader import Session
 
 ROUNDING: Final = 1e-9
@@ -63,7 +61,7 @@ REASONS: Final = {
 
 
 class PartLine(NamedTuple):
-    """A part of a stage's time (a key of `profiler.analysis.parts`) as a share of it, 0…1, with its interval."""
+    """A part of a stage's time (a key of `profiler.analysis.verdict`) as a share of it, 0…1, with its interval."""
 
     name: str
     share: float
@@ -215,7 +213,7 @@ def desk_snapshot(
         pairs=pairs,
         baseline=baseline,
         costs=costs,
-        arm=effects.configurations.arm(session, scope.end),
+        arm=configurations_of(session).arm(session, scope.end),
         threads=threads_at(session, scope.first),
         of_steps=of_steps,
     )

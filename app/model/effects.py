@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.configurations import Configurations, Settings, differing, going_on
+from app.model.configurations import Settings, configurations_of, differing, going_on
 from pipelines import config as known_settings
 from pipelines.audio.word_errors import ErrorCount, errors_of, total_of
 from pipelines.config import COURSE, value_text
@@ -197,7 +197,6 @@ class Effects:
         self._state: tuple[object, ...] = ()
         self._found: dict[frozenset[str] | None, Effect | None] = {}
         self._turns: tuple[tuple[int, int], SameSpeech | None] = (-1, -1), None
-        self.configurations = Configurations()
 
     def last_change(
         self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None
@@ -216,8 +215,8 @@ class Effects:
 
     def in_force(self, session: Session, track: CostTrack, end: int) -> Effect | None:
         """The effect of the settings in force before frame `end`; None where they are the baseline itself."""
-        sides = self.configurations.sides(session, end, None)
-        if sides is not None and sides.before & self.configurations.alike(session, end):
+        sides = configurations_of(session).sides(session, end, None)
+        if sides is not None and sides.before & configurations_of(session).alike(session, end):
             return None
         return self.last_change(session, track, end)
 
@@ -228,7 +227,7 @@ class Effects:
 
         if _waits(session, end, keys):
             return Effect("preparing")
-        sides = self.configurations.sides(session, end, keys)
+        sides = configurations_of(session).sides(session, end, keys)
         if sides is None:
             return None
         # One side came after the other: what other programs took meanwhile is no doing of either.
@@ -288,7 +287,7 @@ def arm_name(a: Settings, b: Settings) -> str:
 
 def arm_names(session: Session, end: int) -> tuple[str, str]:
     """What A and B of an A/B before frame `end` have that the other has not; empty texts where it is more than one."""
-    found = effects_of(session).configurations
+    found = configurations_of(session)
     epochs = [arm.get("epoch") for arm in (session.meta.get("ab") or {}).get("arms", ())]
     known = dict(found.up_to(session, end))
     if len(epochs) != 2 or not set(epochs) <= known.keys():

@@ -6,7 +6,8 @@ bound, not a promise; a change is predicted and tried. Neither other programs no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -101,15 +102,6 @@ def unchanged(desk: DeskSnapshot) -> Prediction:
     return Prediction(audio_s, (*lines, Line(OVERHEAD, OVERHEAD, rest, rest, {})))
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """A change for the stages of a group, where `fits` says that it is a change."""
-
-    group: str
-    fits: Callable[[Config], bool]
-    make: Callable[[Config], Change]
-
-
 LARGE_BLOCK: Final = 16
 SMALL_MAX_ACTIVE: Final = 3000
 NARROWER: Final = 2.0
@@ -117,79 +109,40 @@ NARROWER: Final = 2.0
 
 LEAST_BEAM: Final = 6.0
 
-_RULES: Final = (
-    _Rule(
-        "scoring",
-        lambda c: c.block < LARGE_BLOCK and c.model != "ctc",
-        lambda c: Change(
-            {"block": LARGE_BLOCK},
-            f"block {LARGE_BLOCK}",
-            "one read of the parameters serves more frames; more latency",
-        ),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model in settings.MIXTURES and not c.gmm.selection.enabled,
-        lambda c: Change({"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model in settings.MIXTURES and c.gmm.senones == "all",
-        lambda c: Change({"gmm.senones": "active"}, "active senones", "only the senones that the search needs"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model in settings.MIXTURES and c.gmm.component == "full",
-        lambda c: Change({"gmm.component": "int8"}, "8-bit parameters", "a quarter of the bytes"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model == "dnn" and c.dnn.dtype == "fp32",
-        lambda c: Change({"dnn.dtype": "int8"}, "8-bit weights", "a quarter of the bytes"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model == "dnn" and c.dnn.senones == "all",
-        lambda c: Change({"dnn.senones": "active"}, "lazy outputs", "only the outputs that the search needs"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.model == "ctc" and c.ctc.dtype == "stored",
-        lambda c: Change({"ctc.dtype": "int8"}, "8-bit weights", "fewer bytes, and products of integers"),
-    ),
-    _Rule(
-        "scoring",
-        lambda c: c.frames.skip == 1 and c.model != "ctc",
-        lambda c: Change({"frames.skip": 2}, "score every 2nd frame", "half of all scoring"),
-    ),
-    _Rule(
-        "search",
-        lambda c: c.search.beam - NARROWER >= LEAST_BEAM,
-        lambda c: Change(
-            {"search.beam": c.search.beam - NARROWER},
-            f"beam {c.search.beam - NARROWER:g}",
-            "fewer tokens in every frame",
-        ),
-    ),
-    _Rule(
-        "search",
-        lambda c: c.search.max_active > SMALL_MAX_ACTIVE,
-        lambda c: Change(
-            {"search.max_active": SMALL_MAX_ACTIVE},
-            f"max active {SMALL_MAX_ACTIVE}",
-            "cuts only frames with many tokens",
-        ),
-    ),
-)
 
-
-def _changes(group: str, config: Config) -> Iterable[Change]:
+def _changes(group: str, config: Config) -> Iterator[Change]:
     """The changes that attack a group and can be made to these settings."""
-    for rule in _RULES:
-        if rule.group == group and rule.fits(config):
-            change = rule.make(config)
-            try:
-                settings.check(settings.assign(config, change.settings))
-            except ConfigError:
-                continue
+    for change in _helpful(group, config):
+        with suppress(ConfigError):
+            settings.check(settings.assign(config, change.settings))
             yield change
+
+
+def _helpful(group: str, c: Config) -> Iterator[Change]:
+    """What would make the stages of a group do less or wait less."""
+    if group == "search":
+        if (beam := c.search.beam - NARROWER) >= LEAST_BEAM:
+            yield Change({"search.beam": beam}, f"beam {beam:g}", "fewer tokens in every frame")
+        if c.search.max_active > SMALL_MAX_ACTIVE:
+            fewer = {"search.max_active": SMALL_MAX_ACTIVE}
+            yield Change(fewer, f"max active {SMALL_MAX_ACTIVE}", "cuts only frames with many tokens")
+    if group != "scoring":
+        return
+    if c.block < LARGE_BLOCK and c.model != "ctc":
+        why = "one read of the parameters serves more frames; more latency"
+        yield Change({"block": LARGE_BLOCK}, f"block {LARGE_BLOCK}", why)
+    if c.model in settings.MIXTURES:
+        if not c.gmm.selection.enabled:
+            yield Change({"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame")
+        if c.gmm.senones == "all":
+            yield Change({"gmm.senones": "active"}, "active senones", "only the senones that the search needs")
+        if c.gmm.component == "full":
+            yield Change({"gmm.component": "int8"}, "8-bit parameters", "a quarter of the bytes")
+    if c.model == "dnn" and c.dnn.dtype == "fp32":
+        yield Change({"dnn.dtype": "int8"}, "8-bit weights", "a quarter of the bytes")
+    if c.model == "dnn" and c.dnn.senones == "all":
+        yield Change({"dnn.senones": "active"}, "lazy outputs", "only the outputs that the search needs")
+    if c.model == "ctc" and c.ctc.dtype == "stored":
+        yield Change({"ctc.dtype": "int8"}, "8-bit weights", "fewer bytes, and products of integers")
+    if c.frames.skip == 1 and c.model != "ctc":
+        yield Change({"frames.skip": 2}, "score every 2nd frame", "half of all scoring")

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.model.events import snap_points
 from app.model.pace import RedrawClock, SmoothCursor, single_shot
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis, snap_points
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
@@ -123,8 +122,8 @@ class Playhead(QObject):
 
     def _figures(self, session: Session, track: CostTrack) -> DeskSnapshot:
         """The figures of the scope; while the cursor moves by itself, those worked out last may do."""
+        from app.model.configurations import scope_of
         from app.model.desk_snapshot import desk_snapshot
-        from app.model.scope import scope_of
 
         axis = self.axis
         wanted = axis.scope, axis.selected_frames, axis.baseline_frames

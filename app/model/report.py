@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from app.model import latency, memory, word_latency
-from app.model.figures import counts_steps
+from profiler.analysis.recorded import counts_steps
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pipelines.audio.word_errors import ErrorCount
-    from profiler.analysis.breakdown import Breakdown
     from profiler.analysis.device import Transfers
-    from profiler.analysis.parts import Parts
     from profiler.analysis.track import CostTrack
+    from profiler.analysis.verdict import Parts
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
@@ -49,6 +48,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
+    from profiler.analysis.own_cost import recorder_cost
     from profiler.analysis.track import CostTrack
     from profiler.machine.roofs.table import sound_drift
 
@@ -59,6 +59,8 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
     first, last = frames or (0, int(track.n_frames))
     last = min(last, int(track.n_frames))
     parts = breakdown(session, track=track) if frames is None else breakdown(session, first, last, track)
+    whole = (first, last) == (0, track.n_frames)
+    hidden = device.hidden_ns(session, first, None if whole else last)
     of_steps = counts_steps(session)
     waits = latency.of_session(session, track, last)
     counted = counting.by_stage(session) if frames is None else {}
@@ -89,7 +91,8 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "notes": session.meta.get("notes") or [],
         "utterances": utterances,
         "configurations": configurations(session, within),
-        "categories": _categories(parts),
+        "categories": {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()}
+        | {"hidden_s": None if hidden is None else hidden / 1e9},
         "parts": {group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")},
         "stages": [
             _stage(row) | _counters(counted.get((row.name, row.lane)))
@@ -99,7 +102,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "operators": session.meta.get("operators") or [],
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session, first, frames and last)],
-        "recorder": parts.recorder.as_dict(),
+        "recorder": recorder_cost(session, track, whole).as_dict(),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
@@ -136,7 +139,7 @@ def shares(session: Session, track: CostTrack, first: int, last: int) -> dict[st
 def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
     """One utterance's row; `alternatives`: its n-best list and word confidences, if recorded."""
     from pipelines.audio.word_errors import errors_of
-    from profiler.analysis.utterances import real_time_factor
+    from profiler.analysis.recorded import real_time_factor
 
     return {
         "id": u.name,
@@ -181,20 +184,14 @@ def _by_settings(
     session: Session, utterances: Iterable[Utterance]
 ) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
     """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
-    from app.model.configurations import Configurations, turns_within
+    from app.model.configurations import configurations_of, turns_within
     from pipelines.audio.word_errors import word_errors
 
     turns, utterances = turns_within(session), list(utterances)
     return [
         (epochs, settings, word_errors(u for u in utterances if (epochs - turns).issuperset(u.epochs)))
-        for epochs, settings in Configurations().all(session)
+        for epochs, settings in configurations_of(session).all(session)
     ]
-
-
-def _categories(parts: Breakdown) -> dict[str, float | None]:
-    seconds: dict[str, float | None] = {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()}
-    seconds["hidden_s"] = None if parts.hidden_ns is None else parts.hidden_ns / 1e9
-    return seconds
 
 
 def _stage(row: Any) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from app.model import latency, memory
 from app.model.document import Document, Notes, Part, Section, Table, number
-from app.model.figures import rtf_text
 from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS, THROTTLED
-from profiler.plain import clock, counted, one_line
+from profiler.plain import clock, counted, one_line, rtf_text
 
 if TYPE_CHECKING:
     from app.model.report import Tree
@@ -240,7 +239,7 @@ def parts(
 ) -> str:
     """What a stage's time consists of, the largest part first, with intervals where they are wide; else empty."""
     from profiler.analysis.categories import PART_NAMES
-    from profiler.analysis.parts import TOLD_FROM
+    from profiler.analysis.verdict import TOLD_FROM
 
     time = sum(likely.values()) if likely else 0.0
     if not likely or not time:

@@ -8,11 +8,10 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from app.model import audio_choice
-from app.model.assignments import modified
 from app.model.audio_choice import AudioChoice
 from app.model.current_run import CurrentRun
 from app.model.next_run import DEMO, Elsewhere, NextRun
-from app.model.pipeline import Pipeline
+from app.model.pipeline import Pipeline, modified
 from app.model.playhead import Playhead
 from app.model.processes import leaving
 from app.model.processes.run_control import ON_HOST, WORKER, RunRequest

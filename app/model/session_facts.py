@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.model import assignments
+from app.model import pipeline
 from app.model.provenance import provenance_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError
@@ -49,9 +49,9 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
     if config is None:
         yield f"settings{when}", "of another version"
         return
-    changed = assignments.differing(config, preset)
+    changed = pipeline.differing(config, preset)
     if changed is None:
-        yield f"settings{when}", ", ".join(assignments.all_set(config))
+        yield f"settings{when}", ", ".join(pipeline.all_set(config))
     else:
         yield f"settings{when}", ", ".join(changed) or "as in the preset"
 
@@ -75,7 +75,7 @@ def command(session: Session, run: Record | None) -> list[str]:
     if not audio or not session.configs:
         return []
     config = _last_config(session)
-    changed = None if config is None else assignments.differing(config, preset)
+    changed = None if config is None else pipeline.differing(config, preset)
     if changed is None:
         return []
     sets = [word for text in changed for word in ("--set", text)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.model.figures import own_ns
 from profiler.analysis.per_frame import grains
 from profiler.arrays import F64, I64
 
@@ -77,7 +76,7 @@ def statistics(session: Session, track: CostTrack, name: str, first: int, last: 
     last = min(last, int(track.n_frames))
     if last <= first:
         return None
-    own = own_ns(track, first, last)
+    own = track.own_ns(first, last)
     ns = own if name == WHOLE else stage_ns(session, name, first, last)
     ran = np.full(len(ns), True) if name == WHOLE else ns > 0
     if name != WHOLE:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from app.model.figures import rate_name
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
 from profiler.files import paths
 from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
-from profiler.plain import one_line
+from profiler.plain import one_line, rate_name
 
 if TYPE_CHECKING:
     from app.model.report import Tree

@@ -15,8 +15,8 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
+from app.model.configurations import scope_of
 from app.model.playhead import Playhead, Snapshot
-from app.model.scope import scope_of
 from app.model.time_axis import TimeAxis
 from app.pictures.extent import Extent, extent_of
 from app.pictures.lab import lab_picture

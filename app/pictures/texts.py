@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
-from app.model import assignments
+from app.model import pipeline
 from app.model.configurations import settings_before
 from app.model.effects import Effect
-from app.model.figures import rtf_text
 from app.model.pipeline import Pipeline
 from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets, value_text
-from profiler.analysis.utterances import audio_seconds
+from profiler.analysis.recorded import audio_seconds
 from profiler.clock import FRAME_S
 from profiler.machine.roofs.table import sound_drift
-from profiler.plain import clock, one_line
+from profiler.plain import clock, one_line, rtf_text
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -189,7 +188,7 @@ class _Settings:
         now = self._now
         if now is None:
             return ""
-        found = assignments.differing(now, self._preset)
+        found = pipeline.differing(now, self._preset)
         if found is None:
             return self.all_text()
         text = tr("preset {0}").format(self._preset)
@@ -204,7 +203,7 @@ class _Settings:
 
     def all_text(self) -> str:
         """Every setting at the cursor, as `--set` takes them."""
-        return "" if self._now is None else " ".join(assignments.all_set(self._now))
+        return "" if self._now is None else " ".join(pipeline.all_set(self._now))
 
 
 def _settings_line(lines: _Settings, shown: _Settings, extent: Extent) -> str:
@@ -228,7 +227,7 @@ def _title(session: Session) -> str:
         return one_line(name) or tr("session")
     preset = presets.load(name)
     try:
-        changed = assignments.modified(settings.from_dict(session.configs[-1].tree), preset.config)
+        changed = pipeline.modified(settings.from_dict(session.configs[-1].tree), preset.config)
     except (ConfigError, IndexError):  # of another version, or none
         changed = False
     return tr("{0} (modified)").format(preset.title) if changed else preset.title

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QW
 from app.model.effects import Effect
 from app.pictures.caption import CaptionLine
 from app.pictures.texts import Figure, Headline, ToggleState
-from app.style.plain_text import Label
+from app.style.plain_text import Elided, Label
 from app.style.theme import font, theme
 from app.views import VIEWS
 from app.views.view import View
-from app.widgets import EffectLabel, Elided
+from app.widgets import EffectLabel
 
 MARGIN: Final = 12
 GAP: Final = 8

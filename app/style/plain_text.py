@@ -15,14 +15,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, QRectF
-from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QStandardItem, Qt
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize
+from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEvent, QStandardItem, Qt
 from PySide6.QtWidgets import (
     QInputDialog,
     QLabel,
     QListWidgetItem,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QToolTip,
     QWidget,
 )
@@ -229,3 +230,48 @@ def write(
 
 def _escaped(text: str) -> str:
     return html.escape(text, quote=False).replace("\n", "<br>")
+
+
+class Elided(Label):
+    """A label that shortens its text to the available width; the tool tip has the whole text."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._full = ""
+        self._shorter: tuple[str, ...] = ()
+        self.setMinimumWidth(20)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.set_full(text)
+
+    @property
+    def full(self) -> str:
+        return self._full
+
+    def set_full(self, text: str, *shorter: str) -> None:
+        """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
+        text = one_line(text, LONGEST_LINE)
+        if (text, shorter) == (self._full, self._shorter):
+            return
+        if text != self._full:
+            self._full = text
+            describe(self, text)
+            self.updateGeometry()
+        self._shorter = shorter
+        self._shorten()
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._full) + 4, metrics.height() + 1)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(20, self.fontMetrics().height() + 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._shorten()
+
+    def _shorten(self) -> None:
+        room = max(self.width() - max(self.indent(), 0), 20)
+        metrics = QFontMetricsF(self.font())
+        self.setText(fitting(metrics, room, self._full, *self._shorter))
+        set_tip(self, self._full if self.text() != self._full else "")

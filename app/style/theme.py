@@ -278,3 +278,16 @@ def palette(tokens: Tokens) -> QPalette:
     for key in (role.WindowText, role.Text, role.ButtonText):
         result.setColor(disabled, key, tokens.color("muted"))
     return result
+
+
+def blended(color: str, towards: str, share: float) -> str:
+    """`color` moved by `share` (0…1) towards another, as ``#rrggbb``."""
+    pairs = zip(rgb(color), rgb(towards), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+@cache
+def rgb(color: str) -> tuple[int, int, int]:
+    """Red, green, blue 0…255 of ``#rrggbb`` (or ``#aarrggbb``, whose alpha is left out)."""
+    digits = color.lstrip("#")[-6:]
+    return int(digits[0:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)

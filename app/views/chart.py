@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from app.charts.legend import Line
 from app.charts.overlay import Overlay
-from app.charts.readout import Line
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -138,7 +138,6 @@ class ChartView(View, Generic[Model]):
         self.overlay.set_events((), ())
         self.overlay.set_readout(())
         self.show_model(None)
-        self.set_note("")
         self.plot.repaint_area()
 
     def model(self) -> Model | None:

@@ -10,8 +10,8 @@ from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe
-from app.views.confusions_model import Confusion, confusions
 from app.views.table_twin import Table, TableModel, TableTwin
+from app.views.word_costs_model import Confusion, confusions
 from app.views.words_model import align
 from profiler.clock import FRAME_S
 from profiler.plain import clock, counted

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
-from app.model.events import boundaries, marks
-from app.model.figures import own_ns
+from app.model.time_axis import boundaries, marks
 from profiler.analysis.categories import CATEGORIES, NOT_OWN
-from profiler.analysis.lod.blocks import Under, block_frames, under
-from profiler.analysis.lod.columns import column_edges
-from profiler.analysis.lod.series import FrameSeries, series_of
-from profiler.analysis.utterances import audio_seconds, counts_steps, real_time_factor
+from profiler.analysis.lod.columns import column_edges, means
+from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
+from profiler.analysis.recorded import audio_seconds, counts_steps, real_time_factor
 from profiler.arrays import F64, I64
 from profiler.clock import FRAME_S
 
@@ -150,7 +148,7 @@ def cost_model(
 
 def highest_frame(track: CostTrack, first: int, last: int) -> tuple[int, float]:
     """The frame that took most of the run's own time among frames [first, last), at least one, and its ms."""
-    own = own_ns(track, first, last)
+    own = track.own_ns(first, last)
     at = int(own.argmax())
     return first + at, float(own[at]) * 1e-6
 
@@ -161,7 +159,7 @@ def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64
     p95 = np.full(blocks, np.nan)
     if below.size:
         p95 = series.quantiles.blocks(below.size, below.first, below.first + blocks, end)
-    mean, worst = series.costs.means(below.grid, end), series.walls.columns(below.grid, end)[1]
+    mean, worst = means(series.costs, below.grid, end), series.walls.columns(below.grid, end)[1][:, 0]
     return below.spread(mean), below.spread(p95), below.spread(worst)
 
 

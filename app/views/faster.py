@@ -18,21 +18,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.scale import percent
 from app.layout import NONE, lay_out
 from app.model.faster import Candidate, Change, candidates, unchanged
-from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import Button, Wrapped, describe, set_tip
+from app.style.plain_text import Button, Elided, Wrapped, describe, set_tip
 from app.style.theme import font
 from app.views.table_twin import Table
 from app.views.view import View
-from app.widgets import Elided
 from profiler.analysis import whatif
 from profiler.analysis.categories import PART_NAMES
-from profiler.plain import milliseconds
+from profiler.plain import milliseconds, percent, rtf_text
 
 WHAT, GIVES, RTF = range(3)
 """Columns."""
@@ -171,7 +168,6 @@ class FasterView(View):
         self._factors.clear()
         self.tree.clear()
         self._show_choice()
-        self.set_note("")
 
     def set_picture(self, on: bool) -> None:
         for part in (self.try_it, self.about, self._sliders):

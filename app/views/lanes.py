@@ -15,14 +15,14 @@ from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import Levels, PixelItem, RasterItem, bars, polyline
-from app.charts.raster import between, blended, opaque, uprights
-from app.charts.readout import Line
+from app.charts.legend import Line
+from app.charts.raster import between, opaque, uprights
 from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
-from app.style.theme import font, theme
+from app.style.theme import blended, font, theme
 from app.views.chart import ChartView
 from app.views.lanes_model import Curve, LanesModel, Panel
 from app.views.table_twin import Table

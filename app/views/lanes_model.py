@@ -1,17 +1,25 @@
-"""What a view of lanes draws: curves over the visible range, each lane with the scale of its own unit. No Qt."""
+"""What a view of lanes draws: curves over the visible range, each with the scale of its unit, and readings. No Qt."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from app.charts.scale import Scale
+from profiler.analysis.lod.spans import timeline_of
 from profiler.arrays import F64, I64
+from profiler.machine import energy
 
 if TYPE_CHECKING:
     from profiler.session.model import Marker
+    from profiler.session.reader import Session
 
 NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 
@@ -72,3 +80,142 @@ class LanesModel:
     @property
     def curves(self) -> tuple[Curve, ...]:
         return tuple(curve for panel in self.panels for curve in panel.curves)
+
+
+CPU: Final = "process.cpu_percent"
+"""Of one core: a process on two of them has up to 200 %."""
+
+ALL_CPU: Final = "system.cpu_percent"
+"""Recorded as a percentage of all cores; the model has it in percent of one core, as that of the process."""
+
+RSS: Final = "process.rss_bytes"
+
+AVAILABLE: Final = "system.memory_available_bytes"
+
+CLOCK: Final = "system.cpu_mhz"
+
+PACKAGE: Final = "energy.package_watts"
+"""Power of all processor packages, from the energies that are recorded."""
+
+BUSY, MEMORY_BUSY, MEMORY_USED, POWER = "busy_percent", "memory_busy_percent", "memory_used_bytes", "power_watts"
+"""Readings of a device, after its name ("gpu0.")."""
+
+OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})
+"""Readings that are of the time since the one before."""
+
+MOST_CORES: Final = 1 << 20
+
+MOST: Final = 1e18
+"""Bounds of sensible readings."""
+
+_DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
+
+
+def of_device(name: str) -> tuple[str, str]:
+    """The device of a reading ("gpu0") and the reading's name without it; no device: an empty text."""
+    found = _DEVICE.fullmatch(name)
+    return (found[1], found[2]) if found else ("", name)
+
+
+def cores(session: Session) -> int | None:
+    """Logical cores of the machine that ran the session, None where it does not say."""
+    machine = session.meta.get("machine")
+    known = machine.get("cores") if isinstance(machine, Mapping) else None
+    number = known.get("logical") if isinstance(known, Mapping) else None
+    return number if isinstance(number, int) and 0 < number <= MOST_CORES else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """Values that hold from one frame (with fractions) to another, in order of time, without gaps."""
+
+    begin: F64
+    end: F64
+    value: F64
+
+    def columns(self, edges: F64) -> tuple[F64, F64, F64]:
+        """Least, greatest and mean value per column of these edges [columns + 1]; NaN where none holds."""
+        left, right = edges[:-1], edges[1:]
+        first = np.searchsorted(self.end, left, side="right")
+        last = np.searchsorted(self.begin, right, side="left")
+        there = last > first
+        low, high, mean = (np.full(len(left), np.nan) for _ in range(3))
+        if there.any():
+            ends = np.stack([first[there], last[there]], axis=1).ravel()
+            # One more value, so that every end is an index.
+            values = np.append(self.value, self.value[-1])
+            low[there] = np.minimum.reduceat(values, ends)[::2]
+            high[there] = np.maximum.reduceat(values, ends)[::2]
+            mean[there] = self.mean(left[there], right[there])
+            mean = np.clip(mean, low, high)
+        return low, high, mean
+
+    @cached_property
+    def _area(self) -> tuple[F64, F64]:
+        area = np.append(0.0, np.cumsum(self.value * (self.end - self.begin)))
+        return np.append(self.begin, self.end[-1:]), area
+
+    def mean(self, left: F64, right: F64) -> F64:
+        """Mean from each frame of `left` to that of `right`; NaN where nothing holds."""
+        at, area = self._area
+        width = np.clip(right, at[0], at[-1]) - np.clip(left, at[0], at[-1])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: F64 = (np.interp(right, at, area) - np.interp(left, at, area)) / width
+        return np.where(width > 0, found, np.nan)
+
+
+_known: WeakKeyDictionary[Session, dict[str, tuple[object, Held | None]]] = WeakKeyDictionary()
+"""By name, what was recorded when it was worked out, and what came of it: an hour has tens of thousands of readings."""
+
+
+def held_once(session: Session, name: str, end: int) -> Held | None:
+    """`_held`, worked out again only when something has been recorded since."""
+    readings = sum(len(session.samples(each)[0]) for each in session.sample_names)
+    state = session.generation, len(session.spans), readings, end, cores(session)
+    known = _known.setdefault(session, {})
+    if name not in known or known[name][0] != state:
+        known[name] = state, _held(session, name, end)
+    return known[name][1]
+
+
+def _held(session: Session, name: str, end: int) -> Held | None:
+    """The readings of a quantity over frames [0, `end`), None where there are none."""
+    times, values = _readings(session, name)
+    if not len(times):
+        return None
+    frames = timeline_of(session).frames_at(times)
+    if of_device(name)[1] in OVER_TIME:
+        # The first of them is of the time before the first frame, or of some of it.
+        begin, until = np.append(0.0, frames[:-1]), frames
+    else:
+        begin, until = frames, np.append(frames[1:], float(end))
+    until = np.minimum(until, end)
+    some = until > begin
+    return Held(begin[some], until[some], values[some]) if some.any() else None
+
+
+def _readings(session: Session, name: str) -> tuple[F64, F64]:
+    """Times (ns, ascending) and values of a quantity; those that are no number are left out."""
+    number = cores(session)
+    if name == PACKAGE:
+        return _power(session)
+    if name not in session.sample_names or (name == ALL_CPU and number is None):
+        return np.empty(0), np.empty(0)
+    times, values = session.samples(name)
+    order = np.argsort(times, kind="stable")
+    times, values = times[order].astype(np.float64), values[order]
+    sound = (values >= 0) & (values < MOST)
+    return times[sound], values[sound] * (number or 1 if name == ALL_CPU else 1)
+
+
+def _power(session: Session) -> tuple[F64, F64]:
+    """Watts of all packages together, each over the time since the reading before."""
+    names = [name for name in session.sample_names if energy.PACKAGE.fullmatch(name)]
+    zones = [session.samples(name) for name in names]
+    if not zones or any(len(zone[0]) != len(zones[0][0]) for zone in zones):
+        return np.empty(0), np.empty(0)
+    times, joules = zones[0][0].astype(np.float64), np.sum([zone[1] for zone in zones], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        watts = np.diff(joules) / (np.diff(times) * 1e-9)
+    sound = (watts >= 0) & (watts < MOST) & (np.diff(times) > 0)
+    return times[1:][sound], watts[sound]

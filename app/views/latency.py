@@ -18,22 +18,18 @@ from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QPolygonF
 
 from app.charts.items import Levels, PixelItem, Remark
-from app.charts.legend import Legend
-from app.charts.readout import Line
+from app.charts.legend import Legend, Line, paint_spike
 from app.charts.scale import Scale, robust_top
-from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.model import word_latency
-from app.model.events import boundaries, marks
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis, boundaries, marks
 from app.model.word_latency import PARTS, WordLatency, milliseconds
-from app.style.plain_text import write
+from app.style.plain_text import Elided, write
 from app.style.theme import font, theme
-from app.views.bounded import MAX_LETTERS
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.widgets import Elided
+from app.views.words_model import MAX_LETTERS
 from profiler.arrays import I64
 from profiler.clock import FRAME_S
 from profiler.plain import clock, one_line

@@ -9,13 +9,13 @@ from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.charts.scale import prefixed
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.views.roofline_model import Point, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
+from profiler.plain import prefixed
 
 HEADER = 60
 """Pixels of the card above and below its body, about."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from app.charts.scale import prefixed
 from profiler.machine.roofs.table import FLAT, Roof, plateaus, size_text
-from profiler.plain import one_line
+from profiler.plain import one_line, prefixed
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow

@@ -15,12 +15,12 @@ from itertools import pairwise, product
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
 
-from app.charts.scale import percent, prefixed
 from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
 from app.style.theme import theme
-from app.views.part_bars import group_color
 from app.views.roofline_model import Place, Point, rate
+from app.views.stage_panel import group_color
+from profiler.plain import percent, prefixed
 
 HEIGHT = 232
 """Pixels that it takes at least."""

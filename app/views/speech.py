@@ -2,7 +2,7 @@
 
 Every word has a line as long as it lasts. Its text stands there too where there is room: never elsewhere, never over
 another. Words take turns on two rows; wrong ones find their place first, since they are what users look for. The
-sentence as a whole is written out below the chart (`app.views.sentence`). Errors differ in shape as well as in
+sentence as a whole is written out below the chart (`app.views.word_places`). Errors differ in shape as well as in
 colour: a substitution is boxed and underlined, an insertion boxed with dashes and a plus; where a reference word
 was deleted, it stands struck out.
 """
@@ -13,22 +13,72 @@ import math
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QPainter, QPen
+from PySide6.QtCore import QLineF, QPointF, QRectF
+from PySide6.QtGui import QImage, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem, bars
 from app.charts.pixels import Stills, still_scale
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.model.alignment import Token
-from app.style.plain_text import write
-from app.style.theme import font, text_width, theme
-from app.views.word_places import Placed, WordPlaces
+from app.model.spectrum import ABSENT_DB, BANDS, TOP_HZ, loudest_of
+from app.style.theme import blended, font, text_width, theme
+from app.views.word_places import Placed, WordPlaces, paint_word
 from app.views.words_model import WordsModel
-from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.analysis.lod.columns import column_grid
-from profiler.arrays import F64, I64, U32
+from profiler.arrays import F64, I64, U32, Array
 from profiler.clock import FRAME_S
+
+RANGE_DB = 60
+"""What is so much quieter than the loudest in view has no ink."""
+
+SHADES = 64
+
+
+class Spectrogram(RasterItem):
+    """Columns of levels, the low frequencies at the bottom."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
+        self._levels: Array = np.empty((0, BANDS), np.int8)
+        self._loudest = ABSENT_DB
+        self.area = QRectF()
+        """Where it is, in pixels from the top of the plot; empty where it is not shown."""
+
+    def show_levels(self, levels: Array, seconds: tuple[float, float], area: QRectF, height: float) -> None:
+        """Show levels [columns, BANDS] in dB over these seconds, in an area of a plot of this height, in pixels."""
+        self._levels, self.area = levels, area
+        self._loudest = int(levels.max(initial=ABSENT_DB))
+        self.show_columns(*seconds, height - area.bottom(), height - area.top(), levels)
+
+    def look(self) -> object:
+        return self._loudest
+
+    def hide_levels(self) -> None:
+        self.area = QRectF()
+        self.show_nothing()
+
+    def frequency_at(self, y: float) -> float | None:
+        """The frequency (Hz) at a height of the plot in pixels from its top; None outside."""
+        inside = self.area.top() <= y <= self.area.bottom() and not self.area.isEmpty()
+        return TOP_HZ * (self.area.bottom() - y) / self.area.height() if inside else None
+
+    def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
+        """A shade for each column and row."""
+        levels = loudest_of(self._levels[at].T, np.arange(height) * BANDS // height)[::-1]
+        share = (levels.astype(np.float32) - (self._loudest - RANGE_DB)) / RANGE_DB
+        shades = (np.clip(share, 0.0, 1.0) * (SHADES - 1)).astype(np.int64)
+        card, ink = theme().card, theme().text
+        inks = np.array([opaque(blended(card, ink, at / (SHADES - 1))) for at in range(SHADES)], np.uint32)
+        return np.ascontiguousarray(np.where(levels == ABSENT_DB, np.uint32(0), inks[shades]))
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """A picture within the drawing: it has no shapes."""
+        pixels = self.draw_pixels(max(1, round(place.height())), 1, slice(0, len(self._levels)))
+        rows, across = pixels.shape
+        image = QImage(pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied)
+        painter.drawImage(place, image.copy())
+
 
 ROW = 17
 """Height of a row of words in pixels."""
@@ -239,26 +289,3 @@ def covered(ends: F64, width: int) -> I64:
     on = np.concatenate([[0], np.cumsum(change[:-1]) > 0, [0]])
     edges = np.flatnonzero(np.diff(on))
     return edges.reshape(-1, 2)
-
-
-def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFont) -> None:
-    """One word of a hypothesis or, where `kind` says that it was deleted, of the reference."""
-    tokens = theme()
-    if kind in (SUBSTITUTED, INSERTED):
-        box = place.adjusted(-2, 1.5, 1, -1.5)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        edge = QPen(tokens.color("danger"), 1, Qt.PenStyle.DashLine)
-        painter.setPen(edge if kind == INSERTED else Qt.PenStyle.NoPen)
-        painter.setBrush(tokens.color("danger_soft"))
-        painter.drawRoundedRect(box, 3, 3)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    painter.setFont(face)
-    painter.setPen(tokens.color("text" if kind == SAME else "danger"))
-    flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-    write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
-    if kind == DELETED:
-        y = round(place.center().y() + 1) + 0.5
-        painter.drawLine(QLineF(place.left() - 1, y, place.right() + 1, y))
-    elif kind == SUBSTITUTED:
-        y = place.bottom() - 2.5
-        painter.drawLine(QLineF(place.left(), y, place.right(), y))

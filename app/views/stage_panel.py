@@ -3,16 +3,203 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.model.desk_snapshot import StageLine
+from app.model.desk_snapshot import REASONS, PartLine, StageLine
+from app.model.report_lines import PREEMPTED_FROM
 from app.style.plain_text import set_tip, unbroken, write
 from app.style.theme import font, theme
-from app.views.part_bars import PART_ROW, paint_rows, rows_of
+from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES
+from profiler.clock import FRAME_S
+from profiler.plain import clock, milliseconds, percent, rtf_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.model.desk_snapshot import DeskSnapshot, StageLine
+
+
+TOLD_FROM = 0.005
+"""Share of the wall time from which other programs are mentioned next to the sum."""
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("Bars", text)
+
+
+def sum_text(model: DeskSnapshot) -> str:
+    """Say what the groups add up to, and what other programs took besides."""
+    text = tr("sum {0} ms · RTF {1}").format(milliseconds(model.own_ms), rtf_text(model.rtf))
+    if model.other_share < TOLD_FROM:
+        return text
+    return tr("{0} · {1} ms with other programs").format(text, milliseconds(model.wall_ms))
+
+
+def before_text(model: DeskSnapshot) -> str:
+    """Say what the same speech took before, with the interval of the ratio; of a pinned range, what it took."""
+    if model.baseline is not None:
+        first, last = (clock(frame * FRAME_S, 2) for frame in model.baseline[:2])
+        text = tr("pale: baseline {0} – {1}, {2} ms of its own speech")
+        return text.format(first, last, milliseconds(model.baseline.own_ms))
+    effect = model.pair
+    if effect is None:
+        return ""
+    if not effect.figures:
+        return tr("before: {0}").format(effect.headline)
+    same = tr("same {0} s of speech").format(f"{effect.seconds:.0f}")
+    return f"{same}: {effect.headline}" + (f" · {effect.needs}" if effect.needs else "")
+
+
+def name_of(line: StageLine) -> str:
+    return CATEGORY_NAMES.get(line.name, line.name)
+
+
+def reasons(key: str) -> tuple[str, ...]:
+    return tuple(tr(text) for text in REASONS[key])
+
+
+def verdicts(line: StageLine) -> tuple[str, ...]:
+    """What bounds a stage, with its grade, and shorter: compute · C, compute; of a device's work, that it is that.
+
+    The form is the same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
+    """
+    of = line.verdict.removesuffix("-bound")
+    graded = " · ".join(filter(None, (of, line.evidence)))
+    if line.share is None and line.lane:
+        return (tr("on the device · {0}").format(graded), tr("on the device"), tr("device"))
+    return graded, of or line.evidence
+
+
+def explanation(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
+    """The share of a stage in its group, and where its time went; of a group, its largest part and stage.
+
+    `stages`: all of the scope; a line that is none of them is a group. `of_steps`: whether frames are a lab's steps.
+    """
+    if line not in stages:
+        return _of_group(line, stages, tr("step") if of_steps else tr("10 ms frame"))
+    texts = ("{0} of the time", "{0} of the operations", "{0} of the bytes")
+    shares = zip(line.of_group, texts, strict=True)
+    parts = [tr(text).format(percent(part)) for part, text in shares if part is not None]
+    said = []
+    if parts:
+        said.append(tr("Within {0}, {1} takes {2}").format(line.group, line.name, ", ".join(parts)))
+    if line.intensity is not None:
+        # The verdict alone says what limits it.
+        said.append(tr("{0} operations per byte").format(f"{line.intensity:.3g}"))
+    return " ".join(filter(None, ["; ".join(said) + "." if said else "", line.sentence, _besides(line)]))
+
+
+def _besides(line: StageLine) -> str:
+    if line.other_ms < PREEMPTED_FROM * (line.ms + line.other_ms):
+        return ""
+    return tr("Other programs took {0} ms besides.").format(milliseconds(line.other_ms))
+
+
+def _of_group(line: StageLine, stages: Sequence[StageLine], each: str) -> str:
+    largest = max(line.parts, key=lambda part: part.share, default=None)
+    whole = tr("All stages of {0} take {1} ms per {2}").format(name_of(line), milliseconds(line.ms), each)
+    if largest is not None:
+        part = PART_NAMES[largest.name], percent(largest.share)
+        whole = tr("{0}; {1} is the largest part ({2})").format(whole, *part)
+    whole += "."
+    mine = [stage for stage in stages if stage.group == line.group]
+    dearest = max(mine, key=lambda stage: stage.ms, default=None)
+    return whole if dearest is None else f"{whole} {explanation(dearest, stages)}"
+
+
+def tip(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) -> str:
+    parts = [part_text(part) for part in rows_of(line.parts)]
+    return "\n".join(filter(None, [explanation(line, stages, of_steps), *parts]))
+
+
+PART_ROW = 18
+"""Height of a part's row in pixels."""
+
+NAMES = 162
+"""Width of the column of the parts' names."""
+
+FIGURES = 96
+"""Width of the figures at the right: share and interval."""
+
+WORTH_A_ROW = 0.005
+"""A part that is smaller, and cannot be larger, has no row."""
+
+
+def group_color(group: str) -> str:
+    if group in ("frontend", "search", "transfer", "overhead"):
+        return group
+    return "accent" if group == "scoring" else "muted"
+
+
+def rows_of(parts: Sequence[PartLine]) -> list[PartLine]:
+    return [part for part in parts if part.high >= WORTH_A_ROW]
+
+
+def interval(part: PartLine) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (part.low, part.high))
+    return "" if low == high else f"{low}–{high}"
+
+
+def share_text(part: PartLine) -> str:
+    """The share of a part with its interval: "41 % (30–51 %)"."""
+    ends = interval(part)
+    return percent(part.share) + (f" ({ends} %)" if ends else "")
+
+
+def part_text(part: PartLine) -> str:
+    """One part in words: "memory bandwidth 41 % (30–51 %)"."""
+    return f"{PART_NAMES[part.name]} {share_text(part)}"
+
+
+def paint_strip(painter: QPainter, place: QRectF, parts: Sequence[PartLine]) -> None:
+    """The parts side by side; a gap of a pixel keeps neighbours apart for any eye."""
+    x = place.left()
+    for part in parts:
+        width = place.width() * part.share
+        if width >= 1.0:
+            bar = QRectF(x, place.top(), max(width - 1.0, 1.0), place.height())
+            painter.fillRect(bar, QColor(theme().part[part.name]))
+        x += width
+
+
+def paint_rows(painter: QPainter, top: float, width: float, parts: Sequence[PartLine]) -> None:
+    """A row per part from `top` down: its colour, name, bar with the interval, share."""
+    tokens, middle = theme(), Qt.AlignmentFlag.AlignVCenter
+    wide = width >= NAMES + FIGURES + 60
+    figures = FIGURES if wide else 44
+    room = max(20.0, width - NAMES - figures)
+    painter.setFont(font(0.95))
+    metrics = QFontMetricsF(painter.font())
+    for index, part in enumerate(rows_of(parts)):
+        row = QRectF(0, top + index * PART_ROW, width, PART_ROW)
+        color = QColor(tokens.part[part.name])
+        painter.fillRect(QRectF(0, row.center().y() - 4, 8, 8), color)
+        painter.setPen(tokens.color("text"))
+        name = PART_NAMES[part.name]
+        name = metrics.elidedText(name, Qt.TextElideMode.ElideRight, NAMES - 18)
+        write(painter, row.adjusted(14, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, name)
+        bar = QRectF(NAMES, row.center().y() - 4, max(room * part.share, 1.0), 8)
+        painter.fillRect(bar, color)
+        if interval(part):
+            y = row.center().y()
+            painter.setPen(QPen(tokens.color("text"), 1))
+            low, high = (NAMES + room * end for end in (part.low, part.high))
+            painter.drawLine(QLineF(low, y, high, y))
+            for end in (low, high):
+                painter.drawLine(QLineF(end, y - 3, end, y + 3))
+        painter.setPen(tokens.color("text"))
+        right = middle | Qt.AlignmentFlag.AlignRight
+        write(painter, row.adjusted(0, 0, -50 if wide else 0, 0), right, percent(part.share))
+        if wide:
+            painter.setPen(tokens.color("muted"))
+            write(painter, row, right, interval(part))
+
 
 HEAD = 24
 """Height of the line with the stage's name and verdict."""

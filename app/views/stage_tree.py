@@ -29,14 +29,12 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
-from app.charts.scale import percent
 from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import describe, fitting, show_tip, write
 from app.style.theme import font, theme
-from app.views.part_bars import group_color, paint_strip
-from app.views.stage_texts import name_of, tip, verdicts
-from profiler.plain import milliseconds
+from app.views.stage_panel import group_color, name_of, paint_strip, tip, verdicts
+from profiler.plain import milliseconds, percent
 
 NAME, BAR, MS, SHARE, VERDICT = range(5)
 """Columns."""

@@ -11,9 +11,8 @@ from PySide6.QtGui import QColor, QMouseEvent
 from app.model.study import Study
 from app.model.study_texts import LOOKS, front_chart, places
 from app.style.theme import theme
-from app.views.labs.layers import ON_POINT
+from app.views.labs.layers import ON_POINT, Look
 from app.views.labs.panel import Panel
-from app.views.labs.series import Look
 
 KNOWN: Final = {name: Look(*look) for name, look in LOOKS.items()}
 RING: Final = 16.0

@@ -5,17 +5,19 @@ A page in place of the lanes has the memory of the process by component.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.charts.readout import Line
-from app.charts.scale import prefixed
+import numpy as np
+
+from app.charts.legend import Line
+from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis, boundaries, marks
 from app.views.lanes import LanesView, Quantity
-from app.views.lanes_model import Curve, LanesModel
-from app.views.memory_use import MemoryUse
-from app.views.memory_use_model import MemoryUseModel
-from app.views.system_model import (
+from app.views.lanes_model import (
     ALL_CPU,
     AVAILABLE,
     BUSY,
@@ -23,45 +25,123 @@ from app.views.system_model import (
     CPU,
     MEMORY_BUSY,
     MEMORY_USED,
+    NO_SCALES,
     PACKAGE,
     POWER,
     RSS,
+    Curve,
+    Held,
+    LanesModel,
+    Panel,
+    cores,
+    held_once,
     of_device,
-    system_model,
 )
+from app.views.memory_use import MemoryUse, MemoryUseModel
 from app.views.table_twin import Table
+from profiler.analysis.lod.columns import column_edges
+from profiler.arrays import F64
+from profiler.clock import FRAME_S
+from profiler.plain import prefixed
 
-TITLES = {
-    CPU: "CPU of the process",
-    ALL_CPU: "of all programs",
-    RSS: "resident memory of the process",
-    AVAILABLE: "memory available",
-    CLOCK: "CPU frequency",
-    PACKAGE: "processor power",
-    BUSY: "GPU utilisation",
-    MEMORY_BUSY: "GPU memory busy",
-    MEMORY_USED: "GPU memory used",
-    POWER: "GPU power",
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+
+LANES: Final = ((CPU, ALL_CPU), (RSS,), (AVAILABLE,), (CLOCK,), (PACKAGE,))
+DEVICE_LANES: Final = ((BUSY, MEMORY_BUSY), (MEMORY_USED,), (POWER,))
+
+
+SHARES: Final = frozenset({BUSY, MEMORY_BUSY})
+"""Percentages whose lane always reaches up to 100."""
+
+
+def system_model(
+    session: Session,
+    track: CostTrack,
+    cursor_frame: int,
+    visible: tuple[float, float],
+    columns: int,
+    before: Mapping[str, Scale] = NO_SCALES,
+    counted: tuple[int, int] = (0, 0),
+    in_blocks: bool = True,
+) -> LanesModel:
+    """Reduce the readings to `columns` pixel columns over `visible` seconds, up to a frame; arguments: `work_model`.
+
+    Readings are of times and not of blocks, so `in_blocks` makes no difference.
+    """
+    end = min(int(cursor_frame), int(track.n_frames))
+    edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
+    panels = []
+    for names in _lanes(session):
+        found = [(name, held_once(session, name, end)) for name in names]
+        curves = tuple(_curve(session, name, one, edges, counted) for name, one in found if one is not None)
+        if curves:
+            panels.append(Panel(curves, _scale(curves, before)))
+    return LanesModel(
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
+        cursor_frame=end,
+        block_frames=1,
+        panels=tuple(panels),
+        marks=marks(session, end, int(track.n_frames)),
+        boundaries=boundaries(session, end),
+    )
+
+
+def _lanes(session: Session) -> Iterator[tuple[str, ...]]:
+    """The lanes from top to bottom, those of the devices that the run used last; without one, of the first device."""
+    yield from LANES
+    recorded = {device for name in session.sample_names if (device := of_device(name)[0])}
+    known = session.meta.get("devices")
+    facts = known.values() if isinstance(known, Mapping) else ()
+    used = {str(one.get("nvml")) for one in facts if isinstance(one, Mapping)} & recorded
+    for device in sorted(used or sorted(recorded)[:1]):
+        yield from (tuple(f"{device}.{name}" for name in names) for names in DEVICE_LANES)
+
+
+def _curve(session: Session, name: str, held: Held, edges: F64, shown: tuple[int, int]) -> Curve:
+    low, high, mean = held.columns(edges)
+    average = math.nan
+    if shown[1] > shown[0]:
+        average = float(held.mean(np.array([float(shown[0])]), np.array([float(shown[1])]))[0])
+    number = cores(session)
+    whole = 100.0 * number if number is not None and name in (CPU, ALL_CPU) else None
+    return Curve(name, low, high, mean, average, whole)
+
+
+def _scale(curves: tuple[Curve, ...], before: Mapping[str, Scale]) -> Scale:
+    """From 0 to the greatest reading in view; what it was while that still fits."""
+    high = np.concatenate([curve.high for curve in curves])
+    there = high[np.isfinite(high)]
+    top = round_up(float(there.max()) * HEADROOM) if len(there) else 1.0
+    if of_device(curves[0].name)[1] in SHARES:
+        top = 100.0
+    return held(Scale(0.0, top), Holding(before.get(curves[0].name)))
+
+
+class _Shown(NamedTuple):
+    """How a reading is shown; `short`: its name where there is little room, `unit`: of the table twin's column."""
+
+    title: str
+    color: str
+    short: str = ""
+    unit: str = "%"
+
+
+SHOWN = {
+    CPU: _Shown("CPU of the process", "compute", "CPU, process"),
+    ALL_CPU: _Shown("of all programs", "other_programs", "all"),
+    RSS: _Shown("resident memory of the process", "memory", "resident memory", "MB"),
+    AVAILABLE: _Shown("memory available", "muted", unit="MB"),
+    CLOCK: _Shown("CPU frequency", "search", unit="MHz"),
+    PACKAGE: _Shown("processor power", "frontend", unit="W"),
+    BUSY: _Shown("GPU utilisation", "compute"),
+    MEMORY_BUSY: _Shown("GPU memory busy", "memory", "memory busy"),
+    MEMORY_USED: _Shown("GPU memory used", "memory", unit="MB"),
+    POWER: _Shown("GPU power", "frontend", unit="W"),
 }
-
-SHORT = {CPU: "CPU, process", ALL_CPU: "all", RSS: "resident memory", MEMORY_BUSY: "memory busy"}
-"""Where there is little room."""
-
-COLORS = {
-    CPU: "compute",
-    ALL_CPU: "other_programs",
-    RSS: "memory",
-    AVAILABLE: "muted",
-    CLOCK: "search",
-    PACKAGE: "frontend",
-    BUSY: "compute",
-    MEMORY_BUSY: "memory",
-    MEMORY_USED: "memory",
-    POWER: "frontend",
-}
-
-UNITS = {RSS: "MB", AVAILABLE: "MB", MEMORY_USED: "MB", CLOCK: "MHz", PACKAGE: "W", POWER: "W"}
-"""Of the table twin's columns; the others are percentages."""
 
 MEGABYTE = 1e6
 
@@ -111,7 +191,8 @@ class SystemView(LanesView):
     def quantity(self, name: str) -> Quantity:
         """How a reading is shown."""
         device, of_it = of_device(name)
-        title, unit = self.tr(TITLES[of_it]), UNITS.get(of_it, "%")
+        one = SHOWN[of_it]
+        title, unit = self.tr(one.title), one.unit
         if device not in ("", "gpu0"):
             title = f"{title} ({device})"
 
@@ -122,10 +203,10 @@ class SystemView(LanesView):
 
         return Quantity(
             title=title,
-            color=COLORS[of_it],
+            color=one.color,
             axis_figure=figure,
             figure=figure,
-            short=self.tr(SHORT.get(of_it, "")),
+            short=self.tr(one.short),
             dotted=of_it in (ALL_CPU, MEMORY_BUSY),
             unit=unit,
         )
@@ -139,7 +220,7 @@ class SystemView(LanesView):
 
     def cell(self, name: str, value: float) -> str:
         of_it = of_device(name)[1]
-        return f"{value / MEGABYTE:.0f}" if UNITS.get(of_it) == "MB" else f"{value:.1f}"
+        return f"{value / MEGABYTE:.0f}" if SHOWN[of_it].unit == "MB" else f"{value:.1f}"
 
     def show_texts(self, model: LanesModel) -> None:
         """Show the headings' figures and the note."""

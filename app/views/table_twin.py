@@ -7,11 +7,22 @@ row is of, its first column, stays in sight.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QAbstractTableModel, QLocale, QMargins, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QCoreApplication,
+    QLocale,
+    QMargins,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QAbstractItemView,
     QFrame,
     QHeaderView,
@@ -315,3 +326,32 @@ class TableTwin(QTableView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit_columns()
+
+
+tr = partial(QCoreApplication.translate, "ChartMenu")
+
+
+def chart_menu(
+    chart: QWidget, table: Callable[[], Table] | None = None, toggle: QAbstractButton | None = None
+) -> QMenu:
+    """Make the menu of a chart, which is gone when it is closed.
+
+    Args:
+        chart: what the picture is of.
+        table: its table twin, where it has one.
+        toggle: the button that shows the table in place of the chart, where there is one.
+    """
+    menu = new_menu("", chart)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    add_entry(menu, tr("Copy picture"), lambda: QGuiApplication.clipboard().setPixmap(chart.grab()))
+    if table is not None:
+        add_entry(menu, tr("Copy table"), lambda: QGuiApplication.clipboard().setText(_text(table())))
+    if toggle is not None and toggle.isEnabled():
+        add_entry(menu, tr("Show the chart") if toggle.isChecked() else tr("Show as table"), toggle.click)
+    return menu
+
+
+def _text(table: Table) -> str:
+    model = TableModel()
+    model.replace(*table)
+    return model.text(range(model.rowCount()))

@@ -17,23 +17,21 @@ from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, RasterItem
+from app.charts.legend import Line
 from app.charts.pixels import Stills, still_scale
 from app.charts.raster import opaque, stacked
-from app.charts.readout import Line
-from app.charts.scale import count
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.statistics import COUNTED
 from app.model.time_axis import TimeAxis
-from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
 from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.views.timeline_model import Lane, Ruler, TimelineModel, stage_name, timeline_model
+from app.views.timeline_model import Lane, Ruler, TimelineModel, WallAxis, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import U32
-from profiler.plain import clock
+from profiler.plain import clock, count
 
 GAP = 3
 """Pixels between two lanes."""

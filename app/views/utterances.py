@@ -6,22 +6,21 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.model.configurations import Configurations, differing
-from app.model.figures import own_ns, rtf_text
+from app.model.configurations import configurations_of, differing
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.statistics import WHOLE, stage_names, stage_sums
 from app.model.time_axis import TimeAxis
 from app.views.table_twin import Table
-from app.views.table_view import TableView
+from app.views.view import TableView
 from app.views.word_costs_model import WordCost, word_costs
 from app.views.words_model import align
 from pipelines.audio.word_errors import SAME, errors_of
 from pipelines.config import value_text
-from profiler.analysis.utterances import real_time_factor
+from profiler.analysis.recorded import real_time_factor
 from profiler.arrays import F64, I64
 from profiler.clock import FRAME_S
-from profiler.plain import clock, counted, milliseconds
+from profiler.plain import clock, counted, milliseconds, rtf_text
 from profiler.session.model import Utterance
 
 AROUND, AROUND_WORD = 0.1, 4.0
@@ -86,7 +85,7 @@ class UtterancesView(TableView):
     def _by_utterance(self, snapshot: Snapshot) -> Table:
         """One row per utterance begun before the cursor."""
         rows: list[list[object]] = []
-        own = own_ns(snapshot.track, 0, snapshot.cursor_frame)
+        own = snapshot.track.own_ns(0, snapshot.cursor_frame)
         for number, one in enumerate(snapshot.session.utterances, start=1):
             end = min(one.first_frame + one.n_frames, snapshot.cursor_frame)
             if end <= one.first_frame:
@@ -128,14 +127,14 @@ class UtterancesView(TableView):
         sums = stage_sums(session, names, begins, end)
         dearest_first = np.argsort(-sums.sum(axis=1), kind="stable")
         names = [names[at] for at in dearest_first]
-        frames = own_ns(snapshot.track, 0, end), snapshot.track.wall_row[:end]
+        frames = snapshot.track.own_ns(0, end), snapshot.track.wall_row[:end]
         own, wall = (np.concatenate([[0.0], np.cumsum(each)]) for each in frames)
         own, wall = own[ends] - own[begins], wall[ends] - wall[begins]
         # Other programs took as large a part of each stage of an utterance as of all of it.
         share = np.divide(own, wall, out=np.ones(len(own)), where=wall > 0)
         ns = np.concatenate([own[None], share * sums[dearest_first]])
         rows: list[list[object]] = []
-        configurations = Configurations().all(session)
+        configurations = configurations_of(session).all(session)
         first = configurations[0][1] if configurations else {}
         settings = [(epochs, _changed(first, each)) for epochs, each in configurations]
         for epochs, text in settings if len(settings) > 1 else ():

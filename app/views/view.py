@@ -10,22 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from PySide6.QtCore import QModelIndex
 from PySide6.QtGui import QAction, QContextMenuEvent
 from PySide6.QtWidgets import QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
 
 from app.layout import card_header, lay_out
 from app.model.pace import single_shot
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
-from app.views.chart_menu import chart_menu
-from app.views.table_twin import Table, TableModel, TableTwin
+from app.views.table_twin import Table, TableModel, TableTwin, chart_menu
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
     from app.model.playhead import Snapshot
     from app.model.time_axis import TimeAxis
     from profiler.session.reader import Session
+
 
 RESTED_MS = 500
 """Table and spoken summary of another range are made when the hand that moves it has rested for so long."""
@@ -156,6 +159,7 @@ class View(QFrame):
         self._soon.stop()
         self._late.stop()
         describe(self, description="")
+        self.set_note("")
         self._table_model.replace((), ())
 
     def show_table(self, shown: bool) -> None:
@@ -185,7 +189,7 @@ class View(QFrame):
 
     def by_unit(self, of_frames: str, of_steps: str) -> str:
         """The text about frames, or the one about steps where the session's frames are steps of a lab."""
-        from app.model.figures import counts_steps
+        from profiler.analysis.recorded import counts_steps
 
         shown = self.snapshot
         return of_steps if shown is not None and counts_steps(shown.session) else of_frames
@@ -258,3 +262,34 @@ def _header_button(text: str) -> ToolButton:
     button.setObjectName("table-toggle")
     button.setText(text)
     return button
+
+
+class TableView(View):
+    """Shows what `table` returns. A subclass overrides `table`, and `choose` if its rows lead somewhere."""
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        # It is its own table.
+        self._controls.remove(self._toggle)
+        self._toggle.hide()
+        self.rows = self._make_table()
+        self.set_body(self.rows)
+        for signal in (self.rows.clicked, self.rows.activated):
+            signal.connect(self._chosen)
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Renew the rows."""
+        columns = self._table_model.columnCount()
+        self._table_model.replace(*self.table())
+        if columns != self._table_model.columnCount():
+            self.rows.fit_columns()
+
+    def model(self) -> Table:
+        return self.table()
+
+    def choose(self, row: Sequence[object]) -> None:
+        """Somebody clicked a row, or pressed Return on it (override)."""
+
+    def _chosen(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.choose(self._table_model.row(index.row()))

@@ -12,17 +12,16 @@ from itertools import islice
 from PySide6.QtCore import QRectF
 
 from app.charts.items import Remark
-from app.charts.readout import Line
+from app.charts.legend import Line
 from app.model.pace import Slices
 from app.model.playhead import Snapshot
 from app.model.spectrum import KEPT, TOP_HZ, Spectra, chunks_of
 from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.confusions import Confusions
-from app.views.sentence import Sentence, written_columns
-from app.views.spectrogram import Spectrogram
-from app.views.speech import MARKS, THICK, Marks, SpokenItem, Wave
+from app.views.speech import MARKS, THICK, Marks, Spectrogram, SpokenItem, Wave
 from app.views.table_twin import Table
+from app.views.word_places import Sentence, written_columns
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.analysis.lod.columns import column_edges

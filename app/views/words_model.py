@@ -3,25 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
-from app.model.events import boundaries, marks
-from app.views.bounded import at_most_under_way, bounded
+from app.model.time_axis import boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
-from profiler.analysis.lod.envelope import envelope_of
+from profiler.analysis.lod.series import envelope_of
 from profiler.arrays import F64, I64
 from profiler.clock import FRAME_S
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Marker, Utterance
+    from profiler.session.model import Marker, Utterance, Utterances
     from profiler.session.reader import Session
+
+
+MAX_LETTERS: Final = 80
+"""Characters of a word; the longest in any dictionary has half as many."""
+
+MAX_SAID: Final = 4000
+"""Words of a reference that is aligned, 20 minutes of speech: each takes time, however little was recognised."""
+
+MAX_HEARD: Final = 20_000
+
+MAX_UNDER_WAY: Final = 32
+"""Utterances being decoded at one moment; a recording has one. Only finished ones are laid out once and for all."""
+
+
+def bounded(utterance: Utterance) -> Utterance:
+    """Return `utterance` with texts that can be drawn; a reference too long to align is left out."""
+    words = tuple((one_line(word, MAX_LETTERS), first, frames) for word, first, frames in utterance.words[:MAX_HEARD])
+    reference = utterance.reference
+    if reference is not None:
+        said = reference.split(maxsplit=MAX_SAID)
+        short = (one_line(word, MAX_LETTERS) for word in said)
+        reference = None if len(said) > MAX_SAID else " ".join(short)
+    return replace(utterance, name=one_line(utterance.name), words=words, reference=reference)
+
+
+def at_most_under_way(utterances: Utterances, cursor_frame: int) -> I64:
+    """Positions of the utterances in order of time that begin before a frame.
+
+    Left out are all but the first `MAX_UNDER_WAY` of those unfinished there.
+    """
+    begun = int(np.searchsorted(utterances.first, max(1, cursor_frame)))
+    under_way = ~(utterances.done[:begun] & (utterances.end[:begun] <= cursor_frame))
+    return np.flatnonzero(~under_way | (np.cumsum(under_way) <= MAX_UNDER_WAY))
+
 
 _PEAK = 127.0
 
@@ -139,7 +173,7 @@ def words_model(
     begun = at_most_under_way(utterances, cursor_frame)
     # The audio of the utterance under way is known to its end; what follows is not.
     end = int(utterances.end[begun[-1]]) if len(begun) else 0
-    low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
+    low, high = (peaks[:, 0] / _PEAK for peaks in envelope_of(session).columns(edges, end))
     frames = float(edges[0]), float(edges[-1])
     spoken, left = spoken_in(session, cursor_frame, frames, at_once, at_frame)
     return WordsModel(

@@ -2,14 +2,245 @@
 
 from __future__ import annotations
 
-from functools import partial
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.time_axis import TimeAxis
-from app.views import work_figures
+import numpy as np
+
+from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
+from app.model.time_axis import TimeAxis, boundaries, marks
 from app.views.lanes import LanesView, Quantity
-from app.views.lanes_model import Curve, LanesModel
-from app.views.work_figures import COLORS, DOTTED, SHORT, TITLES, UNITS
-from app.views.work_model import work_model
+from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
+from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
+from profiler.analysis.lod.columns import column_edges, means, totals
+from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
+from profiler.analysis.track import SCORING_BYTES
+from profiler.arrays import F64
+from profiler.clock import FRAME_S
+from profiler.plain import count, milliseconds, percent, prefixed
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+
+SCORING_TIME: Final = "scoring time"
+"""ns per frame: what was computed, waited for memory, and neither."""
+
+BEAM: Final = ("search beam", "search.beam")
+"""Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
+
+OF_SENONES: Final = ("scoring senones", "search senones")
+"""Counts that are some of all senones: those scored, and the active ones."""
+
+LANES: Final = (
+    ("search tokens",),
+    BEAM,
+    OF_SENONES,
+    ("scoring gaussians", "scoring components"),
+    (SCORING_BYTES,),
+    (SCORING_TIME,),
+)
+"""From top to bottom: what the search holds, how wide it looks, what it asks for and gets, what scoring does for it.
+Quantities of one lane have the same unit and share a scale."""
+
+DRAWN: Final = frozenset(name for names in LANES for name in names)
+
+SCORING: Final = sum(name not in NOT_OWN for name in SCORING_CATEGORIES)
+"""Number of categories of the run's own scoring time; they come first."""
+
+LOG_RATIO = 8.0
+"""From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
+selection) and the ripple on both sides of it are then both seen."""
+
+
+STALE_FRAMES: Final = 300
+"""A reading holds until the next one, but no longer than this: blocks have at most 256 frames."""
+
+
+def work_model(
+    session: Session,
+    track: CostTrack,
+    cursor_frame: int,
+    visible: tuple[float, float],
+    columns: int,
+    before: Mapping[str, Scale] = NO_SCALES,
+    counted: tuple[int, int] = (0, 0),
+    in_blocks: bool = True,
+) -> LanesModel:
+    """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
+
+    `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
+    `counted`: frames [first, last) over which the averages are taken. `in_blocks`:
+    columns stand for the block under them: skipping takes turns, and of 7 frames now 3 and now 4 were computed; a table
+    has the columns themselves.
+    """
+    series = series_of(session, track)
+    end = min(int(cursor_frame), len(series))
+    first_s, last_s = visible
+    edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
+    size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
+    window = _Window(session, track, series, edges, under(edges, end, size), counted, end)
+    known = marks(session, end, len(series))
+    panels = []
+    for names in LANES:
+        if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
+            panels.append(Panel(tuple(curves), _held(curves, before)))
+    return LanesModel(
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
+        cursor_frame=end,
+        block_frames=size,
+        panels=tuple(panels),
+        marks=known,
+        boundaries=boundaries(session, end),
+    )
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The visible range, from which the curves are made, none from `end` on; averages are of the frames `counted`."""
+
+    session: Session
+    track: CostTrack
+    series: FrameSeries
+    edges: F64
+    below: Under
+    counted: tuple[int, int]
+    end: int
+
+    def curve(self, name: str) -> Curve | None:
+        """The curve of a quantity, None where it was not recorded."""
+        if name == SCORING_TIME:
+            return self._time()
+        row = self._counts.get(name)
+        if row is None:
+            return self._sampled(name) if name in self.session.sample_names else None
+        low, high, mean, total = row
+        average = _mean(float(total), self.counted[1] - self.counted[0])
+        whole = _senones(self.session) if name in OF_SENONES else None
+        return Curve(name, low, high, mean, average, whole)
+
+    @cached_property
+    def _counts(self) -> dict[str, tuple[F64, F64, F64, float]]:
+        """Minimum, maximum and mean by column, and the sum over what is counted, of every count."""
+        work = self.series.work(DRAWN)
+        if not work.names:
+            return {}
+        grid, end = self.below.grid, self.end
+        blocks = (*work.extremes.columns(grid, end), means(work.rows, grid, end))
+        by_row = [self.below.spread_rows(values) for values in blocks]
+        return dict(zip(work.names, zip(*by_row, totals(work.rows, *self.counted), strict=True), strict=True))
+
+    def _time(self) -> Curve | None:
+        costs = self.series.costs[:SCORING]
+        blocks = means(costs, self.below.grid, self.end).sum(axis=1)
+        mean = self.below.spread(blocks)
+        total = float(totals(costs, *self.counted).sum())
+        average = _mean(total, self.counted[1] - self.counted[0])
+        known = totals(costs, 0, self.end).any()
+        return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
+
+    def _sampled(self, name: str) -> Curve | None:
+        """A reading taken now and then: each column has the last one before its middle."""
+        times, values = self.session.samples(name)
+        if not len(times):
+            return None
+        frames = self.track.frames_at(times)
+        middle = (self.edges[1:] + self.edges[:-1]) / 2
+        last = np.searchsorted(frames, middle, side="right") - 1
+        age = middle - frames[np.maximum(last, 0)]
+        there = (last >= 0) & (age < STALE_FRAMES) & (middle >= 0) & (middle < self.end)
+        mean = np.where(there, values[np.maximum(last, 0)], np.nan)
+        begin, end = (int(np.searchsorted(frames, frame)) for frame in self.counted)
+        average = float(values[begin:end].mean()) if end > begin else math.nan
+        return Curve(name, mean, mean, mean, average)
+
+
+def _senones(session: Session) -> float | None:
+    """All that can be scored of a frame, where one row of scores may be for several."""
+    about = session.meta.get("scoring")
+    number, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
+    return number / each if isinstance(number, int) and number > 0 else None
+
+
+def _mean(total: float, frames: int) -> float:
+    return total / frames if frames > 0 else math.nan
+
+
+def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
+    return held(_scale(curves), Holding(before.get(curves[0].name)))
+
+
+def _scale(curves: list[Curve]) -> Scale:
+    high, mean = (
+        np.sort(np.concatenate(parts)) for parts in ([curve.high for curve in curves], [curve.mean for curve in curves])
+    )
+    there = int(np.searchsorted(high, np.inf))  # no data (NaN) comes last
+    top = robust_top_of(high[:there])
+    if not there:
+        return Scale(0.0, 1.0)
+    # Of the means: a token at the start of each utterance would leave half of the lane to its band.
+    least = quantile_of(mean[:there], 0.05)
+    if least >= 1.0 and quantile_of(high[:there], 0.95) > LOG_RATIO * least:
+        bottom = 10.0 ** math.floor(math.log10(least))
+        return Scale(bottom, max(top, 10.0 * bottom), log=True)
+    return Scale(0.0, top)
+
+
+class _Shown(NamedTuple):
+    """How a quantity is shown: as `Quantity` has it. `color`: of the category whose cost it drives."""
+
+    title: str
+    color: str
+    short: str = ""
+    dotted: bool = False
+    unit: str = ""
+
+
+SHOWN = {
+    "search tokens": _Shown("tokens", "search"),
+    "search beam": _Shown("beam in use", "search", unit="nat"),
+    "search.beam": _Shown("beam in use", "search", unit="nat"),
+    "search senones": _Shown("active senones", "frontend", "active"),
+    "scoring senones": _Shown("senones scored", "memory", "scored"),
+    "scoring gaussians": _Shown("Gaussians", "compute"),
+    "scoring components": _Shown("components summed", "frontend", "summed", dotted=True),
+    SCORING_BYTES: _Shown("bytes (modelled)", "memory", unit="B"),
+    SCORING_TIME: _Shown("scoring time", "text", unit="ms"),
+}
+
+WHOLE_FROM = 100
+"""Means from here on have no decimals in the table."""
+
+
+def figure(name: str, value: float) -> str:
+    """A quantity's value with its unit, as people read it."""
+    if name == SCORING_TIME:
+        return f"{milliseconds(value * 1e-6)} ms"
+    if name == SCORING_BYTES:
+        return axis_figure(name, value)
+    return f"{value:.3g} nat" if name in BEAM else count(value)
+
+
+def axis_figure(name: str, value: float) -> str:
+    """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
+    if name == SCORING_TIME:
+        return f"{value * 1e-6:.3g} ms"
+    if name == SCORING_BYTES:
+        return f"{prefixed(value)}B"
+    return f"{value:.3g} nat" if name in BEAM else prefixed(value).replace(" ", "")
+
+
+def average(curve: Curve) -> str:
+    """A curve's mean, and what part it is of the whole where there is one."""
+    value = figure(curve.name, curve.average)
+    if not curve.whole or math.isnan(curve.average):
+        return value
+    return f"{value} ({percent(curve.average / curve.whole)})"
 
 
 class WorkView(LanesView):
@@ -23,23 +254,24 @@ class WorkView(LanesView):
 
     def quantity(self, name: str) -> Quantity:
         """How a count, or the time of scoring, is shown."""
-        title = TITLES[name]
+        one = SHOWN[name]
         return Quantity(
-            title=self.tr(title),
-            color=COLORS[name],
-            axis_figure=partial(work_figures.axis_figure, name),
-            figure=partial(work_figures.figure, name),
-            short=self.tr(SHORT.get(title, title)),
-            dotted=name in DOTTED,
-            unit=UNITS.get(name, ""),
+            title=self.tr(one.title),
+            color=one.color,
+            axis_figure=partial(axis_figure, name),
+            figure=partial(figure, name),
+            short=self.tr(one.short),
+            dotted=one.dotted,
+            unit=one.unit,
         )
 
     def average(self, curve: Curve) -> str:
-        """A curve's mean, and what part it is of the whole where there is one."""
-        return work_figures.average(curve)
+        return average(curve)
 
     def cell(self, name: str, value: float) -> str:
-        return work_figures.cell(name, value)
+        if name == SCORING_TIME:
+            return f"{value / 1e6:.4f}"
+        return f"{value:.1f}" if value < WHOLE_FROM else count(value)
 
     def show_texts(self, model: LanesModel) -> None:
         """Show the headings' figures and the note."""
@@ -60,6 +292,6 @@ class WorkView(LanesView):
         model = self.model()
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
-        parts = [f"{self.tr(TITLES[c.name])} {self.average(c)}" for c in model.curves]
+        parts = [f"{self.tr(SHOWN[c.name].title)} {self.average(c)}" for c in model.curves]
         text = self.by_unit(self.tr("{0} the means per frame are: {1}."), self.tr("{0} the means per step are: {1}."))
         return text.format(self.extent, ", ".join(parts))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Playhead
 from profiler.clock import FRAME_S
-from profiler.plain import clock, counted, one_line
+from profiler.plain import clock, counted, one_line, rtf_text
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
@@ -66,6 +65,8 @@ class Jumps(QObject):
         session, track = self._playhead.session, self._playhead.track
         if session is None or track is None:
             return
+        from profiler.analysis.recorded import counts_steps
+
         if counts_steps(session):
             self.arrived.emit(self.tr("The steps of a lab stand for no audio, so none can violate real time."))
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
     from app.window.palette import Palette
     from app.window.tasks.page import TaskPage
     from profiler.session.reader import Session
+
+LOADED_LATER = (
+    "app.model.desk_snapshot",
+    "app.model.alignment",
+    "profiler.analysis.comparison.same_speech",
+    "profiler.analysis.own_cost",
+)
+"""What figures and effects are worked out with."""
 
 
 class MainWindow(FirstWindow):
@@ -150,7 +159,6 @@ class MainWindow(FirstWindow):
     def desk(self) -> Desk:
         """The desk, created on first use: its charts take longer to load than all the rest."""
         if self._desk is None:
-            from app.model.figures import load
             from app.window.actions import commands, exporting
             from app.window.actions.views import SCALE, SPEECH, cost_of
             from app.window.desk import Desk
@@ -159,7 +167,8 @@ class MainWindow(FirstWindow):
             commands.register_views(self.actions_, self)
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])
-            load()
+            for name in LOADED_LATER:
+                import_module(name)
             self.others.switch.toggled.connect(cost_of(self).set_other_programs)
             self.others.switch.toggled.connect(self.actions_.refresh)
             more = [self.actions_[name] for name in ("file.record", "file.bundled", "file.playlist")]

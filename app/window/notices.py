@@ -15,7 +15,7 @@ from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
-from app.charts.readout import NOTICES
+from app.charts.legend import NOTICES
 from app.layout import NONE, lay_out
 from app.model.pace import single_shot
 from app.model.playhead import Playhead

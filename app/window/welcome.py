@@ -13,9 +13,8 @@ import assets
 from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
 from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
-from app.style.plain_text import Button, Label, add_entry, describe, new_menu, set_tip
+from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font
-from app.widgets import Elided
 from app.window.actions.actions import ActionButton, Registry
 from app.window.notices import AT_LOWER_END
 from pipelines.config import presets

@@ -17,7 +17,6 @@ from pipelines.config.options import (
     Value,
     assign,
     check,
-    flatten,
     get,
     options_of,
     replace,
@@ -41,6 +40,7 @@ from pipelines.config.tree import (
     options,
     parse_assignment,
 )
+from profiler.session.facts import flatten
 
 __all__ = [
     "COURSE",

@@ -334,17 +334,3 @@ def _replaced(config: Tree, key: str, value: Value) -> Tree:
 def to_dict(config: msgspec.Struct) -> dict[str, Any]:
     tree: dict[str, Any] = msgspec.to_builtins(config)
     return tree
-
-
-def flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The leaves of a nested mapping as dotted keys and values; an empty inner mapping is a leaf too."""
-    left = [(prefix, iter(tree.items()))]
-    while left:
-        prefix, items = left[-1]
-        for name, value in items:
-            if isinstance(value, Mapping) and value:
-                left.append((f"{prefix}{name}.", iter(value.items())))
-                break
-            yield f"{prefix}{name}", value
-        else:
-            left.pop()

@@ -24,7 +24,6 @@ from pipelines.config.options import (
     Toggle,
     Value,
     fitted,
-    flatten,
     get,
     option_of,
     options_of,
@@ -33,6 +32,7 @@ from pipelines.config.options import (
 )
 from pipelines.config.search import Search
 from profiler.files import paths
+from profiler.session.facts import flatten
 
 
 class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

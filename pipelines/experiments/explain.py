@@ -20,11 +20,11 @@ from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import MAX_FRAMES, peaks, with_context
 from pipelines.scoring.scorer import Scores
+from profiler.analysis.attribution import REPLAYED
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import NOT_ATTRIBUTED
-from profiler.analysis.conditions import OTHER_COUNT
-from profiler.analysis.parts import MEMORY_PARTS, TOLD_FROM
-from profiler.analysis.replays import REPLAYED
+from profiler.analysis.stage_sums import OTHER_COUNT
+from profiler.analysis.verdict import MEMORY_PARTS, TOLD_FROM
 from profiler.arrays import F32, Array
 from profiler.clock import FRAME_S
 from profiler.errors import BadInput, Cancelled

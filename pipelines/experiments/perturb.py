@@ -29,7 +29,7 @@ from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh
 from profiler.analysis.comparison.statistics import Ratio, alternated
-from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.stage_sums import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.errors import BadInput

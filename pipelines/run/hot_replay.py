@@ -25,7 +25,7 @@ from pipelines.scoring.scorer import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.replays import REPLAYED
+from profiler.analysis.attribution import REPLAYED
 from profiler.arrays import F32
 from profiler.machine.run_queue import RunQueue
 from profiler.recording.lanes import Lane

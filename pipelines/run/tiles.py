@@ -10,7 +10,7 @@ from typing import Final
 from pipelines.run.control import Control
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.request import Result
-from profiler.analysis.conditions import COUNTS
+from profiler.analysis.stage_sums import COUNTS
 from profiler.clock import FRAME_S
 from profiler.machine.run_queue import NOTHING, Lost
 from profiler.session.writer import Journal

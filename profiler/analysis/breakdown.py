@@ -13,16 +13,11 @@ from typing import Final
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, OVERHEAD, PARTS
-from profiler.analysis.counts import Sums, counted
-from profiler.analysis.device import hidden_ns
-from profiler.analysis.machine_costs import NS, MachineCosts
-from profiler.analysis.own_cost import RecorderCost, recorder_cost
-from profiler.analysis.parts import COMPUTE_PARTS, MEMORY_PARTS, Parts, together
-from profiler.analysis.recorded import Recorded
+from profiler.analysis.machine_costs import NS, MachineCosts, Sums, counted
+from profiler.analysis.recorded import Recorded, audio_seconds, counts_steps, real_time_factor
 from profiler.analysis.stage_sums import Kind
 from profiler.analysis.track import CostTrack
-from profiler.analysis.utterances import audio_seconds, counts_steps, real_time_factor
-from profiler.analysis.verdict import Evidence, judge
+from profiler.analysis.verdict import COMPUTE_PARTS, MEMORY_PARTS, Evidence, Parts, judge, together
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
@@ -89,8 +84,7 @@ class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
     The decode lane's `stages` and `between_ns` add up to `wall_ns` too. `rtf`: None without audio. `stopped_ns`: for
-    how long the process stood still, outside of it. `hidden_ns`: device work under host work, None where nothing
-    measures it. `recorder`: of the whole session.
+    how long the process stood still, outside of it.
     """
 
     first_frame: int
@@ -101,9 +95,7 @@ class Breakdown:
     idle_ns: float
     setup_ns: float
     categories: dict[str, float]
-    hidden_ns: float | None
     stages: list[StageRow]
-    recorder: RecorderCost
     stopped_ns: float = 0.0
 
     @property
@@ -165,9 +157,7 @@ def breakdown(
         outside["idle"],
         outside["setup"],
         dict(zip(CATEGORIES, (float(v) for v in sums), strict=True)),
-        hidden_ns(session, first, None if whole else last),
         rows,
-        recorder_cost(session, track, whole),
         track.stopped_ns(first, last),
     )
 

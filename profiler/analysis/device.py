@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from profiler.analysis.machine_costs import NS
-from profiler.analysis.nesting import LEAF_GROUPS
 from profiler.analysis.recorded import Recorded
+from profiler.analysis.stage_sums import LEAF_GROUPS
 from profiler.arrays import Array, Bool
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from profiler.analysis.lod.spans import timeline_of
-from profiler.analysis.utterances import audio_seconds
+from profiler.analysis.recorded import audio_seconds
 from profiler.arrays import F64
 from profiler.clock import FRAME_S
 from profiler.machine.energy import IDLE, PACKAGE

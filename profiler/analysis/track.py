@@ -15,13 +15,19 @@ import numpy as np
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution
 from profiler.analysis.categories import CATEGORIES, NOT_ATTRIBUTED, NOT_OWN, OVERHEAD, UNEXPLAINED
-from profiler.analysis.conditions import lost_shares
-from profiler.analysis.counts import Sums
-from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.parts import COMPUTE_PARTS
+from profiler.analysis.machine_costs import Sums
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.stage_sums import StageSums
+from profiler.analysis.stage_sums import (
+    LEAF_GROUPS,
+    StageSums,
+    by_stage_and_epoch,
+    group_codes,
+    lost_shares,
+    nest,
+    pick,
+)
+from profiler.analysis.verdict import COMPUTE_PARTS
 from profiler.arrays import Array, Bool
 from profiler.session.format.grow import Growing, sweep
 from profiler.spans import GROUPS
@@ -125,6 +131,13 @@ class CostTrack:
     def total_ns(self, first: int, last: int) -> Array:
         """Sum of the categories over the frames first … last − 1, float64 [categories] in ns."""
         return np.array([row.total(first, last) for row in self.category_rows])
+
+    def own_ns(self, first: int, last: int) -> Array:
+        """Wall time of each of the frames first … last − 1 without NOT_OWN, float64 [frames] in ns."""
+        rows, own = self.category_rows, self.wall_row[first:last]
+        for name in NOT_OWN:
+            own = own - rows[CATEGORIES.index(name)][first:last]
+        return own
 
     def stopped_ns(self, first: int, last: int) -> float:
         """For how long the process stood still in the frames first … last − 1, ns; no part of the wall time."""

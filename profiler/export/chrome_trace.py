@@ -79,8 +79,12 @@ def _fill(session: Session, file: TextIO) -> None:
 def _totals(session: Session) -> dict[str, Any]:
     """What the whole adds up to, in the words of the report."""
     from profiler.analysis.breakdown import breakdown
+    from profiler.analysis.own_cost import recorder_cost
+    from profiler.analysis.track import CostTrack
 
-    parts = breakdown(session)
+    track = CostTrack()
+    track.update(session)
+    parts = breakdown(session, track=track)
     return {
         "audio_s": parts.audio_s,
         "wall_s": parts.wall_ns / 1e9,
@@ -88,7 +92,7 @@ def _totals(session: Session) -> dict[str, Any]:
         "idle_s": parts.idle_ns / 1e9,
         "rtf": parts.rtf,
         "categories": {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()},
-        "recorder": parts.recorder.as_dict(),
+        "recorder": recorder_cost(session, track).as_dict(),
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import numpy as np
 
 from profiler.analysis.categories import NOT_OWN, PARTS
-from profiler.analysis.parts import Parts
+from profiler.analysis.verdict import Parts
 from profiler.export import Format, write_text
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ Whoever shows, compares or predicts relies on the types here and on nothing else
 out, as if the recording had not said it; facts unknown here are handed on as any JSON (`rows.json`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, TypedDict
 
 import msgspec
@@ -212,3 +212,17 @@ def setting(tree: Mapping[str, Any], key: str) -> bool | int | float | str | Non
     for part in key.split("."):
         node = node.get(part) if isinstance(node, dict) else None
     return node if isinstance(node, bool | int | float | str) else None
+
+
+def flatten(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The leaves of a nested mapping as dotted keys and values; an empty inner mapping is a leaf too."""
+    left = [(prefix, iter(tree.items()))]
+    while left:
+        prefix, items = left[-1]
+        for name, value in items:
+            if isinstance(value, Mapping) and value:
+                left.append((f"{prefix}{name}.", iter(value.items())))
+                break
+            yield f"{prefix}{name}", value
+        else:
+            left.pop()

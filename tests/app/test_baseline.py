@@ -11,14 +11,12 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from views_desk import amount, figures_of, pixels, settle, view_on
 
-from app.charts.raster import blended
-from app.model.figures import own_ns
 from app.model.time_axis import RANGE
-from app.style.theme import theme
+from app.style.theme import blended, theme
 from app.views.breakdown import BreakdownView
 from app.views.statistics import StatisticsView
 from app.window.main_window import MainWindow
-from profiler.analysis.lod.series import CATEGORIES
+from profiler.analysis.categories import CATEGORIES
 from profiler.plain import milliseconds
 
 
@@ -75,7 +73,7 @@ def test_statistics_show_mean_and_percentile_of_the_baseline(sample: Path, qtbot
         assert view.table()[1][0][-2:] == [None, None]
         playhead.axis.pin((1.0, 4.0))
         settle()
-        there = own_ns(track, 100, 400) * 1e-6
+        there = track.own_ns(100, 400) * 1e-6
         mean, high = milliseconds(there.mean()), milliseconds(np.quantile(there, 0.99))
         # Of other speech: no ratio, which would have no interval.
         assert view.note.endswith(f"baseline: mean {mean}, p99 {high} ms")

@@ -22,7 +22,7 @@ from app.views import VIEWS
 from app.views.cost import CostView
 from app.views.ratios import Ratios
 from app.views.roofline import RooflineView
-from app.views.table_view import TableView
+from app.views.view import TableView
 from app.window.main_window import MainWindow
 from app.window.tasks.page import TaskPage
 

@@ -8,11 +8,11 @@ from pytestqt.qtbot import QtBot
 from views_desk import pixels_of, settle
 
 from app.charts.items import SPARE
+from app.charts.raster import Stack
 from app.charts.scale import Scale
-from app.charts.stack import Stack
 from app.charts.time_plot import TimePlot
 from app.model.time_axis import TimeAxis
-from profiler.analysis.lod.series import CATEGORIES
+from profiler.analysis.categories import CATEGORIES
 
 MOVES = {
     "on": ([0, 1, 4, 9], [None, 1, 3, 5]),

@@ -10,7 +10,6 @@ import pytest
 from command_line import here
 from sample_session import write_sample
 
-from app.model.figures import own_ns
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
@@ -29,7 +28,7 @@ def test_json_has_what_show_says_and_where_the_time_peaks(sample: Path) -> None:
     with Session.open(sample) as session:
         track = CostTrack()
         track.update(session)
-        ms = own_ns(track, 0, int(track.n_frames)) * 1e-6
+        ms = track.own_ns(0, int(track.n_frames)) * 1e-6
         words = sum(len(u.words) for u in session.utterances)
     whole = one["percentiles"][0]
     assert whole["p99_ms"] == pytest.approx(np.percentile(ms, 99))

@@ -13,9 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.model.figures import own_ns
 from app.model.time_axis import WHOLE
-from app.views.confusions_model import confusions
+from app.views.word_costs_model import confusions
 from app.views.words import WordsView
 from pipelines.audio import word_errors
 from profiler.analysis.track import CostTrack
@@ -45,7 +44,7 @@ def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: 
             continue
         words = [(first, first + n) for u in session.utterances for word, first, n in u.words if word == one.hypothesis]
         assert set(one.places) <= set(words)
-        seconds = sum(float(own_ns(track, first, last).sum()) for first, last in one.places) * 1e-9
+        seconds = sum(float(track.own_ns(first, last).sum()) for first, last in one.places) * 1e-9
         assert one.wall_s == pytest.approx(seconds)
     utterance = session.utterances[1]
     within, _ = confusions(session, track, track.n_frames, (utterance.first_frame, utterance.end_frame))

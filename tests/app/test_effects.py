@@ -13,7 +13,7 @@ from frame_rows import rows_of
 from app.model.alignment import errors_in
 from app.model.configurations import Configurations, arm_of, turns_of
 from app.model.effects import Effect, arm_name, arm_names, effects_of
-from app.views.stage_texts import before_text
+from app.views.stage_panel import before_text
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import Config, presets

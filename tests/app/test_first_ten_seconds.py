@@ -22,7 +22,7 @@ from app.model.audio_choice import AudioChoice
 from app.model.effects import Effect, effects_of
 from app.views.stage_tree import ROW
 from app.window.main_window import MainWindow
-from profiler.analysis.lod.series import CATEGORIES
+from profiler.analysis.categories import CATEGORIES
 from profiler.session.reader import Session
 from tests.waiting import PATIENCE_MS
 

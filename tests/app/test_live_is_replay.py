@@ -14,7 +14,7 @@ import pytest
 from views_desk import figures_of
 
 from app.views.cost_model import cost_model
-from app.views.work_model import work_model
+from app.views.work import work_model
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute

@@ -57,8 +57,8 @@ from PySide6.QtCore import QCoreApplication
 
 from app.model.faster import unchanged
 from app.model.report import report
-from app.views.icicle_model import GROUP, STAGE, icicle_model
-from app.views.stage_texts import sum_text
+from app.views.icicle import GROUP, STAGE, icicle_model
+from app.views.stage_panel import sum_text
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.run.control import Control

@@ -136,7 +136,7 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
         sizes.append((len(heights), height))
         return stacked(heights, height, *how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("app.charts.stack.stacked", spy)
+    monkeypatch.setattr("app.charts.raster.stacked", spy)
     last = []
     for scale in (1, 2):
         desk_picture(path, tmp_path / "a.png", PictureRequest(("cost",), (600, 400), scale=scale))

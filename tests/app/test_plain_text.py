@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QListWidgetItem, QMenu, QWidget
 
 import app
 from app.style import plain_text
-from app.widgets import Elided
+from app.style.plain_text import Elided
 from profiler.process import children
 from tests.waiting import PATIENCE_S
 

@@ -15,19 +15,18 @@ from sample_session import write_sample
 from views_desk import Desk, figures_of, settle
 
 from app.api import Recording
+from app.model.configurations import Scope, scope_of
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.faster import candidates, unchanged
 from app.model.report import Selected, report
-from app.model.scope import Scope, scope_of
 from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE
-from app.views.icicle_model import GROUP, STAGE, icicle_model
-from app.views.stage_texts import sum_text
+from app.views.icicle import GROUP, STAGE, icicle_model
+from app.views.stage_panel import sum_text
 from app.window.main_window import MainWindow
 from app.window.welcome import sample_sessions
 from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, PARTS
-from profiler.analysis.parts import Parts
 from profiler.analysis.track import CostTrack
-from profiler.analysis.verdict import Evidence, judge
+from profiler.analysis.verdict import Evidence, Parts, judge
 from profiler.session.reader import Session
 
 MS = 1e-3

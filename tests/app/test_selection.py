@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.model.alignment import errors_in
-from app.views.work_model import work_model
+from app.views.work import work_model
 from app.window.main_window import MainWindow
 from pipelines.audio.word_errors import ErrorCount
 from profiler.session.reader import Session

@@ -12,8 +12,7 @@ from views_desk import Desk, drag, settle, view_on
 from window_recording import Recording
 
 from app.charts.time_plot import SNAP
-from app.model.events import marks, snap_points
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis, marks, snap_points
 from app.views.timeline import TimelineView
 from profiler.session.reader import Session
 

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from views_desk import view_on
 
 from app.model.start import LIBRARIES, longest, phases
-from app.views import start
+from app.views import session_info
 from app.views.session_info import SessionView
 from profiler.spans import SPAN
 
@@ -73,7 +73,7 @@ def test_the_view_shows_the_steps(
     sample: Path, qapp: QApplication, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = phases(session(*RUN, **COMMAND))
-    monkeypatch.setattr(start, "phases", lambda _session: steps)
+    monkeypatch.setattr(session_info, "phases", lambda _session: steps)
     with view_on(SessionView, sample, qtbot, (500, 260)) as (view, _playhead):
         assert view.start.chart is None, "it is made when it is first seen"
         view.pages["start"].click()

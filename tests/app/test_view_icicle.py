@@ -13,7 +13,7 @@ from views_desk import FRAMES, figures_of, settle, view_on
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.time_axis import WHOLE as WHOLE_RUN
 from app.views.breakdown import BreakdownView
-from app.views.icicle_model import GROUP, PART, STAGE, WHOLE, Block, icicle_model
+from app.views.icicle import GROUP, PART, STAGE, WHOLE, Block, icicle_model
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import FRAMES, settle, view_on
 
-from app.views.memory_ladder import MemoryLadderView
-from app.views.memory_ladder_model import MEMORY, LadderModel, ladder_model, level_of
+from app.views.memory_ladder import MEMORY, LadderModel, MemoryLadderView, ladder_model, level_of
 from app.window.welcome import sample_sessions
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session

@@ -13,8 +13,7 @@ from views_desk import amount, pixels, settle, view_on
 
 from app.model import memory
 from app.style.theme import theme
-from app.views.memory_use import COLORS
-from app.views.memory_use_model import COMPONENTS, memory_use_model
+from app.views.memory_use import COLORS, COMPONENTS, memory_use_model
 from app.views.system import SystemView
 from profiler.analysis.lod.spans import timeline_of
 from profiler.analysis.track import CostTrack

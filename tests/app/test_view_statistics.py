@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.statistics import BINS, WHOLE, ends, stage_names, stage_ns, statistics
 from app.model.statistics import spread as spread_of
@@ -44,7 +43,7 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(view: tuple[Stat
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
     assert track is not None
-    own = own_ns(track, 0, frames)
+    own = track.own_ns(0, frames)
     names = stage_names(session, track)
     assert names[0] == WHOLE
     assert len(names) > 3
@@ -80,7 +79,7 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
     view: tuple[StatisticsView, Playhead], qtbot: QtBot
 ) -> None:
     shown, playhead = view
-    wall = own_ns(playhead.track, 0, playhead.n_frames)  # type: ignore[arg-type]
+    wall = playhead.track.own_ns(0, playhead.n_frames)  # type: ignore[arg-type]
     ranked = np.argsort(-wall, kind="stable")
     for place in range(3):
         qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)

@@ -12,13 +12,12 @@ from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
 from app.model.configurations import Configurations
-from app.model.figures import own_ns
 from app.model.playhead import Playhead
 from app.model.statistics import stage_ns
 from app.model.time_axis import TimeAxis
 from app.views.session_info import SessionView, facts
-from app.views.table_view import TableView
 from app.views.utterances import STAGES, WORDS, UtterancesView
+from app.views.view import TableView
 from app.views.word_costs_model import word_costs
 from pipelines.audio import word_errors
 from profiler.plain import milliseconds
@@ -50,7 +49,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sampl
     show_session(view, playhead, sample)
     headers, rows = view.table()
     assert len(rows) == 8
-    wall, slow = own_ns(playhead.track, 0, playhead.n_frames), headers.index("highest ms")  # type: ignore[union-attr]
+    wall, slow = playhead.track.own_ns(0, playhead.n_frames), headers.index("highest ms")  # type: ignore[union-attr]
     for number, row in enumerate(rows):
         frames = wall[number * 256 : (number + 1) * 256]
         assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)
@@ -131,7 +130,7 @@ def test_rows_are_means_over_the_frames_of_an_utterance(stages: Shown) -> None:
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
     assert track is not None
-    own = own_ns(track, 0, frames)
+    own = track.own_ns(0, frames)
     headers, rows = shown.table()
     by_name = {(row[0], row[1]): row for row in rows if row[1]}
     assert len(by_name) == len(session.utterances)
@@ -169,7 +168,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(words_of: Shown) -
     assert track is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
-    wall, tokens = own_ns(track, 0, track.n_frames), track.work["search tokens"]
+    wall, tokens = track.own_ns(0, track.n_frames), track.work["search tokens"]
     spoken = [(word, first, n) for one in session.utterances for word, first, n in one.words]
     assert [(word.word, word.first_frame, word.frames) for word in words] == spoken
     for word in words:

@@ -109,8 +109,8 @@ def test_the_range_is_that_of_the_frames_in_view(view: TimelineView) -> None:
     view.run_time.setChecked(True)
     view.axis.set_visible(3.0, 6.0)
     settle()
-    timeline = timeline_of(view.snapshot.session)  # type: ignore[union-attr]
-    ends = [float(timeline.frames_at(view.wall.ns_at(s))) * FRAME_S for s in view.wall.visible]
+    ruler = Ruler(timeline_of(view.snapshot.session), run_time=True)  # type: ignore[union-attr]
+    ends = [float(ruler.timeline.frames_at(ruler.ns_at(s))) * FRAME_S for s in view.wall.visible]
     assert ends == pytest.approx([3.0, 6.0], abs=0.02)
 
 

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.views.transfers import TransfersView
-from app.views.transfers_model import DOWN, UP
+from app.views.transfers import DOWN, UP, TransfersView
 from app.window.welcome import sample_sessions
 from profiler.device.time import DEVICE, TRANSFER_COST, TRANSFER_WORK
 from profiler.machine.roofs.table import Roof, RoofTable

@@ -7,8 +7,8 @@ from frame_rows import add, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiler.analysis.lod.blocks import BlockQuantiles
-from profiler.analysis.lod.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
+from profiler.analysis.lod.columns import FACTOR, TOUCHED, Extremes, column_edges, means
+from profiler.analysis.lod.series import BlockQuantiles
 from profiler.analysis.per_frame import PerFrame
 
 pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)
@@ -31,15 +31,12 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
 @settings(max_examples=40, deadline=None)
 def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:
     series = np.stack([values(sum(cuts), seed + k) for k in range(3)])
-    whole, parts = RunningSums(3), RunningSums(3)
-    whole.follow(rows_of(*series))
     at, store = 0, PerFrame(3)
     edges = column_edges(-3.0, series.shape[1] + 5.0, 37)
     for cut in cuts:
-        parts.follow(add(store, at, *series[:, at : at + cut]))
-        parts.means(edges)
+        parts = means(add(store, at, *series[:, at : at + cut]), edges)
         at += cut
-    assert np.array_equal(whole.means(edges), parts.means(edges), equal_nan=True)
+    assert np.array_equal(means(rows_of(*series), edges), parts, equal_nan=True)
 
 
 @given(st.integers(1, 700), st.integers(0, 99), st.floats(-50, 700), st.floats(0.5, 900), st.integers(1, 60))
@@ -48,11 +45,9 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
     count: int, seed: int, first: float, span: float, columns: int
 ) -> None:
     series = values(count, seed)
-    sums = RunningSums(1)
-    sums.follow(rows_of(series))
     end = count - seed % 5 if count > 5 else count
     edges = column_edges(first, first + span, columns)
-    got = sums.means(edges, end)[:, 0]
+    got = means(rows_of(series), edges, end)[:, 0]
     wanted = [brute_mean(series, a, b, end) for a, b in pairwise(edges)]
     assert np.allclose(got, wanted, rtol=1e-6, atol=1.0, equal_nan=True)
 
@@ -67,7 +62,7 @@ def test_extremes_hold_every_frame_of_a_column(
     at = 0
     for cut in cuts:
         at += cut
-        extremes.follow(series[:at].copy())
+        extremes.follow([series[:at].copy()])
     count = len(series)
     end = max(1, count - seed % 7)
     edges = column_edges(start * count, start * count + share * count + 1, columns)
@@ -92,7 +87,7 @@ def test_one_dear_frame_in_an_hour_is_seen() -> None:
     series = np.ones(360_000)
     series[123_456] = 99.0
     extremes = Extremes()
-    extremes.follow(series)
+    extremes.follow([series])
     _, high = extremes.columns(column_edges(0, 360_000, 1400))
     assert high.max() == 99.0
     assert np.argmax(high) == 123_456 * 1400 // 360_000
@@ -104,7 +99,7 @@ def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
         series = np.ones(count)
         series[-1], series[-2] = 50.0, 0.5
         extremes = Extremes()
-        extremes.follow(series)
+        extremes.follow([series])
         low, high = extremes.columns(column_edges(0, count, 7))
         assert (low[-1], high[-1]) == (0.5, 50.0)
         _, cut = extremes.columns(column_edges(0, count, 7), count - 1)
@@ -119,16 +114,11 @@ def test_what_was_there_may_change_from_a_frame_on(count: int, same: int, then: 
     new[:same] = old[:same]
     edges = column_edges(0, then, 11)
     extremes, fresh = Extremes(), Extremes()
-    extremes.follow(old)
-    extremes.follow(new, same=same)
-    fresh.follow(new)
+    extremes.follow([old])
+    extremes.follow([new], same=same)
+    fresh.follow([new])
     for got, wanted in zip(extremes.columns(edges), fresh.columns(edges), strict=True):
         assert np.array_equal(got, wanted)
-    sums, whole = RunningSums(1), RunningSums(1)
-    sums.follow(rows_of(old))
-    sums.follow(rows_of(new))
-    whole.follow(rows_of(new))
-    assert np.array_equal(sums.means(edges), whole.means(edges))
 
 
 @given(st.integers(1, 3000), st.integers(0, 99), st.data())

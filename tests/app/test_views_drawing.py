@@ -29,7 +29,6 @@ from views_desk import (
     wheel,
 )
 
-from app.charts.scale import percent
 from app.charts.time_plot import GUTTER
 from app.model.desk_snapshot import StageLine
 from app.model.playhead import Playhead
@@ -38,9 +37,10 @@ from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.breakdown import BreakdownView
 from app.views.cost_model import OWN
-from app.views.stage_texts import before_text, explanation, sum_text, tip
+from app.views.stage_panel import before_text, explanation, sum_text, tip
 from app.views.stage_tree import BAR, StageTree
 from profiler.clock import FRAME_S
+from profiler.plain import percent
 
 
 @pytest.fixture

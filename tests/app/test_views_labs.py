@@ -14,11 +14,10 @@ from pytestqt.qtbot import QtBot
 
 from app.pictures.layout import themed
 from app.style.theme import DARK, LIGHT, Tokens, theme
-from app.views.labs import card, series
+from app.views.labs import card, layers
+from app.views.labs.layers import looks
 from app.views.labs.panel import Panel, described
-from app.views.labs.ranges import Reach, reaches
-from app.views.labs.rows import HEADERS, rows_of
-from app.views.labs.series import looks
+from app.views.labs.ranges import HEADERS, Reach, reaches, rows_of
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import HOLDS, Finding, PublishedValue
@@ -204,13 +203,13 @@ def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels() -
         return Chart(Axis("x"), Axis("y"), tuple(Line(n, (0.0, 1.0), (1.0, 2.0)) for n in names))
 
     whole = replace(panel("time"), beside=(panel(*"abcd"), panel("numpy", "a", *"efg")))
-    known = series.looks(whole)
+    known = looks(whole)
     assert set(known) == {"time", "numpy", *"abcdefg"}
     for one in (whole, *whole.beside):
-        mine = [known[name] for name in series.named(one)]
+        mine = [known[name] for name in layers.named(one)]
         assert len(set(mine)) == len({look.category for look in mine}) == len(mine)
         assert len({look.sign for look in mine}) == len(mine)
-        assert not {look.category for look in mine} & set(series.GREYS)
+        assert not {look.category for look in mine} & set(layers.GREYS)
 
 
 @pytest.mark.parametrize("tall", [115, 220])

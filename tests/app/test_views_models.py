@@ -20,13 +20,13 @@ from app.model.desk_snapshot import NO_DEVICE
 from app.model.time_axis import CHANGE, RANGE, WHOLE
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
-from app.views.work_figures import axis_figure, figure
-from app.views.work_model import work_model
+from app.views.work import axis_figure, figure, work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import Attribution
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
-from profiler.analysis.lod.series import CATEGORIES, series_of
+from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, SCORING_CATEGORIES
+from profiler.analysis.lod.columns import totals
+from profiler.analysis.lod.series import series_of
 from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
@@ -162,8 +162,8 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     session, track = replay
     series = series_of(session, track)
     slower = type(series)(track.generation)
-    slower.costs.follow(rows_of(*track.categories_ns.T * 5))
-    slower.walls.follow(track.wall_ns * 5)
+    slower.costs = rows_of(*track.categories_ns.T * 5)
+    slower.walls.follow([track.wall_ns * 5])
     slower.quantiles.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700)
@@ -424,7 +424,7 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         Growing.work_rows = {"search tokens": Growing.category_rows[0]}
         series = series_of(Quiet(), track)  # type: ignore[arg-type]
         assert len(series) == frames
-        assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))
+        assert np.allclose(totals(series.costs, 0, frames), costs[:frames].sum(axis=0))
         work = series.work(["search tokens", "search arcs"])
         assert work.names == ("search tokens",)
-        assert np.allclose(work.sums.total(0, frames)[0], costs[:frames, 0].sum())
+        assert np.allclose(totals(work.rows, 0, frames)[0], costs[:frames, 0].sum())

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from app.charts.raster import HATCH_STRENGTH, hatch_cell, rgb, stacked
+from app.charts.raster import HATCH_STRENGTH, hatch_cell, stacked
+from app.style.theme import rgb
 
 COLORS = ("#4060a0", "#d08020", "#30b080")
 

@@ -21,9 +21,8 @@ from app.views.breakdown import BreakdownView
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, Roofline, radius_of
-from app.views.stage_texts import explanation
-from app.views.work_figures import average
-from app.views.work_model import work_model
+from app.views.stage_panel import explanation
+from app.views.work import average, work_model
 from profiler.analysis.breakdown import StageRow, breakdown, stages_under
 from profiler.analysis.track import CostTrack
 from profiler.machine.roofs.table import BANDWIDTH, Roof, RoofTable

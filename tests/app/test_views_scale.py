@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.charts.scale import Scale, count, robust_top, round_up
-from profiler.plain import clock, milliseconds
+from app.charts.scale import Scale, robust_top, round_up
+from profiler.plain import clock, count, milliseconds
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from views_desk import Desk, pixels_of, settle
 from app.charts.time_plot import GUTTER, TimePlot
 from app.style.theme import set_theme, theme
 from app.views.chart import AHEAD
-from app.views.sentence import written_columns
+from app.views.word_places import written_columns
 from profiler.analysis.lod.columns import column_grid
 
 CHARTS = ("cost", "work", "words")
@@ -32,7 +32,7 @@ def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures in the plots are of what was drawn last, and are renewed at a pace of their own."""
     desk.breakdown.hide()  # its texts take more or less room from the charts
     settle()
-    monkeypatch.setattr("app.views.cost_items.realtime_text", lambda _: "")
+    monkeypatch.setattr("app.views.cost.realtime_text", lambda _: "")
     monkeypatch.setattr("app.model.playhead.READ_S", 1e9)
     for name in CHARTS:
         view = getattr(desk, name)

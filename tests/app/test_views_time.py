@@ -13,9 +13,8 @@ from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
 from app.charts.overlay import DIMMED
-from app.charts.raster import blended
 from app.charts.scale import Holding, Scale, held
-from app.style.theme import THEMES
+from app.style.theme import THEMES, blended
 from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.word_places import ASIDE, GAP
 from pipelines.audio.word_errors import SAME

@@ -17,7 +17,6 @@ from views_desk import figures_of, settle, view_on
 
 from app.cli import whatif as verb
 from app.model.faster import candidates, unchanged
-from app.model.figures import rtf_text
 from app.model.time_axis import WHOLE
 from app.style.plain_text import Button
 from app.views.faster import WHAT, FasterView
@@ -27,6 +26,7 @@ from app.window.tasks.page import TaskPage
 from pipelines import config as settings
 from profiler.analysis import whatif
 from profiler.analysis.track import CostTrack
+from profiler.plain import rtf_text
 from profiler.session.model import ConfigEpoch
 from profiler.session.reader import Session
 

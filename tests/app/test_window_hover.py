@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
-from app.charts.readout import Readout
+from app.charts.legend import Readout
 from app.style.theme import set_theme
 from app.views import VIEWS
 from app.window.main_window import MainWindow

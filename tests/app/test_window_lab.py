@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.model import lab_runs
 from app.pictures.layout import settle
-from app.views.labs.rows import rows_of
+from app.views.labs.ranges import rows_of
 from app.window.lab.page import LabPage
 from pipelines import labs
 from tests.app.text_geometry import texts

@@ -14,11 +14,11 @@ from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QMainWindow
 from text_geometry import faults, texts
 
-from app.model.figures import rtf_text
 from app.pictures.layout import settle
 from app.style.theme import FONT_FAMILY
 from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.main_window import MainWindow
+from profiler.plain import rtf_text
 
 WORKER = Path(__file__).with_name("window_worker.py")
 ROOM = QRect(0, 32, 1280, 768)

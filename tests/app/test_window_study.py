@@ -308,7 +308,7 @@ def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Pat
 
 
 def test_the_menu_of_a_chart_copies_its_picture(opened: StudyPage) -> None:
-    from app.views.chart_menu import chart_menu
+    from app.views.table_twin import chart_menu
 
     menu = chart_menu(opened.front)
     menu.actions()[0].trigger()

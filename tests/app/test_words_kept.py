@@ -10,8 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.model.alignment import Token
-from app.views.sentence import Sentence
-from app.views.word_places import GAP, WordPlaces, tokens_of
+from app.views.word_places import GAP, Sentence, WordPlaces, tokens_of
 from app.views.words_model import Spoken, WordsModel, words_model
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.track import CostTrack

@@ -27,8 +27,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QTabBar, QToolButton, QWidget
 
+from app.style.plain_text import Elided
 from app.views.stage_tree import StageTree
-from app.widgets import Elided
 
 TOUCHING = 1.0
 """Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from app.model.report import report
+from profiler.analysis.attribution import REPLAYED
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.replays import REPLAYED
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench import _data

@@ -109,11 +109,11 @@ def _load_rows(rows: Path) -> float:
 
 def _first_picture(path: Path) -> dict[str, float]:
     """CPU seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
+    from app.model.configurations import scope_of
     from app.model.desk_snapshot import desk_snapshot
-    from app.model.scope import scope_of
     from app.views.cost_model import cost_model
     from app.views.words_model import words_model
-    from app.views.work_model import work_model
+    from app.views.work import work_model
 
     track, figures, begun = CostTrack(), {}, time.thread_time()
     with Session.open(path) as session:

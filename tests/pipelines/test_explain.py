@@ -20,7 +20,7 @@ from pipelines.search import workspace
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import PARTS
-from profiler.analysis.parts import Parts
+from profiler.analysis.verdict import Parts
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.each import each

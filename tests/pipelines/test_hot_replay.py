@@ -15,7 +15,7 @@ from pipelines.run import hot_replay
 from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotReplay, hot
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.replays import REPLAYED
+from profiler.analysis.attribution import REPLAYED
 from profiler.recording.lanes import Lane
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each

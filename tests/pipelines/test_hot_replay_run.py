@@ -12,8 +12,8 @@ from pipelines.config import Config, assign, presets
 from pipelines.run import hot_replay
 from pipelines.run.session_run import Outcome
 from pipelines.search.viterbi import Viterbi
+from profiler.analysis.attribution import REPLAYED, HotReplays
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.replays import REPLAYED, HotReplays
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
 

@@ -19,7 +19,9 @@ from pipelines.run.session_run import Outcome
 from pipelines.scoring import scorer
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OVERHEAD
-from profiler.analysis.nesting import LEAF_GROUPS
+from profiler.analysis.own_cost import recorder_cost
+from profiler.analysis.stage_sums import LEAF_GROUPS
+from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from profiler.spans import TILING
@@ -115,13 +117,15 @@ def test_what_the_run_does_for_itself_counts_once(recorded: tuple[Outcome, Path]
     """It is the overhead, and with the spans of the stages the recorder's cost; no stage of the recogniser has it."""
     with closing(Session.open(recorded[1])) as session:
         assert {stage.group for stage in session.stages.values()} <= {*LEAF_GROUPS, *TILING, "setup", "idle"}
-        parts = breakdown(session)
+        track = CostTrack()
+        track.update(session)
+        parts, cost = breakdown(session, track=track), recorder_cost(session, track)
     overhead = parts.categories[OVERHEAD]
     assert parts.overhead() == {BETWEEN: overhead}
-    assert parts.recorder.bookkeeping == pytest.approx(overhead / parts.wall_ns)
+    assert cost.bookkeeping == pytest.approx(overhead / parts.wall_ns)
     blocks = sum(lane.recorded for lane in session.lanes.values())
-    spans_ns = parts.recorder.ns_per_span * blocks
-    assert overhead < parts.recorder.perturbation * parts.wall_ns < overhead + spans_ns
+    spans_ns = cost.ns_per_span * blocks
+    assert overhead < cost.perturbation * parts.wall_ns < overhead + spans_ns
 
 
 def test_words_do_not_depend_on_the_block_or_the_recorder(

@@ -146,7 +146,7 @@ def test_overlapped_work_is_hidden_under_the_search(tmp_path, model):
             beside[overlapped] = int(shared_ns(on_device, searched))
             parts = breakdown(session)
             assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
-            assert parts.hidden_ns == hidden_ns(session) >= beside[overlapped]
+            assert hidden_ns(session) >= beside[overlapped]
     assert beside[False] == 0
     assert beside[True] > 0
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from profiler_sessions import ROOF_TABLE, fake_session, roof
 
-from profiler.analysis.conditions import COUNTS
-from profiler.analysis.replays import REPLAYED
+from profiler.analysis.attribution import REPLAYED
+from profiler.analysis.stage_sums import COUNTS
 from profiler.costs import KERNEL_CALL, Cost, Linear
 from profiler.machine.roofs.table import OVERHEAD, RoofTable
 from profiler.spans import Stage

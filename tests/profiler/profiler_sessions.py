@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from profiler.analysis.attribution import REPLAYED
 from profiler.analysis.machine_costs import FIRST_CACHE
-from profiler.analysis.replays import REPLAYED
 from profiler.costs import CHASE, KERNEL_CALL, Accesses
 from profiler.machine.roofs.table import AFTER_BYTES, BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof, RoofTable
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo

@@ -10,13 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiler_sessions import LARGE, REPLAY, ROOFS, SCORE, STAGES, fake_session, law, session_of, spans_of
 
-from profiler.analysis.attribution import FEWEST, SHARES, Shares, by_law
+from profiler.analysis.attribution import FEWEST, SHARES, HotReplays, Pairs, Shares, by_law
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import NOT_ATTRIBUTED, PARTS
-from profiler.analysis.counts import Sums, counted
-from profiler.analysis.parts import Parts, together
-from profiler.analysis.replays import HotReplays, Pairs
+from profiler.analysis.machine_costs import Sums, counted
 from profiler.analysis.track import CostTrack
+from profiler.analysis.verdict import Parts, together
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Accesses, Cost, Linear
 from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Stage

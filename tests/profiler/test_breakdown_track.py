@@ -17,9 +17,9 @@ from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, fake_session, reco
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import CATEGORIES, NOT_OWN, OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, THROTTLED
 from profiler.analysis.comparison.arms import FrameSums
-from profiler.analysis.conditions import COUNTS, OTHER_COUNT, lost_shares
-from profiler.analysis.own_cost import RecorderCost
+from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.per_frame import GRAIN
+from profiler.analysis.stage_sums import COUNTS, OTHER_COUNT, lost_shares
 from profiler.analysis.track import CHUNK_SPANS, CostTrack
 from profiler.export.table import COLUMNS, _between
 from profiler.session.model import LaneInfo, Utterance
@@ -186,7 +186,6 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert parts.idle_ns == BLOCKS * 3_000
         assert parts.audio_s == FRAMES / 100
         assert parts.rtf == pytest.approx(parts.wall_ns / 1e9 / parts.audio_s)
-        assert parts.hidden_ns is None
         gaussians, emit = parts.stages
         assert (gaussians.name, gaussians.calls) == ("score.gaussians", BLOCKS)
         assert gaussians.lane == "decode"
@@ -199,12 +198,13 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert gaussians.share == pytest.approx(BLOCKS * 10_000 / parts.wall_ns)
         assert gaussians.intensity == pytest.approx(303000 / 5000)
         assert (emit.flops, emit.bytes_min, emit.verdict, emit.evidence) == (None, None, None, "–")
-        assert parts.recorder.spans == 1 + 7 * BLOCKS
+        recorder = recorder_cost(session, track)
+        assert recorder.spans == 1 + 7 * BLOCKS
         per_span = session.meta["recorder"]["ns_per_span"]
         # Of seven spans a block the tile is recorded between the stages, which is overhead.
         cost = parts.categories[OVERHEAD] + per_span * (1 + 6 * BLOCKS)
-        assert parts.recorder.perturbation == pytest.approx(cost / parts.wall_ns)
-        assert parts.recorder.bookkeeping == pytest.approx(parts.categories[OVERHEAD] / parts.wall_ns)
+        assert recorder.perturbation == pytest.approx(cost / parts.wall_ns)
+        assert recorder.bookkeeping == pytest.approx(parts.categories[OVERHEAD] / parts.wall_ns)
         block = breakdown(session, 4, 8, track)
         assert block.wall_ns == 10_000 + 4 * 2_001 + 1_000
         assert block.audio_s == pytest.approx(0.04)
@@ -287,9 +287,11 @@ def test_audio_counts_utterances_by_their_decoded_part() -> None:
 
 
 def test_an_empty_session_has_a_breakdown() -> None:
-    parts = breakdown(fake_session(np.empty(0, SPAN), [], lanes=()))
+    session, track = fake_session(np.empty(0, SPAN), [], lanes=()), CostTrack()
+    track.update(session)
+    parts = breakdown(session, track=track)
     assert (parts.wall_ns, parts.rtf, parts.stages) == (0.0, None, [])
-    assert parts.recorder == RecorderCost(None, 0, 0, 0, 0, None)
+    assert recorder_cost(session, track) == RecorderCost(None, 0, 0, 0, 0, None)
 
 
 def test_more_spans_than_a_chunk() -> None:

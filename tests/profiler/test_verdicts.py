@@ -11,8 +11,7 @@ from profiler_sessions import law, session_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import NOT_ATTRIBUTED, NOT_OWN, PARTS
-from profiler.analysis.parts import Parts
-from profiler.analysis.verdict import VERDICT_OF, Evidence, judge
+from profiler.analysis.verdict import VERDICT_OF, Evidence, Parts, judge
 from profiler.costs import Cost, Linear
 from profiler.machine.roofs.table import RoofTable
 from tests.each import each

@@ -14,7 +14,7 @@ from profiler.analysis.breakdown import Breakdown, StageRow, breakdown
 from profiler.analysis.categories import PARTS
 from profiler.analysis.comparison.perturbation import Perturbation, conclude, expected, per_unit, weigh
 from profiler.analysis.comparison.statistics import Ratio
-from profiler.analysis.parts import Parts
+from profiler.analysis.verdict import Parts
 from profiler.costs import Cost, Linear
 from profiler.errors import BadInput
 from profiler.spans import Stage

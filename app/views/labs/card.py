@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from app.style.plain_text import Wrapped, describe, unbroken, write
 from app.style.theme import font, theme
+from app.views.labs.layers import looks
 from app.views.labs.panel import Panel, described
-from app.views.labs.series import looks
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import (
     FAILS,

@@ -14,9 +14,8 @@ from PySide6.QtWidgets import QWidget
 from app.charts.still import LINE, StillPlot, Tick, small_metrics
 from app.model.document import Drawing
 from app.style.theme import font, theme
-from app.views.labs.layers import Layers, Place, draw_signs
+from app.views.labs.layers import Layers, Look, Place, draw_signs, line_of, looks, marks, named
 from app.views.labs.ranges import reaches
-from app.views.labs.series import Look, line_of, looks, marks, named
 from pipelines.labs.chart import Bars, Chart, Mark
 from pipelines.labs.texts import figure
 

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 from app.layout import NONE, lay_out
 from app.model.effects import Effect
 from app.model.toggles import Toggle
-from app.style.plain_text import Label, describe, set_tip
+from app.style.plain_text import Elided, Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import EffectLabel, Elided, Switch
+from app.widgets import EffectLabel, Switch
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"

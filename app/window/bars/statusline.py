@@ -8,14 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.layout import NONE, REST, lay_out
-from app.model.figures import recorder_cost
 from app.model.hints import Hints
 from app.model.pace import single_shot
 from app.model.provenance import device_names
 from app.style.icons import ButtonIcon
-from app.style.plain_text import Button, describe, set_tip
+from app.style.plain_text import Button, Elided, describe, set_tip
 from app.style.theme import font
-from app.widgets import THIN_SPACE, Elided
+from app.widgets import THIN_SPACE
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 from profiler.plain import one_line
 
@@ -129,7 +128,9 @@ class StatusLine(QFrame):
 
     def _cost_texts(self, snapshot: Snapshot) -> tuple[str, str]:
         """All of it, and what matters most: the share and what was lost."""
-        cost = recorder_cost(snapshot)
+        from profiler.analysis.own_cost import recorder_cost
+
+        cost = recorder_cost(snapshot.session, snapshot.track)
         parts = []
         if cost.perturbation is not None:
             share = f"{100 * cost.perturbation:.2g}"

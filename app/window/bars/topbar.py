@@ -10,19 +10,17 @@ from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out, muted
-from app.model.figures import rtf_text
 from app.model.pipeline import Pipeline
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
-from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.plain_text import Button, Elided, Label, describe, set_tip
 from app.style.theme import font, theme
-from app.widgets import Elided
 from app.window.actions.actions import ActionButton, Registry
 from app.window.actions.selection import SCOPES
 from app.window.bars.live_toggle import LiveToggle
 from app.window.bars.scope_chip import ScopeChip
 from app.window.form.preset_button import PresetButton
-from profiler.plain import clock, counted
+from profiler.plain import clock, counted, rtf_text
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot

@@ -10,8 +10,8 @@ from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen, 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.layout import REST, card_header, lay_out, muted
-from app.model.events import MAX_MARKS
 from app.model.playhead import SPEEDS, Playhead
+from app.model.time_axis import MAX_MARKS
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
@@ -270,8 +270,7 @@ class Transport(QFrame):
         self.note.set_full(note, note.partition(" · ")[2])
 
     def _note(self, snapshot: Snapshot, marks: int) -> str:
-        from app.model.figures import counts_steps
-        from profiler.analysis.utterances import audio_seconds
+        from profiler.analysis.recorded import audio_seconds, counts_steps
 
         session = snapshot.session
         parts = []

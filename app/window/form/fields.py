@@ -13,10 +13,10 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemMod
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
-from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.plain_text import Elided, Label, describe, set_tip, set_titled_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, NumberBox, Switch
+from app.widgets import ChoiceBox, NumberBox, Switch
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value, value_text
 

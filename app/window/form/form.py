@@ -29,10 +29,9 @@ from app.made_on_use import MadeOnUse
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
-from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.plain_text import Button, Elided, Label, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font
-from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from pipelines.config import Option, Value
 from profiler.plain import counted

@@ -10,13 +10,11 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QProgressBar, QSt
 
 from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
+from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
-from app.views.chart_menu import chart_menu
 from app.views.labs.card import LabCard
-from app.views.labs.rows import HEADERS, rows_of
-from app.views.table_twin import TableModel, TableTwin
-from app.widgets import Elided
+from app.views.labs.ranges import HEADERS, rows_of
+from app.views.table_twin import TableModel, TableTwin, chart_menu
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of

@@ -15,8 +15,8 @@ from app.model.lab_runs import Past
 from app.style.plain_text import Button, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.card import SIGNS, TINTS, verdict_text
+from app.views.labs.layers import looks
 from app.views.labs.panel import Panel
-from app.views.labs.series import looks
 from pipelines.labs.declaration import Lab, Measured, Parameters
 
 tr = partial(QCoreApplication.translate, "LabTile")

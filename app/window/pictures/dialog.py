@@ -17,10 +17,10 @@ from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBo
 from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
 from app.pictures.request import WORDS, PictureError, PictureRequest, is_range, range_text, read_range
-from app.style.plain_text import Button, Label, describe, set_title
+from app.style.plain_text import Button, Elided, Label, describe, set_title
 from app.style.theme import font
 from app.views import PICTURES, title_of
-from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
+from app.widgets import CheckBox, ChoiceBox, NumberBox
 from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line

@@ -20,10 +20,10 @@ from app.model.document import Table
 from app.model.recent import SESSION_SUFFIX
 from app.model.statistics import QUANTILES, Statistics
 from app.style.plain_text import Button, describe, set_tip
-from app.views.histogram import Histogram
 from app.views.roofline import point_table
 from app.views.roofline_model import Place, Point
 from app.views.roofline_plot import Roofline
+from app.views.statistics import Histogram
 from app.widgets import ChoiceBox
 from app.window.tasks.page import JSON, VERB, TaskPage
 from app.window.tasks.workbench import Workbench

@@ -34,13 +34,11 @@ from app.model.document import Document, Drawing, Notes, Section, Table
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.model.processes.own_folder import OwnFolder
-from app.style.plain_text import LONGEST_LINE, Button, Label, Wrapped, describe, literal, set_title
+from app.style.plain_text import LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
 from app.style.theme import font
-from app.views.chart_menu import chart_menu
 from app.views.labs.panel import panel_of
 from app.views.ratios import Ratios
-from app.views.table_twin import TableModel, TableTwin
-from app.widgets import Elided
+from app.views.table_twin import TableModel, TableTwin, chart_menu
 from profiler.process import children
 
 VERB: Final = tuple(children.python("-m", "app.cli.main"))

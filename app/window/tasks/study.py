@@ -18,8 +18,8 @@ from app.model import study_texts as texts
 from app.model.recent import STUDY
 from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, write_csv
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
+from app.views.labs.layers import looks
 from app.views.labs.panel import Panel
-from app.views.labs.series import looks
 from app.views.parallel_coordinates import ParallelCoordinates
 from app.views.study_front import StudyFront
 from app.views.table_twin import TableModel, TableTwin

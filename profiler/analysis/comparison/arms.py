@@ -14,9 +14,8 @@ import numpy as np
 
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import MIN_REPEATS, Pair, alternated, undisturbed, warm_up
-from profiler.analysis.conditions import lost_shares
-from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch
+from profiler.analysis.stage_sums import group_codes, lost_shares, nested_in_pieces
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.session.model import Utterance

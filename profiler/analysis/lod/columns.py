@@ -1,9 +1,8 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
-Two structures over values that only grow at the end, held by reference. `RunningSums`: the *exact* mean over any
-stretch is two look-ups in the sums that a `PerFrame` keeps. `Extremes`: a pyramid of block minima and maxima (factor
-16), so that a spike one frame long still shows among an hour; it adds an eighth of the values' size. Both give the same
-bits whether they were fed at once or in pieces.
+`means` of rows that only grow at the end are exact over any stretch: two look-ups in the sums that a `PerFrame` keeps.
+`Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still shows among an hour;
+it adds an eighth of the values' size. Both give the same bits whether they were fed at once or in pieces.
 """
 
 import math
@@ -58,54 +57,41 @@ def column_edges(first: float, last: float, columns: int) -> F64:
     return np.arange(number, number + columns + 1, dtype=np.float64) * width
 
 
-class RunningSums:
-    """Means of some rows of a `PerFrame`."""
-
-    def __init__(self, series: int) -> None:
-        self._series = series
-        self._rows: Sequence[FrameRow] = ()
-
-    def __len__(self) -> int:
-        return len(self._rows[0]) if self._rows else 0
-
-    def follow(self, rows: Sequence[FrameRow]) -> None:
-        """Use rows of one `PerFrame`, all of the same length; they must not change during a query."""
-        self._rows = rows
-
-    def _area(self, at: F64, series: int | None = None) -> F64:
-        """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
-        rows = self._rows[:series]
-        return rows[0].store.area([row.number for row in rows], at)
-
-    def total(self, first: int, last: int) -> F64:
-        """Sum over frames [first, last) per series."""
-        first, last = max(0, first), min(last, len(self))
-        if last <= first:
-            return np.zeros(self._series)
-        area = self._area(np.array([first, last], dtype=np.float64))
-        return area[:, 1] - area[:, 0]
-
-    def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
-        """Mean per column [columns, series]; NaN where a column has no frame.
-
-        `edges`: in frames [columns + 1], fractions allowed: the curve is piecewise constant. `end`: the first frame
-        that is not there (the playhead). `series`: only the first of them.
-        """
-        stop = len(self) if end is None else min(end, len(self))
-        if stop == 0:
-            return np.full((len(edges) - 1, self._series if series is None else series), np.nan)
-        at = np.clip(edges, 0.0, stop)
-        width = np.diff(at)[:, None]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # The difference of two large sums may fall a rounding error below zero.
-            area = np.maximum(np.diff(self._area(at, series), axis=1), 0.0)
-            return np.where(width > TOUCHED, area.T / width, np.nan)
+def _area(rows: Sequence[FrameRow], at: F64) -> F64:
+    """Integral of rows of one `PerFrame` from the first frame to `at` [k], which frames may be cut, [rows, k]."""
+    return rows[0].store.area([row.number for row in rows], at)
 
 
-class ManyExtremes:
+def totals(rows: Sequence[FrameRow], first: int, last: int) -> F64:
+    """Sum over frames [first, last) of each row."""
+    first, last = max(0, first), min(last, len(rows[0]))
+    if last <= first:
+        return np.zeros(len(rows))
+    area = _area(rows, np.array([first, last], dtype=np.float64))
+    return area[:, 1] - area[:, 0]
+
+
+def means(rows: Sequence[FrameRow], edges: F64, end: int | None = None) -> F64:
+    """Mean per column [columns, rows]; NaN where a column has no frame.
+
+    `edges`: in frames [columns + 1], fractions allowed: the curve is piecewise constant. `end`: the first frame that is
+    not there (the playhead).
+    """
+    stop = len(rows[0]) if end is None else min(end, len(rows[0]))
+    if stop == 0:
+        return np.full((len(edges) - 1, len(rows)), np.nan)
+    at = np.clip(edges, 0.0, stop)
+    width = np.diff(at)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # The difference of two large sums may fall a rounding error below zero.
+        area = np.maximum(np.diff(_area(rows, at), axis=1), 0.0)
+        return np.where(width > TOUCHED, area.T / width, np.nan)
+
+
+class Extremes:
     """Minima and maxima of some series over frames, as a pyramid that grows at the end."""
 
-    def __init__(self, series: int) -> None:
+    def __init__(self, series: int = 1) -> None:
         self._rows: tuple[list[Values], list[Values]] = ([np.empty(0)] * series, [np.empty(0)] * series)
         # From the second level on: [series, blocks there is room for].
         self._low: list[Array] = []
@@ -254,22 +240,3 @@ def _wider(array: Array, used: int, needed: int) -> Array:
     bigger = np.empty((len(array), max(needed, 2 * array.shape[1])), dtype=array.dtype)
     bigger[:, :used] = array[:, :used]
     return bigger
-
-
-class Extremes:
-    """Minima and maxima of one series over frames."""
-
-    def __init__(self) -> None:
-        self._one = ManyExtremes(1)
-
-    def __len__(self) -> int:
-        return len(self._one)
-
-    def follow(self, low: Values, high: Values | None = None, same: int | None = None) -> None:
-        """Take one value per frame [frames], or lower and upper ends, as `ManyExtremes.follow` does."""
-        self._one.follow([low], None if high is None else [high], same)
-
-    def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
-        """Minimum and maximum per column, each [columns], as `ManyExtremes.columns` gives them."""
-        low, high = self._one.columns(edges, end)
-        return low[:, 0], high[:, 0]

@@ -15,16 +15,17 @@ from typing import Any, Final
 
 from app.cli.main import main
 from app.export import writers
-from app.model import configurations, figures, latency, provenance
+from app.model import configurations, latency, provenance
+from app.model.configurations import scope_of
 from app.model.desk_snapshot import desk_snapshot
-from app.model.scope import scope_of
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points
 from app.views.words_model import words_model
-from app.views.work_model import work_model
+from app.views.work import work_model
 from pipelines import config as settings
 from pipelines.experiments import rerun
 from profiler.analysis.breakdown import breakdown
+from profiler.analysis.own_cost import recorder_cost
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
 from profiler.machine.roofs.table import drift_text, drift_warning, sound_drift
@@ -83,7 +84,7 @@ def look(session: Session, folder: Path) -> None:
         desk_snapshot(session, track, scope_of(session, frames, None, selected)).reasons.values()
     for end in (frames, frames // 2):
         snapshot: Any = SimpleNamespace(session=session, track=track, cursor_frame=end)
-        figures.recorder_cost(snapshot)
+        recorder_cost(snapshot.session, snapshot.track)
         waits = latency.of_session(session, track, end)
         if waits is not None:
             latency.texts(waits.as_dict())[0]
