@@ -21,7 +21,7 @@ from app.model.document import Document, Drawing, Table
 from app.model.provenance import measured_on
 from app.model.report import Tree
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
-from pipelines.labs.texts import figure
+from pipelines.labs.figures import figure
 from profiler.errors import BadInput
 from profiler.machine.roofs.table import (
     BANDWIDTH,

@@ -19,8 +19,8 @@ from app.views.labs.card import SIGNS
 from pipelines import labs
 from pipelines.labs import record
 from pipelines.labs.declaration import FAILS, GROUPS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, PublishedValue, Verdict
+from pipelines.labs.figures import figure
 from pipelines.labs.record import Record
-from pipelines.labs.texts import figure
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session

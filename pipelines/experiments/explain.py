@@ -16,23 +16,24 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.experiments import replays
 from pipelines.experiments.rerun import Piece, Recording, Stretch
+from pipelines.run.blocks import Blocks
 from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.run.stream import Rows
 from pipelines.scoring import MAX_FRAMES, peaks, with_context
-from pipelines.scoring.scorer import Scores
 from profiler.analysis.attribution import REPLAYED
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.categories import NOT_ATTRIBUTED
 from profiler.analysis.stage_sums import OTHER_COUNT
 from profiler.analysis.verdict import MEMORY_PARTS, TOLD_FROM
-from profiler.arrays import F32, Array
+from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.errors import BadInput, Cancelled
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
 from profiler.recording.drained_lane import DrainedLane
-from profiler.spans import SPAN, Lane, NullLane, Recorder
+from profiler.spans import SPAN, NullLane, Recorder
 
 ROUNDS: Final = 5
 MOST_ROUNDS: Final = 15
@@ -153,9 +154,10 @@ class _Again:
             recorder.cost(recorder.stage_id(name), 0, cost)
         self._lane = recorder.lane("decode", decode=True, make=DrainedLane)
         context = recogniser.scorer.context
+        self._decoded, self._silent = Blocks(self._lane, recorder.clock), Blocks(NullLane(), recorder.clock)
         self._padded = [with_context(x, context) for x in features]
-        self._beyond, self._each = sum(context), recogniser.scorer.subsampling
-        self._block = min(recogniser.block, MAX_FRAMES // self._each * self._each)
+        self._beyond, each = sum(context), recogniser.scorer.subsampling
+        self._block = min(recogniser.block, MAX_FRAMES // each * each)
         places = [(u, at) for u, x in enumerate(features) for at in range(0, len(x) - self._block, self._block)]
         if not places:
             raise BadInput(f"The audio is shorter than a block of {self._block} frames.")
@@ -186,7 +188,7 @@ class _Again:
                     search.start(first)
                     queue.waited_ns()
                 start, recorded = clock(), lane.recorded
-                self._decoded(self._of(utterance, at, n), first, lane)
+                self._decoded.decode(self._recogniser, Rows(self._padded[utterance], at, n), first, False)
                 after = lane.recorded
                 end, other = clock(), min(queue.waited_ns(), LIMIT)
                 lane.put(self._tile, start, end, first, n, other)
@@ -211,7 +213,7 @@ class _Again:
             chosen = (utterance, at) in self._chosen
             if chosen:
                 self._replays.keep()
-            scores = self._decoded(self._of(utterance, at, n), at, NullLane())
+            scores = self._silent.decode(self._recogniser, Rows(self._padded[utterance], at, n), at, False)
             if not chosen:
                 continue
             longest = min(self._lengths[utterance] - at, MAX_FRAMES)
@@ -261,22 +263,6 @@ class _Again:
         for column, way in (("duration_ns", replays.HOT), ("work0", replays.RUN)):
             found[column] = np.rint(UNIT_FRAMES * np.array(self._ns.get(way, [0.0] * self.rounds)))
         return found
-
-    def _decoded(self, block: Array, first: int, lane: Lane | NullLane) -> Scores:
-        """Score and search a block as a run does; returns the scores, of a lazy scorer its frames f32 [senones]."""
-        scorer, search = self._recogniser.scorer, self._recogniser.search
-        if not scorer.lazy:
-            scores = scorer.score(block, first, lane)
-            search.advance(scores, first, lane, len(block) - self._beyond)
-            return scores
-        rows: list[F32] = []
-        state = scorer.prepare(block, first, lane)
-        for t in range(0, n := len(block) - self._beyond, self._each):
-            frames = min(self._each, n - t)
-            row = scorer.frame(state, t // self._each, search.active_senones(lane, frames))
-            search.advance(row[None], first + t, lane, frames)
-            rows.append(row)
-        return rows
 
     @property
     def _pieces_end(self) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -54,55 +54,48 @@ NO_BLOCKS: Final = {
 }
 """Why a stage, or those of a group, cannot be explained so."""
 
-Rows = Callable[[int], "Array | None"]
+Features = Callable[[int], "Array | None"]
 """Frames wanted → the features f32 [frames and context, dim] from the block's first on; None where there are none."""
 
 
-class Replays(Protocol):
+class Replays:
     """Ways to do blocks of one kind again."""
 
-    @property
-    def variants(self) -> Mapping[str, str]:
-        """Description of each variant by its name, the run's first."""
+    variants: Mapping[str, str] = _AS_RUN
+    """Description of each variant by its name, the run's first."""
+
+    def __init__(self, recogniser: Recogniser, stage: int) -> None:
+        self._recogniser, self._stage = recogniser, stage
+        self._own = Lane(1, "replay", "cpu", decode=False)
+        size, _ = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
+        self._filler = np.zeros(2 * size // 8)
 
     def refuse(self, block: Array) -> None:
         """Raise BadInput if repeating a block would not be the same work; `block`: one to try it on."""
+        raise NotImplementedError
 
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make what is needed besides the recogniser. Raises Cancelled."""
+        raise NotImplementedError
 
     def keep(self) -> None:
         """A block follows that is done again when it has ended."""
+        raise NotImplementedError
 
-    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
 
         `scores`: what scoring gave for it, of a lazy scorer frame by frame. Afterwards scorer and search are as they
         were.
         """
+        raise NotImplementedError
 
-
-class _Cold:
-    """Pushes everything out of the caches."""
-
-    def __init__(self) -> None:
-        size, _ = last_level_caches() or (ASSUMED_CACHE_BYTES, 1)
-        self._filler = np.zeros(2 * size // 8)
-
-    def __call__(self) -> None:
+    def _cold(self) -> None:
+        """Push everything out of the caches."""
         self._filler += 1.0
 
 
-class _OfBlocks:
-    """Shared part of all replays of blocks."""
-
-    def __init__(self, recogniser: Recogniser, stage: int) -> None:
-        self._recogniser, self._stage = recogniser, stage
-        self._own = Lane(1, "replay", "cpu", decode=False)
-        self._cold = _Cold()
-
-
-class OfScoring(_OfBlocks):
+class OfScoring(Replays):
     """Blocks scored again."""
 
     variants: Mapping[str, str] = MappingProxyType(
@@ -119,7 +112,6 @@ class OfScoring(_OfBlocks):
         self._elsewhere: list[LayeredScorer] = []
 
     def refuse(self, block: Array) -> None:
-        """Raise BadInput if scoring a block again would not be the same work."""
         scorer = self._scorer
         scorer.score(block, 0, NullLane())
         if not scorer.replayable:
@@ -141,7 +133,7 @@ class OfScoring(_OfBlocks):
     def keep(self) -> None:
         self._scorer.note()
 
-    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Score the block again in every way."""
         scorer = self._scorer
         yield HOT, self._hot(scorer), n
@@ -181,7 +173,7 @@ class OfScoring(_OfBlocks):
         return ns_of(self._stage, self._own.latest(self._own.waiting))
 
 
-class OfSearch(_OfBlocks):
+class OfSearch(Replays):
     """Blocks searched again, each time from the state before them."""
 
     variants: Mapping[str, str] = MappingProxyType(
@@ -198,7 +190,6 @@ class OfSearch(_OfBlocks):
         self._elsewhere: list[SearchReplay] = []
 
     def refuse(self, block: Array) -> None:
-        """Raise BadInput if searching a block again would not be the same work."""
         config = self._recogniser.config
         if not isinstance(self._recogniser.search, Viterbi):
             raise BadInput("The search on a device cannot be replayed; its stages have times of their own.")
@@ -229,10 +220,9 @@ class OfSearch(_OfBlocks):
         self._halved = most.search
 
     def keep(self) -> None:
-        """Keep the search's state before the block."""
         self._kept.keep()
 
-    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Features, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Search the block again in every way; the last one leaves the state as the block had left it.
 
         In no way where the history was collected in the block.

@@ -15,7 +15,7 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Line
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.desk import Desk
-from pipelines.labs.texts import ci
+from pipelines.labs.figures import ci
 from pipelines.training.parallel.job import DIVERGED
 from profiler.analysis.comparison.statistics import Ratio
 

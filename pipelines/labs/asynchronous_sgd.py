@@ -20,8 +20,7 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import quotient, ratio, ratio_columns
-from pipelines.labs.texts import ci, percent
+from pipelines.labs.figures import ci, percent, quotient, ratio, ratio_columns
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)

@@ -13,9 +13,8 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Finding, Lab, Parameters, PublishedValue, Seconds, at_most
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, figure, value
 from pipelines.labs.sweep import SweepResult, Timings
-from pipelines.labs.texts import ci, figure
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.cpu import Step

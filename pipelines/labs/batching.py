@@ -22,9 +22,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
-from pipelines.labs.texts import ci
 
 NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"

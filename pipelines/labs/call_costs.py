@@ -13,9 +13,8 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import UNDECIDED, Finding, Lab, Parameters, Seconds, all_of, at_least
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ratio_apart, value
+from pipelines.labs.figures import ci, figure, format_integer, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.texts import ci, figure, format_integer
 
 FLOAT: Final = 4
 MANY: Final = 1000

@@ -18,9 +18,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import HALF, Desk
-from pipelines.labs.figures import between
+from pipelines.labs.figures import between, ci
 from pipelines.labs.sweep import SweepResult, Work, one_size
-from pipelines.labs.texts import ci
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 

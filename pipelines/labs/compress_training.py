@@ -27,8 +27,7 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import quotient
-from pipelines.labs.texts import SHARE, ci, format_integer
+from pipelines.labs.figures import SHARE, ci, format_integer, quotient
 from pipelines.training.parallel.job import SEGMENT
 
 if TYPE_CHECKING:

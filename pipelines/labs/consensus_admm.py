@@ -9,8 +9,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, Lab, Measured, all_of, at_most
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import quotient
-from pipelines.labs.texts import ci, format_number
+from pipelines.labs.figures import ci, format_number, quotient
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)

@@ -25,9 +25,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, counted, value
 from pipelines.labs.sweep import SweepResult, Timings, key, one_size
-from pipelines.labs.texts import ci, counted
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

@@ -23,9 +23,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import inverse, value
+from pipelines.labs.figures import ci, inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
-from pipelines.labs.texts import ci
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

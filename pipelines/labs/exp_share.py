@@ -21,9 +21,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ratio_columns, saved, scaled, value
+from pipelines.labs.figures import percent, ratio_columns, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
-from pipelines.labs.texts import percent
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

@@ -22,9 +22,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import SweepResult, key
-from pipelines.labs.texts import SHARE, ci, counted, percent
 from profiler.analysis.comparison.statistics import Ratio
 
 METHOD: Final = "gmm.selection.method"

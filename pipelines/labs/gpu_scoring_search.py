@@ -25,9 +25,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ratio_columns, value
+from pipelines.labs.figures import ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
-from pipelines.labs.texts import ci
 from profiler.analysis.comparison.statistics import Ratio
 
 STAND_IN: Final = "torch-cpu"

@@ -26,9 +26,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import quotient, value
+from pipelines.labs.figures import SHARE, ci, percent, quotient, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
-from pipelines.labs.texts import SHARE, ci, percent
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
 

@@ -37,9 +37,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import SHARE, ci, percent, value
 from pipelines.labs.sweep import milliseconds
-from pipelines.labs.texts import SHARE, ci, percent
 from profiler.arrays import Array
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import HALF, Desk, opened
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
-from pipelines.labs.texts import ci
 
 if TYPE_CHECKING:
     import torch

@@ -14,9 +14,8 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Finding, Lab, Parameters, Seconds, all_of, at_least
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ratio_apart, value
+from pipelines.labs.figures import ci, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
-from pipelines.labs.texts import ci
 from profiler.arrays import F32
 from profiler.costs import Cost
 

@@ -20,9 +20,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import between, columns, quotient
+from pipelines.labs.figures import between, ci, columns, format_integer, quotient
 from pipelines.labs.figures import ratio as ratio_of
-from pipelines.labs.texts import ci, format_integer
 
 if TYPE_CHECKING:
     from pipelines.training.module import Layers

@@ -28,8 +28,7 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import HALF, Desk
-from pipelines.labs.figures import ratio, ratio_columns, seconds
-from pipelines.labs.texts import ci, format_integer, percent
+from pipelines.labs.figures import ci, format_integer, percent, ratio, ratio_columns, seconds
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F32, I64
 

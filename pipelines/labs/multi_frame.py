@@ -31,9 +31,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import key, milliseconds
-from pipelines.labs.texts import ci, percent
 from profiler.analysis.comparison.statistics import Ratio
 
 NET: Final = "multi-frame"

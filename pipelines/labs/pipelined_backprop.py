@@ -23,9 +23,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import between, columns, quotient, ratio, ratio_columns, seconds
+from pipelines.labs.figures import between, ci, columns, quotient, ratio, ratio_columns, seconds
 from pipelines.labs.sweep import Work, one_size
-from pipelines.labs.texts import ci
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 

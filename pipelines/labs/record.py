@@ -16,7 +16,7 @@ from pipelines import labs
 from pipelines.config import value_text
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Finding, Lab, Measured, Parameters
-from pipelines.labs.texts import figure
+from pipelines.labs.figures import figure
 from profiler.errors import BadInput
 
 KEY: Final = "lab"

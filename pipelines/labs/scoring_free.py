@@ -22,9 +22,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, one_size
-from pipelines.labs.texts import ci, percent
 from profiler.arrays import Array
 
 if TYPE_CHECKING:

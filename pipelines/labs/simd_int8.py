@@ -23,9 +23,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
-from pipelines.labs.texts import ci, percent
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",

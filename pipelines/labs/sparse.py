@@ -25,9 +25,8 @@ from pipelines.labs.declaration import (
     at_least,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
-from pipelines.labs.texts import SHARE, ci, counted, percent
 from profiler.arrays import F32
 
 if TYPE_CHECKING:

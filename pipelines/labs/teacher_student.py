@@ -29,9 +29,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import key, milliseconds
-from pipelines.labs.texts import ci, percent
 
 TEACHER, TAUGHT, LABELS = "teacher", "taught by it", "trained on labels"
 NETS: Final = {TEACHER: "large", TAUGHT: "small", LABELS: "small-hard"}

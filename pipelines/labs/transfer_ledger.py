@@ -25,7 +25,7 @@ from pipelines.labs.declaration import (
     all_of,
 )
 from pipelines.labs.desk import NONE, Desk, opened
-from pipelines.labs.texts import format_integer, percent
+from pipelines.labs.figures import format_integer, percent
 
 if TYPE_CHECKING:
     from torch import Tensor

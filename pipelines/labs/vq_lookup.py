@@ -24,9 +24,8 @@ from pipelines.labs.declaration import (
     at_most,
 )
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import value
+from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.texts import ci, percent
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

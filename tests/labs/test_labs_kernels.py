@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.config import Config, assign, presets
 from pipelines.labs import _kernels as kernels
-from pipelines.labs import batching, exp_cost, exp_share, figures, parameter_bytes, simd_int8, texts, vq_lookup
+from pipelines.labs import batching, exp_cost, exp_share, figures, parameter_bytes, simd_int8, vq_lookup
 from pipelines.labs.batching import COLUMNS, MIXTURES, NET, ROWS
 from pipelines.labs.exp_cost import PYTHON
 from pipelines.labs.exp_share import LIBRARY_BEST, LIBRARY_SUM
@@ -200,7 +200,7 @@ def test_shares_and_inverses_keep_their_intervals_in_order():
     found = Ratio(0.5, 0.4, 0.8, 0.01)
     assert figures.saved(found) == Ratio(0.5, pytest.approx(0.2), pytest.approx(0.6), 0.01)
     assert figures.inverse(found) == Ratio(2.0, 1.25, 2.5, 0.01)
-    assert texts.percent(figures.saved(found)) == "50 % (20 to 60)"
+    assert figures.percent(figures.saved(found)) == "50 % (20 to 60)"
     assert figures.saved(Ratio(0.5)) == Ratio(0.5)
     assert figures.saved(None) is None
 

@@ -30,7 +30,7 @@ from pipelines.labs.declaration import (
     Parameters,
     Verdict,
 )
-from pipelines.labs.texts import figure, without_code
+from pipelines.labs.figures import figure, without_code
 
 MARGIN: Final = 20
 GAP: Final = 26.0

@@ -15,7 +15,7 @@ from app.charts.still import LINE, StillPlot, small_metrics
 from app.style.theme import Tokens, font, theme
 from app.views.labs.ranges import Reach, values_of
 from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, Values
-from pipelines.labs.texts import PLAIN, figure
+from pipelines.labs.figures import PLAIN, figure
 
 COLOURS = ("compute", "memory", "search", "transfer", "other_programs")
 GREYS = ("frontend", "unexplained", "overhead")

@@ -17,7 +17,7 @@ from app.style.theme import font, theme
 from app.views.labs.layers import Layers, Look, Place, draw_signs, line_of, looks, marks, named
 from app.views.labs.ranges import reaches
 from pipelines.labs.chart import Bars, Chart, Mark
-from pipelines.labs.texts import figure
+from pipelines.labs.figures import figure
 
 TITLE = 20.0
 FLAG = LINE + 7

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.charts.scale import steps
 from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, Note
-from pipelines.labs.texts import PLAIN, figure, format_integer, format_number
+from pipelines.labs.figures import PLAIN, figure, format_integer, format_number
 
 HEADROOM = 1.08
 """Length of a linear axis relative to its largest value."""

@@ -19,7 +19,7 @@ from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of
 from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.texts import without_code
+from pipelines.labs.figures import without_code
 from profiler.plain import one_line
 
 SIDE = 300
