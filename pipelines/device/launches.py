@@ -7,32 +7,23 @@ is a lower end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from profiler.costs import Cost, Linear
+
+if TYPE_CHECKING:
+    from torch._C import FunctionSchema
 
 FREE = frozenset(f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view"))
 """Operations, apart from views, that torch dispatches without a kernel."""
 
 
-class _Alias(Protocol):
-    is_write: bool
-
-
-class _Result(Protocol):
-    alias_info: _Alias | None
-
-
-class _Schema(Protocol):
-    returns: Sequence[_Result]
-
-
 class _Operation(Protocol):
     """An operation as torch dispatches it (torch._ops.OpOverload)."""
 
-    _schema: _Schema
+    _schema: FunctionSchema
     overloadpacket: object
 
     def __call__(self, *args: object, **kwargs: object) -> object: ...

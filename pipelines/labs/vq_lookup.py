@@ -79,7 +79,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     tables = {}
     for size in (4**k for k in range(2, 7) if 4**k <= params.codewords):
         gmm = assign(config, {"gmm.selection.codewords": size}).gmm
-        tables[size] = strategy.prepare(gmm, desk.progress, desk.stopping)
+        tables[size] = strategy.needs(gmm).make(desk.progress, desk.stopping)
     scoring = scorers(family, tables)
     desk.progress("comparing the scores")
     speech = np.concatenate(features)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run.control import Change
+from pipelines.scoring import Scorer
 from pipelines.scoring.strategy import Made
 from profiler.errors import Cancelled
 from profiler.session.facts import COMPILING
@@ -27,16 +28,6 @@ Waiting = Callable[[Callable[[], bool]], None]
 """Does something that takes long, or raises Cancelled."""
 Compiler = Callable[[Config], Waiting | None]
 """Returns what compiles the kernels that settings need, in another process; None where all are."""
-
-
-class Preparing(Protocol):
-    """The part of a scorer's interface that is used here."""
-
-    def needs(self, config: Config) -> Hashable:
-        """Return a key of what must be made before `config` can act; None if nothing."""
-
-    def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]) -> Made:
-        """Make it, on any thread."""
 
 
 @dataclass
@@ -59,7 +50,7 @@ class Due:
 class _Thread:
     """Makes one configuration ready."""
 
-    def __init__(self, scorer: Preparing, config: Config, key: Hashable, compiling: Waiting | None) -> None:
+    def __init__(self, scorer: Scorer, config: Config, key: Hashable, compiling: Waiting | None) -> None:
         self.key, self._compiling = key, compiling
         self.prepared: Made = None
         self.error: Exception | None = None
@@ -67,7 +58,7 @@ class _Thread:
         self._thread = threading.Thread(target=self._run, args=(scorer, config), name="preparing")
         self._thread.start()
 
-    def _run(self, scorer: Preparing, config: Config) -> None:
+    def _run(self, scorer: Scorer, config: Config) -> None:
         try:
             if self._compiling is not None:
                 self._compiling(self._cancelled.is_set)
@@ -101,7 +92,7 @@ class LiveChanges:
     def waiting(self) -> bool:
         return bool(self._waiting)
 
-    def due(self, config: Config, new: list[PendingChange], scorer: Preparing) -> Due | None:
+    def due(self, config: Config, new: list[PendingChange], scorer: Scorer) -> Due | None:
         """Return what acts from this block on, after the settings `config` and the `new` requests."""
         self._waiting += new
         wanted = self.wanted(config)
@@ -154,7 +145,7 @@ class LiveChanges:
         self._waiting = [one for one in self._waiting if one not in changes]
         return Due(config, prepared, changes) if changes else None
 
-    def _give_up(self, config: Config, error: Exception, scorer: Preparing) -> None:
+    def _give_up(self, config: Config, error: Exception, scorer: Scorer) -> None:
         needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
         # The newest: what was being made before it is made again without it.
         lost = (needing or self._waiting)[-1]
@@ -163,7 +154,7 @@ class LiveChanges:
         self._waiting = [one for one in self._waiting if one is not lost]
 
 
-def _acts_at_once(config: Config, scorer: Preparing) -> bool:
+def _acts_at_once(config: Config, scorer: Scorer) -> bool:
     try:
         settings.check(config)
     except settings.ConfigError:  # only together with a change that is still being made ready

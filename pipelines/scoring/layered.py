@@ -8,9 +8,8 @@ were not wanted in the frame that is repeated (as Sphinx-3).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,7 @@ from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.senones import SenoneRule
-from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Progress, never, quietly
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
 COPY_STAGE = "score.copy"
 
-Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool]], Made]]
-"""Something a configuration needs: its layer, (who needs it, key), what makes it."""
+Part = tuple[str, object, Need]
+"""Something a configuration needs: its layer, who needs it, what it is."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The parts made for a configuration: by layer, a key and what its `prepare` returned."""
+    """The parts made for a configuration: by layer, who needs it with its key, and what was made."""
 
     parts: dict[str, tuple[tuple[object, Hashable], Made]] = field(default_factory=dict)
 
@@ -159,28 +158,28 @@ class LayeredScorer(ABC):
 
     def needs(self, config: Config) -> Hashable:
         """The keys of what `config` needs and is not at hand; None: `configure` takes no time."""
-        missing = tuple((name, key) for name, key, _ in self._parts(config) if not self._has(name, key))
-        return missing or None
+        parts = self._parts(config)
+        return tuple((name, who, need.key) for name, who, need in parts if not self._has(name, who, need)) or None
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
         """Return the parts that `config` needs, those held or made now; changes nothing here."""
         held = self._held.parts
         return Prepared(
             {
-                name: held[name] if self._has(name, key) else (key, make(progress, cancelled))
-                for name, key, make in self._parts(config)
+                name: held[name] if self._has(name, who, need) else ((who, need.key), need.make(progress, cancelled))
+                for name, who, need in self._parts(config)
             }
         )
 
-    def _has(self, name: str, key: tuple[object, Hashable]) -> bool:
-        return name in self._held.parts and self._held.parts[name][0] == key
+    def _has(self, name: str, who: object, need: Need) -> bool:
+        return name in self._held.parts and self._held.parts[name][0] == (who, need.key)
 
     def _parts(self, config: Config) -> list[Part]:
-        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
+        """Return the parts that `config` needs."""
         rule = self._rule_of(config)
-        if rule is None or (key := rule.needs(config)) is None:
+        if rule is None or (need := rule.needs(config)) is None:
             return []
-        return [("frames", (rule, key), partial(rule.prepare, config))]
+        return [("frames", rule, need)]
 
     def _rule_of(self, config: Config) -> FrameRule | None:
         return self._rules[config.frames.rule] if config.frames.skip > 1 else None

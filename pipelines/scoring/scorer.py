@@ -29,10 +29,12 @@ from pipelines.scoring.strategy import (
     Cancelling,
     FrameScorer,
     Made,
+    Need,
     Progress,
     Strategy,
     never,
     quietly,
+    warm_up,
 )
 from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
@@ -42,7 +44,6 @@ from profiler.spans import Cost, Lane, NullLane, Recorder
 if TYPE_CHECKING:
     from pipelines.config import Config
 
-EXACT = "none"
 COMPILED: set[tuple[str, str]] = set()
 """Kinds of mixtures, and choices of settings (`kernels_of`), whose kernels this process has compiled or loaded."""
 SERIAL = {gmm.LAZY_STAGE}
@@ -119,15 +120,13 @@ class GmmScorer(LayeredScorer):
     ) -> None:
         n = model.n_senones
         family = self._family = _family(model, config.threads)
-        self._strategies = {
-            name: selection.create(name, family.kind, family) for name in selection.methods(family.kind)
-        }
+        self._strategies = {name: make(family) for name, make in selection.METHODS[family.kind].items()}
         parents = senones.parents_of(model)
         super().__init__(
             n,
             family.dim,
-            {name: senones.create(name, n, parents) for name in senones.rules()},
-            {name: frames.create(name, model) for name in frames.rules()},
+            {name: make(n, parents) for name, make in senones.RULES.items()},
+            {name: make(model) for name, make in frames.RULES.items()},
         )
         self.configure(config, self.make_ready(config, progress, cancelled))
 
@@ -149,10 +148,10 @@ class GmmScorer(LayeredScorer):
         small, chosen = self._family.small(), config.gmm
         features, n = np.zeros((3, small.dim), np.float32), small.n_senones
         scores = np.zeros((3, n), np.float32)
-        strategy = selection.create(_method(config), small.kind, small)
-        strategy.warm_up(chosen, features, scores)
+        strategy = selection.METHODS[small.kind][_method(config)](small)
+        warm_up(strategy, chosen, features, scores)
         if chosen.senones in self._layers:
-            layer = senones.create(chosen.senones, n, Parents(np.arange(1), np.zeros(n, np.int32)))
+            layer = senones.RULES[chosen.senones](n, Parents(np.arange(1), np.zeros(n, np.int32)))
             layer.configure(chosen, strategy)
             layer.score(features, scores, Meter())
             if layer.lazy:
@@ -161,14 +160,13 @@ class GmmScorer(LayeredScorer):
         COMPILED.add((small.kind, kernels_of(config)))
 
     def _parts(self, config: Config) -> list[Part]:
-        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         strategy = self._strategy_of(config)
         found = super()._parts(config)
         kernels = self._family.kind, kernels_of(config)
         if kernels not in COMPILED:
-            found.append(("kernels", (self, kernels), partial(self.load, config)))
-        if (key := strategy.needs(config.gmm)) is not None:
-            found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
+            found.append(("kernels", self, Need(kernels, partial(self.load, config))))
+        if (need := strategy.needs(config.gmm)) is not None:
+            found.append(("selection", strategy, need))
         return found
 
     def costs(self) -> dict[str, Cost]:
@@ -216,7 +214,7 @@ def is_lazy(config: Config) -> bool:
 
 def _method(config: Config) -> str:
     chosen = config.gmm.selection
-    return chosen.method if chosen.enabled else EXACT
+    return chosen.method if chosen.enabled else selection.EXACT
 
 
 def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 from threading import Lock, Thread
-from typing import Protocol
 from weakref import finalize
 
 import numpy as np
@@ -159,11 +158,8 @@ def _pool(threads: int) -> ThreadPool:
     return ThreadPool(threads)
 
 
-class Part(Protocol):
-    """All stages of a block for the codebooks first … last − 1."""
-
-    def __call__(self, first: int, last: int, meter: Meter) -> None:
-        """Run the stages, closing one span of `meter` after each."""
+Part = Callable[[int, int, Meter], None]
+"""Runs all stages of a block for the codebooks first … last − 1, closing one span of the meter after each."""
 
 
 class BlockPool:

@@ -11,9 +11,10 @@ best one: a best-first search meets complete sequences in order, and none twice 
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -29,11 +30,8 @@ MAX_RANKS = 256
 """A longer chain of epsilon arcs than any language model's backoff; more only on a cycle."""
 
 
-class Empty(Protocol):
-    """Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
-
-    def __call__(self, shape: int | tuple[int, ...], dtype: DTypeLike, /) -> Array:
-        """The array."""
+Empty = Callable[[int | tuple[int, ...], DTypeLike], Array]
+"""Makes an array of a shape and dtype, its content of no matter, as `np.empty`."""
 
 
 Ending = tuple[int, "Ending"] | None

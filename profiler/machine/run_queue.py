@@ -220,7 +220,7 @@ class _Steal:
         if self._before is not None and self._lost >= STEAL_TICKS * TICK_NS:
             now = _stolen_and_busy() or self._before
             stolen, busy = (max(n - b, 0) for n, b in zip(now, self._before, strict=True))
-            share = min(self._own / (busy * TICK_NS), 1.0) if busy else 1.0
+            share = min(max(self._own, 0) / (busy * TICK_NS), 1.0) if busy else 1.0
             # What could not be taken off anything was no time of this thread.
             self._left = min(self._left + round(share * stolen * TICK_NS), self._lost)
             self._before, self._own, self._lost = now, 0, 0

@@ -290,7 +290,7 @@ def test_each_lookup_scores_as_brute_force_does(tmp_path):
     model = sphinx.load(sphinx_writer.write_continuous(tmp_path, 1, 20))
     family = ContinuousGmm(pack(model), 1)
     gmm = assign(Config(), {"gmm.selection.codewords": 16}).gmm
-    table = vq_table.Continuous(family).prepare(gmm, quietly, never)
+    table = vq_table.Continuous(family).needs(gmm).make(quietly, never)
     scorers, p = vq_lookup.scorers(family, {16: table}), family.parameters
     features = (10 * np.random.default_rng(0).standard_normal((7, p.dim))).astype(np.float32)
     x = family.expand(features).astype(float).copy()

@@ -27,7 +27,7 @@ from pipelines.scoring.clustering.quantiser import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.dnn.nnet3.net import Nnet3Net
 from pipelines.scoring.dnn.nnet3.plan import plan
-from pipelines.scoring.scorer import EXACT
+from pipelines.scoring.selection import EXACT
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 
@@ -120,8 +120,8 @@ def _play_rules(source: Any, n: int, frames: int) -> None:
     own = np.arange(0, n, 3)
     parents = senones.Parents(own, (np.arange(n) // 3).astype(np.int32))
     features, scores = _features(frames), np.zeros((frames, n), np.float32)
-    for name, cap in itertools.product(senones.rules(), (0, 4)):
-        rule = senones.create(name, n, parents)
+    for name, cap in itertools.product(senones.RULES, (0, 4)):
+        rule = senones.RULES[name](n, parents)
         rule.configure(assign(Config(), {"gmm.ci_cap": cap}).gmm, source)
         rule.score(features, scores, Meter())
         if rule.lazy:

@@ -23,8 +23,9 @@ def family_of(model, threads=1):
 
 def configured(family, method, **changes):
     config = assign(Config(), SOME | {k.replace("__", "."): v for k, v in changes.items()})
-    strategy = selection.create(method, family.kind, family)
-    prepared = strategy.prepare(config.gmm, quietly, never)
+    strategy = selection.METHODS[family.kind][method](family)
+    need = strategy.needs(config.gmm)
+    prepared = need and need.make(quietly, never)
     strategy.configure(config.gmm, prepared)
     return strategy, prepared
 

@@ -16,6 +16,7 @@ from pipelines.config import Config, ConfigError
 from pipelines.run import compiling
 from pipelines.run.control import Change, Control, Mark
 from pipelines.scoring import scorer, selection
+from pipelines.scoring.selection import none, vq_table
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
 from tests.waiting import PATIENCE_S
@@ -99,21 +100,19 @@ def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config,
 
 def test_only_what_is_chosen_is_compiled(quick: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     called = set()
-    for name in selection.methods():
-        for kind in ("Tied", "Continuous"):
-            if (made := getattr(selection._module(name), kind, None)) is not None:
-                score = made.score
-                noting = lambda *given, score=score, name=(name, kind): called.add(name) or score(*given)  # noqa: E731
-                monkeypatch.setattr(made, "score", noting)
+    for made in {getattr(make, "func", make) for methods in selection.METHODS.values() for make in methods.values()}:
+        score = made.score
+        noting = lambda *given, score=score, made=made: called.add(made) or score(*given)  # noqa: E731
+        monkeypatch.setattr(made, "score", noting)
     monkeypatch.setattr(scorer, "COMPILED", set())
     monkeypatch.setattr(calibration, "warm_up", lambda *_: None)
-    for change, methods in (({}, {"none"}), (PREPARED, {"none", "vq-table"})):
+    for change, methods in (({}, {none.Tied}), (PREPARED, {none.Tied, vq_table.Tied})):
         config = settings.assign(quick, change)
         for mark in compiling.marks(config):
             mark.unlink(missing_ok=True)
         called.clear()
         compiling.compile_for(config)
-        assert called == {(method, "Tied") for method in methods}
+        assert called == methods
         assert compiling.is_compiled(config)
         scorer.COMPILED.clear()
 

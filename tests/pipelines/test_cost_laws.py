@@ -19,7 +19,6 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, dnn, peaks
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products
-from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost, Linear
@@ -131,7 +130,7 @@ def costs_of(dnn_settings: Dnn, name: str, frames: int) -> dict[str, Cost]:
     made, net = created(WAYS.index(dnn_settings), name), read(name)
     made.heads_used = 1
     found = {f"all/{name}": cost for name, cost in made.costs(frames).items()}
-    if can_choose(made):
+    if made.can_choose:
         found |= {f"some/{name}": cost for name, cost in made.costs_of_some(frames).items()}
         made.heads_used = net.card.heads
         found |= {f"heads/{name}": cost for name, cost in made.costs(frames).items()}

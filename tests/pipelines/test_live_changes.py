@@ -17,8 +17,8 @@ from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Value
 from pipelines.run.control import Change, Control
 from pipelines.run.live_changes import Due, LiveChanges, PendingChange
+from pipelines.scoring import frames
 from pipelines.scoring import scorer as scoring
-from pipelines.scoring.frames import conditional
 from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from tests.pipelines import whole_runs
@@ -199,14 +199,14 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
     quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 3})
-    made = conditional.Rule.prepare
+    made = frames.Conditional._make
     gate = threading.Event()
 
-    def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
+    def prepare(self: Any, size: int, progress: Any, cancelled: Any) -> Any:
         assert gate.wait(PATIENCE_S)
-        return made(self, config, progress, cancelled)
+        return made(self, size, progress, cancelled)
 
-    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    monkeypatch.setattr(frames.Conditional, "_make", prepare)
 
     def later(person: Person) -> None:
         if person.frame >= 200:
@@ -240,7 +240,7 @@ def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
     def prepare(*_: Any) -> Any:
         raise OSError("the cache is gone")
 
-    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    monkeypatch.setattr(frames.Conditional, "_make", prepare)
     changes = (32, "frames.rule", "conditional"), (48, "frames.skip", 2), (200, "search.beam", 12.0)
     person = Person(*(ask(*change) for change in changes), then=join_preparing)
     path = tmp_path / "failed.asrs"
@@ -270,7 +270,7 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
         seen.append("cancelled")
         raise Cancelled
 
-    monkeypatch.setattr(conditional.Rule, "prepare", prepare)
+    monkeypatch.setattr(frames.Conditional, "_make", prepare)
     changes = ask(32, "frames.rule", "conditional"), ask(48, "frames.skip", 2)
     person = Person(*changes, (100, Control.stop))
     outcome = run(quick, bundled_speech, tmp_path / "stopped.asrs", person)

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from selection_reference import KINDS, configured
 
-from pipelines.config import Config
+from pipelines.config import Config, assign
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.gaussians.int8 import in_int8
 from pipelines.scoring.gaussians.product import rests
 from pipelines.scoring.senones import Parents
+from pipelines.scoring.strategy import warm_up
 from pipelines.scoring.thread_pool import BlockPool
-from pipelines.scoring.tied.evaluation import Bounded, Bytes
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
 from tests.each import each
@@ -32,9 +32,11 @@ def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
     gmm = families["tied"]
     one = in_int8(gmm.parameters.gaussians[:1])
     with pytest.raises(ArrayError, match="gaussians"):
-        Bytes(gmm, one)
+        selection.METHODS["Tied"]["none"](gmm).configure(assign(Config(), {"gmm.component": "int8"}).gmm, one)
+    strategy = selection.METHODS["Tied"]["top-n"](gmm)
+    by_bound = assign(Config(), {"gmm.component": "partial-distance"}).gmm
     with pytest.raises(ArrayError, match="rest"):
-        Bounded(gmm, rests(gmm.small().parameters.gaussians), 4, False)
+        strategy.configure(by_bound, rests(gmm.small().parameters.gaussians))
 
 
 @each("kind", ["tied", "untied"])
@@ -50,7 +52,7 @@ def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind,
 
 
 @each("kind", KINDS)
-@each("method", selection.methods())
+@each("method", list(selection.METHODS["Tied"]))
 def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, method) -> None:
     family = families[kind]
     strategy, _ = configured(family, method)
@@ -60,7 +62,7 @@ def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, metho
     held = dict(vars(strategy))
     for scores in (np.empty((5, family.small().n_senones), np.float32), np.empty((4, 1), "f")):
         with contextlib.suppress(ArrayError):
-            selection.create(method, family.kind, family.small()).warm_up(Config().gmm, features, scores)
+            warm_up(selection.METHODS[family.kind][method](family.small()), Config().gmm, features, scores)
         assert all(vars(strategy)[name] is value for name, value in held.items())
     strategy.score(features, after, Meter())
     np.testing.assert_array_equal(before, after)

@@ -15,8 +15,7 @@ from pipelines.config import Config, assign
 from pipelines.scoring import MAX_FRAMES, build_scorer, frames, selection, senones
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.clustering import quantiser
-from pipelines.scoring.frames import conditional
-from pipelines.scoring.senones.active import AHEAD, due
+from pipelines.scoring.senones import AHEAD, due
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
 
@@ -79,7 +78,7 @@ class Numbers:
 
 
 def conditional_rule():
-    rule = conditional.Rule(SimpleNamespace())
+    rule = frames.Conditional(SimpleNamespace())
     rule.configure(EXACT, Numbers())
     return rule
 
@@ -395,15 +394,10 @@ def test_work_counts_say_what_was_done(model, features):
 
 
 def test_every_choice_of_the_configuration_exists():
-    assert set(settings.option("gmm.senones").choices) == {"all", *senones.rules()}
-    assert set(settings.option("frames.rule").choices) == set(frames.rules())
-    assert set(settings.option("gmm.selection.method").choices) == set(selection.methods())
-    with pytest.raises(ValueError, match="expected one of active, active-ci, ci"):
-        senones.create("nothing", 1, None)
-    with pytest.raises(ValueError, match="expected one of conditional, copy"):
-        frames.create("nothing", None)
-    with pytest.raises(ValueError, match="expected one of clusters, last-top-n"):
-        selection.create("nothing", "Tied", None)
+    assert set(settings.option("gmm.senones").choices) == {"all", *senones.RULES}
+    assert set(settings.option("frames.rule").choices) == set(frames.RULES)
+    for methods in selection.METHODS.values():
+        assert set(settings.option("gmm.selection.method").choices) == set(methods)
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))

@@ -59,7 +59,7 @@ def test_whatever_the_features_blocks_and_threads(models, families, kind, method
     for block in (1, 7):
         assert np.abs(scored(strategy, family, features, block) - whole).max() < NAT
     pair = family_of(model, threads=2)
-    shared = selection.create(method, pair.kind, pair)
+    shared = selection.METHODS[pair.kind][method](pair)
     changes = SOME | {k.replace("__", "."): v for k, v in changes.items()}
     shared.configure(assign(Config(), changes).gmm, prepared)
     for _ in range(3):
@@ -120,9 +120,9 @@ def test_preparing_can_be_cancelled(families, method, tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     config = assign(Config(), SOME)
     for kind in ("tied", "one stream"):
-        strategy = selection.create(method, families[kind].kind, families[kind])
+        strategy = selection.METHODS[families[kind].kind][method](families[kind])
         with pytest.raises(Cancelled):
-            strategy.prepare(config.gmm, quietly, lambda: True)
+            strategy.needs(config.gmm).make(quietly, lambda: True)
 
 
 def test_what_cannot_be_combined_is_refused_in_one_sentence():
@@ -195,7 +195,7 @@ def test_listed_gaussians_by_component_and_by_senone(models, families, kind, com
     for block in (64, 1, 4):
         assert np.abs(scored(strategy, family, features, block) - expected).max() < NAT
     pair = family_of(models[kind], threads=2)
-    shared = selection.create(method, pair.kind, pair)
+    shared = selection.METHODS[pair.kind][method](pair)
     changes = SOME | {"gmm.component": component}
     shared.configure(assign(Config(), changes).gmm, (lists, eight))
     recorder, meter = Recorder(), Meter()

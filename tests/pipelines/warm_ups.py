@@ -28,8 +28,8 @@ with tempfile.TemporaryDirectory() as folder:
         assert isinstance(scorer, GmmScorer)
         kind = scorer._family.kind
         changes: list[dict[str, Value]] = [{"gmm.component": "int8"}, {"gmm.component": "max"}]
-        changes += [{"gmm.senones": rule} for rule in senones.rules()]
-        changes += [{"gmm.selection.enabled": True, "gmm.selection.method": m} for m in selection.methods(kind)]
+        changes += [{"gmm.senones": rule} for rule in senones.RULES]
+        changes += [{"gmm.selection.enabled": True, "gmm.selection.method": m} for m in selection.METHODS[kind]]
         for change in changes:
             scorer.load(assign(Config(), change))
             scorer.warm_up()

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+    from onnxruntime import NodeArg
 
 WINDOW: Final = 2_000
 """Frames: as long as most of what CTC nets are trained on."""
@@ -156,14 +157,6 @@ def _arranged(net: Input, x: Array) -> Array:
     return np.ascontiguousarray(x.T if net.arrangement == "bins" else x)[None]
 
 
-class _End(Protocol):
-    """An input of a session."""
-
-    name: str
-    type: str
-    shape: list[int | str | None]
-
-
 _DTYPES: Final[Mapping[str, str]] = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -174,13 +167,13 @@ LARGEST_STATE: Final = 1 << 24
 """Numbers."""
 
 
-def _dtype(path: Path, end: _End) -> str:
+def _dtype(path: Path, end: NodeArg) -> str:
     if end.type not in _DTYPES:
         raise ModelError(f"{path}: its input {one_line(end.name)!r} is a {one_line(end.type)}, which no CTC net needs.")
     return _DTYPES[end.type]
 
 
-def _zeros(path: Path, end: _End) -> Array:
+def _zeros(path: Path, end: NodeArg) -> Array:
     """A state before the first chunk; free axes are that of the batch."""
     shape = [size if isinstance(size, int) else 1 for size in end.shape]
     if min(shape, default=0) < 0 or np.prod([float(size) for size in shape]) > LARGEST_STATE:

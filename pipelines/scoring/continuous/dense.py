@@ -1,4 +1,4 @@
-"""Exact scoring of a continuous-density model: all senones of a block, or some senones of one frame.
+"""A continuous-density model at work: exact scores of all senones of a block, or of some senones of one frame.
 
 log p(x|senone) = Σ over streams log Σ over components weight · N(x; component). Work counts and cost laws: see
 `costs.continuous`.
@@ -11,10 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
+from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.continuous import kernels
 from pipelines.scoring.continuous.packing import PackedContinuous
+from pipelines.scoring.continuous.queue import EVERY, Queue
 from pipelines.scoring.costs import continuous as laws
 from pipelines.scoring.gaussians.product import expand
+from pipelines.scoring.simd.panels import AHEAD
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
@@ -92,7 +95,7 @@ class ContinuousGmm:
         self.expand(features)
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        """Exact scores of some senones in frames first … last − 1: `SomeSenones.score_some`."""
+        """Exact scores of some senones in frames first … last − 1: `FrameScorer.score_some`."""
         x, rows = self._x[first:last], scores[first:last]
         panels = self.parameters.by_senone
         n_active, groups = len(senones), self.parameters.n_groups
@@ -114,3 +117,34 @@ class ContinuousGmm:
     def rows(self, frames: int) -> int:
         """Frames of a call of the kernel, for blocks of `frames`."""
         return min(frames, self.frames_per_call)
+
+
+NO_BACKING: Backing = (
+    np.empty((0, 0, 0), np.uint16),
+    np.empty((0, 0, 0, 0), np.float32),
+    np.empty((0, 0), np.uint64),
+    np.empty((0, 0, 0), np.float32),
+)
+"""For `listed.queued`: what is not computed counts for nothing."""
+
+
+class Workspace:
+    """Arrays of one thread, for its groups first … last − 1."""
+
+    def __init__(self, family: ContinuousGmm, first: int, last: int) -> None:
+        p = family.parameters
+        most = (last - first) * p.n_streams * p.n_components
+        self.queue: Queue = (
+            np.arange(first, last),
+            np.full(last - first, EVERY),
+            np.empty((last - first) * p.n_streams, np.int64),
+            np.empty(most + AHEAD, np.int64),
+            np.empty(most + AHEAD, np.uint64),
+        )
+        self.tile = aligned((p.n_streams * MAX_FRAMES, p.n_components * LANES))
+        self.sums = aligned((2, LANES))
+
+
+def workspaces(family: ContinuousGmm) -> dict[int, Workspace]:
+    """One for each thread of the family, by the first of its groups."""
+    return {first: Workspace(family, first, last) for first, last in family.pool.ranges}

@@ -100,7 +100,7 @@ def copied_frames(n_senones: int, block: int) -> Cost:
 
 
 def due(n_senones: int) -> Cost:
-    """Law of `active.due`: for each requested senone a comparison, its last computed frame, its place on the list."""
+    """Law of `senones.due`: for each requested senone a comparison, its last computed frame, its place on the list."""
     return Cost(
         operations={"scalar": per(1.0)},
         bytes_min=per(2.0 * NUMBER, 2.0 * NUMBER),
@@ -111,7 +111,7 @@ def due(n_senones: int) -> Cost:
 
 
 def backed_off(n_senones: int) -> Cost:
-    """Law of `_backoff.passing` and `choose`: a comparison of each senone's parent, its score or its place written.
+    """Law of `senones.passing` and `choose`: a comparison of each senone's parent, its score or its place written.
 
     At most with a line read for every score written, and another pass that counts for the cap.
     """

@@ -112,7 +112,7 @@ def logarithms(p: PackedGmm, frames: int) -> Cost:
 
 
 def best_mixtures(p: PackedGmm) -> Cost:
-    """Law of `max_approximation.mix_best`: an addition and a comparison per component.
+    """Law of `evaluation.mix_best`: an addition and a comparison per component.
 
     Compulsory: the weights once per call; at most they are read anew for every frame.
     """

@@ -14,8 +14,7 @@ from pipelines.models import foreign, nets, shrink
 from pipelines.models.nets import Net
 from pipelines.models.onnx.graph import OnnxModel
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.dnn.arithmetic import Arithmetic
-from pipelines.scoring.dnn.dense import DenseNet
+from pipelines.scoring.dnn.dense import Arithmetic, DenseNet
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
 from pipelines.scoring.strategy import Cancelling

@@ -10,7 +10,8 @@ senones that the search needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
+from pipelines.scoring.strategy import FrameScorer
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -37,37 +39,59 @@ def layer_stage(number: int) -> str:
     return f"score.layer {number}"
 
 
-class Splicer:
+class Arithmetic(FrameScorer):
+    """Weights and workspace of one net, in one number type. Scores are log posteriors, up to a constant per frame.
+
+    `score` and `begin_some` take frames as `splice` gives them; `costs` include those of `splice`.
+    """
+
+    n_senones: int
+    context: tuple[int, int]
+    """Frames that `splice` wants before and after those of a block."""
+    can_choose = True
+    """Whether it computes chosen senones after the hidden layers of a block (`begin_some`)."""
+    has_heads = False
+    """Whether it also computes several heads after the hidden layers of a block."""
+    heads_used = 1
+    """Output layers that a call goes through: more than one where `score_by_heads` is called."""
+    begun = 0
+    """Frames of the block that `begin_some` was last given."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what was read differently from the file."""
+
+    def reset(self) -> None:
+        """An utterance begins."""
+
+    @abstractmethod
+    def splice(self, padded: Array, meter: Meter) -> Array:
+        """Each frame of `padded` f32 [left + n + right, features] with its context; valid until the next call."""
+
+    def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
+        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
+
+        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
+        """
+        raise NotImplementedError
+
+
+class Splicer(Arithmetic):
     """Puts frames and their context side by side: the input of a net."""
 
     def __init__(self, card: Card, max_frames: int) -> None:
         self.card = card
         self.n_senones = card.senones
         self.context = card.left, card.right
-        """Frames that `splice` wants before and after those of a block."""
-        self.heads_used = 1
-        """Output layers that a call goes through: more than one where `score_by_heads` is called."""
-        self.begun = 0
-        """Frames of the block that `begin_some` was last given."""
-        self.notes: tuple[str, ...] = ()
         # The last column is ones; of every number of frames one view, so that what is prepared for it is known again.
         self._input = np.ones((max_frames, card.inputs + 1), np.float32)
         self._spliced = [self._input[:n] for n in range(max_frames + 1)]
-        self.stages: Mapping[str, tuple[str, ...]] = {
+        self.stages = {
             SPLICE_STAGE: ("frames",),
             **{layer_stage(i + 1): ("frames",) for i in range(len(card.layers))},
             OUTPUT_STAGE: ("senones",),
             ACTIVE_STAGE: ("senones", "rows"),
         }
 
-    def reset(self) -> None:
-        """An utterance begins; nothing is kept of another."""
-
     def splice(self, padded: Array, meter: Meter) -> Array:
-        """Each frame of a block with its context, f32 [n, inputs + 1]; valid until the next call.
-
-        `padded` f32 [left + n + right, features]: what lies before and after the block belongs to it.
-        """
         spliced = self._spliced[len(padded) - sum(self.context)]
         spliced[:, :-1] = self.windows(np.ascontiguousarray(padded, np.float32))
         meter.close(SPLICE_STAGE, len(spliced))
@@ -88,7 +112,9 @@ class _Passage(NamedTuple):
 
 
 class DenseNet(Splicer):
-    """Weights and workspace of one net in float32, for at most `max_frames` at a time."""
+    """A net in float32, for at most `max_frames` at a time."""
+
+    has_heads = True
 
     def __init__(self, net: Net, threads: int, max_frames: int, product: str = "simd") -> None:
         """`product`: who multiplies, a name of `scoring.dnn.products`."""
@@ -110,7 +136,6 @@ class DenseNet(Splicer):
         self._last = self._hidden_rows[:, : heads[0].shape[1]]
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
-        """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         n = len(spliced)
         x = self._through(spliced, meter)
         if self._heads[0].into_rows:
@@ -122,19 +147,16 @@ class DenseNet(Splicer):
         meter.close(OUTPUT_STAGE, n * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
-        """The hidden layers of a block, for `score_some` and `score_by_heads`."""
         last = self._last
         last[0] = last[self.begun]
         self.begun = len(spliced)
         last[1 : 1 + len(spliced)] = self._through(spliced, meter).T
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
         meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """As `Choosing.score_by_heads`."""
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
             x = self._last[1 + source[mine]].T
@@ -167,7 +189,6 @@ class DenseNet(Splicer):
         return _Passage(spliced, tuple(layers), x)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         head, times = self._heads[0], float(self.heads_used)
         # Turned into rows: what comes out is read once more and written.
         moved = 1.0 if not head.into_rows or self.heads_used > 1 else 0.0
@@ -175,7 +196,6 @@ class DenseNet(Splicer):
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice`, `begin_some` and `score_some`."""
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:

@@ -53,6 +53,8 @@ def check(config: Config) -> None:
 class OnnxNet(Splicer):
     """One net in onnxruntime, for at most `max_frames` at a time."""
 
+    can_choose = False
+
     def __init__(self, net: OnnxModel | Path | str, threads: int, max_frames: int) -> None:
         """Raises ModelError when onnxruntime is missing or cannot compute the net."""
         model = net if isinstance(net, OnnxModel) else onnx.load(net)

@@ -47,7 +47,9 @@ class Quantised:
 
 
 class QuantisedNet(Splicer):
-    """Weights and workspace of one net in 8 bits, for at most `max_frames` at a time."""
+    """A net in 8 bits, for at most `max_frames` at a time."""
+
+    has_heads = True
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
         super().__init__(net.card, max_frames)
@@ -65,14 +67,12 @@ class QuantisedNet(Splicer):
         self._before = np.zeros((1, filled(widths[-1])), np.int8), np.zeros(1, np.float32)
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
-        """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         x = self._through(spliced, meter)
         head = self._head
         restore(head.sums(x), self._scales, head.scale, head.bias, scores)
         meter.close(OUTPUT_STAGE, len(x) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
-        """The hidden layers of a block, for `score_some` and `score_by_heads`."""
         if self.begun:
             last = slice(self.begun - 1, self.begun)
             self._before = self._inputs[-1][last].copy(), self._scales[last].copy()
@@ -80,12 +80,10 @@ class QuantisedNet(Splicer):
         self._through(spliced, meter)
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
         meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """As `Choosing.score_by_heads`."""
         x = np.concatenate([self._before[0], self._inputs[-1][: self.begun]])
         scales = np.concatenate([self._before[1], self._scales[: self.begun]])
         for head in np.unique(since):
@@ -111,13 +109,11 @@ class QuantisedNet(Splicer):
         return x
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
         outputs = self._law(self._head, frames, 1.0 / self.n_senones, times, touched=2)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice`, `begin_some` and `score_some`."""
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -21,16 +21,15 @@ from pipelines.models.onnx.graph import OnnxModel
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import dnn, frames, senones
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
-from pipelines.scoring.dnn.arithmetic import Arithmetic, can_choose, has_heads
+from pipelines.scoring.dnn.dense import Arithmetic
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
-from pipelines.scoring.senones import active
 from pipelines.scoring.strategy import (
     Cancelling,
     FrameScorer,
+    Need,
     Progress,
-    SomeSenones,
     never,
     quietly,
 )
@@ -83,10 +82,10 @@ class DnnScorer(LayeredScorer):
             n,
             self._features,
             {
-                "active": active.Rule(n, parents, ahead=1),
-                "active-ahead": active.Rule(n, parents, ahead=AHEAD),
+                "active": senones.Active(n, parents, ahead=1),
+                "active-ahead": senones.Active(n, parents, ahead=AHEAD),
             },
-            {name: frames.create(name, model) for name in FRAME_RULES},
+            {name: frames.RULES[name](model) for name in FRAME_RULES},
         )
         self._since = UNSEEN
         self.configure(config, self.make_ready(config, progress, cancelled))
@@ -102,7 +101,7 @@ class DnnScorer(LayeredScorer):
         scores = self._scores[: len(spliced)]
         self._net.score(spliced, scores, Meter())
         for layer in self._layers.values():
-            if can_choose(self._net):
+            if self._net.can_choose:
                 layer.score(spliced, scores, Meter())
 
     @property
@@ -117,7 +116,7 @@ class DnnScorer(LayeredScorer):
         # Also the rules that do not act now: none keeps an arithmetic that leaves.
         for layer in self._layers.values():
             # The settings refuse a rule over an arithmetic that cannot choose.
-            layer.configure(config.gmm, cast("SomeSenones", arithmetic))
+            layer.configure(config.gmm, arithmetic)
         if arithmetic is not getattr(self, "_net", None):
             self._net = arithmetic
             self.context = arithmetic.context
@@ -148,8 +147,8 @@ class DnnScorer(LayeredScorer):
         found = super()._parts(config)
         if sentence := self._refusal(config):
             # Said where a live change is made ready, so that a run goes on as before.
-            found.append((REFUSED, (self, sentence), partial(_refuse, sentence)))
-        found.append((NET, (self, self._key(config)), partial(self._make, config)))
+            found.append((REFUSED, self, Need(sentence, partial(_refuse, sentence))))
+        found.append((NET, self, Need(self._key(config), partial(self._make, config))))
         return found
 
     def _key(self, config: Config) -> Hashable:
@@ -209,7 +208,7 @@ class DnnScorer(LayeredScorer):
             return
         net = self._net
         assert self._rule is not None
-        assert has_heads(net), "the settings refuse heads of one that cannot"
+        assert net.has_heads, "the settings refuse heads of one that cannot"
         chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
         since = np.empty(len(block), np.int64)
         for t in range(len(block)):
@@ -241,9 +240,9 @@ def try_out(arithmetic: Arithmetic, features: int, count: int) -> None:
     spliced = arithmetic.splice(silence, meter)
     scores = np.empty((len(spliced), arithmetic.n_senones), np.float32)
     arithmetic.score(spliced, scores, meter)
-    if can_choose(arithmetic):
+    if arithmetic.can_choose:
         arithmetic.begin_some(spliced, meter)
         arithmetic.score_some(0, len(spliced), np.arange(min(4, arithmetic.n_senones)), scores, meter)
-    if has_heads(arithmetic):
+    if arithmetic.has_heads:
         first = np.zeros(count, np.int64)
         arithmetic.score_by_heads(first, first, scores, meter)

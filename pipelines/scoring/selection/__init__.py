@@ -1,39 +1,40 @@
-"""Gaussian selection: one strategy per module, named as `gmm.selection.method` names it.
+"""Gaussian selection: the strategies, by the names that `gmm.selection.method` gives them.
 
 A strategy turns features into senone scores. A module holds the class `Tied`, for models whose senones share
-codebooks (`scoring.tied`), or `Continuous`, for models whose senones own their Gaussians
-(`scoring.continuous`), or both, each a `scoring.strategy.Strategy`. To add one: a module here, the method's name in
-the configuration, a test.
+codebooks (`scoring.tied`), or `Continuous`, for models whose senones own their Gaussians (`scoring.continuous`), or
+both, each a `scoring.strategy.Strategy`. To add one: a module here, its classes below, the method's name in the
+configuration, a test.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from types import ModuleType
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
 
-from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.strategy import Kind, Strategy
-from pipelines.scoring.tied.gmm import Gmm
+from pipelines.scoring.selection import clusters, none, top_n, vq, vq_table
+from pipelines.scoring.strategy import Kind, Maker
 
+EXACT: Final = "none"
 
-def methods(kind: Kind | None = None) -> list[str]:
-    """Names of all strategies, or of those that a kind of model has; `none` (exact) among them."""
-    names = sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
-    return [name for name in names if kind is None or hasattr(_module(name), kind)]
-
-
-def create(method: str, kind: Kind, family: Gmm | ContinuousGmm) -> Strategy[Gmm | ContinuousGmm]:
-    """The strategy called `method` on the parameters and workspace of `family`; ValueError when unknown.
-
-    `family`: a `Gmm` for `Tied`, a `ContinuousGmm` for `Continuous`.
-    """
-    known = methods(kind)
-    if method not in known:
-        raise ValueError(f"gmm.selection.method is {method!r}, expected one of {', '.join(known)}")
-    strategy: Strategy[Gmm | ContinuousGmm] = getattr(_module(method), kind)(family)
-    return strategy
-
-
-def _module(method: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{method.replace('-', '_')}")
+METHODS: Final[Mapping[Kind, Mapping[str, Maker]]] = {
+    "Tied": {
+        "clusters": clusters.Tied,
+        "last-top-n": partial(top_n.Tied, follow=True),
+        EXACT: none.Tied,
+        "top-n": top_n.Tied,
+        "vq": vq.Tied,
+        "vq-table": vq_table.Tied,
+        "vq-tree": partial(vq.Tied, by_tree=True),
+    },
+    "Continuous": {
+        "clusters": clusters.Continuous,
+        "last-top-n": partial(top_n.Continuous, follow=True),
+        EXACT: none.Continuous,
+        "top-n": top_n.Continuous,
+        "vq": vq.Continuous,
+        "vq-table": vq_table.Continuous,
+        "vq-tree": partial(vq.Continuous, by_tree=True),
+    },
+}
+"""What makes a strategy of a family (its parameters and workspace), by the family's kind and the method's name."""

@@ -6,7 +6,8 @@ clusters have their own Gaussians evaluated; every other Gaussian gets its weigh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,12 @@ import numpy as np
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, listed, queue
-from pipelines.scoring.continuous.chosen import Chosen
+from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
+from pipelines.scoring.strategy import Family, Need, Strategy
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.listed import evaluate_expanded
 from profiler.arrays import Array
@@ -35,27 +36,18 @@ class _Clustered(Strategy[Family]):
     _clusters: clusters.Clusters
     _expand: int
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        return gmm.selection.codewords
-
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> clusters.Clusters:
+    def needs(self, gmm: settings.Gmm) -> Need:
         """The clusters, from the cache or made now (seconds)."""
         p, size = self._family.parameters, gmm.selection.codewords
-        return clusters.cluster(p.gaussians, p.identity, size, progress, cancelled)
+        make = partial(clusters.cluster, p.gaussians, p.identity, size)
+        return Need(size, make, partial(clusters.one_cluster, p.gaussians.shape))
 
     def configure(self, gmm: settings.Gmm, prepared: clusters.Clusters | None = None) -> None:
         assert prepared is not None, "needs said so"
-        self._take(prepared, gmm.selection.expand)
-
-    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        self._take(clusters.one_cluster(self._family.parameters.gaussians.shape), 1)
-        self.score(features, scores, Meter())
-
-    def _take(self, selector: clusters.Clusters, expand: int) -> None:
-        selector.check_for(self._family.parameters.gaussians)
-        self._clusters, self._expand = selector, expand
-        self._densities = aligned((MAX_FRAMES, *selector.sizes.shape))
-        self._expanded = np.zeros(selector.sizes.shape, np.uint64)
+        prepared.check_for(self._family.parameters.gaussians)
+        self._clusters, self._expand = prepared, min(gmm.selection.expand, prepared.count)
+        self._densities = aligned((MAX_FRAMES, *prepared.sizes.shape))
+        self._expanded = np.zeros(prepared.sizes.shape, np.uint64)
 
     def _choose(self, x: Array, meter: Meter) -> tuple[int, clusters.Backing]:
         """(panels expanded, what stands for the others)."""
@@ -66,16 +58,19 @@ class _Clustered(Strategy[Family]):
         return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
-        return min(1.0, self._expand / self._clusters.count)
+        return self._expand / self._clusters.count
 
 
-class Continuous(_Clustered[ContinuousGmm], Chosen):
+class Continuous(_Clustered[ContinuousGmm]):
     """Clusters of panels of one Gaussian of each of 16 senones."""
 
     stages: Mapping[str, tuple[str, ...]] = {clusters.STAGE: ("clusters",)}
 
+    def __init__(self, family: ContinuousGmm) -> None:
+        super().__init__(family)
+        self._work = workspaces(family)
+
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
         panels, backing = self._choose(x, meter)
@@ -85,12 +80,12 @@ class Continuous(_Clustered[ContinuousGmm], Chosen):
             size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
             queue.gather_clusters(size, of_panel, self._expanded, work.queue)
             lse_ns = listed.queued(x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False)
-            self.close(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
+            meter.close("score.gaussians", panels * LANES, later_ns=lse_ns)
+            meter.close("score.lse", n * p.n_gaussians, n * p.n_senones)
 
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         p, rows = self._family.parameters, self._family.rows(frames)
         chosen = continuous.chosen(p, rows, frames, self._share(), calls(2))
         return chosen | {clusters.STAGE: laws.clusters(self._clusters)}
@@ -106,17 +101,16 @@ class Tied(_Clustered[Gmm]):
         self._exact = none.Tied(family)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         x = self._family.expand(features)
         panels, backing = self._choose(x, meter)
         gmm, g = self._family, self._family.workspace(len(x))
 
-        def evaluate(x: Array, first: int, last: int, meter: Meter) -> Array:
+        def evaluate(first: int, last: int, meter: Meter) -> Array:
             evaluate_expanded(x, gmm.parameters.gaussians, backing, g, first, last)
             meter.close("score.gaussians", panels * LANES)
             return g
 
-        self._exact.score_by(evaluate, x, scores, meter)
+        self._exact.score_by(evaluate, scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""

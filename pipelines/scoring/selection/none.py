@@ -6,26 +6,30 @@ best density taken out before the exponential, and one logarithm for the product
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import Meter
+from pipelines.scoring.blocks import FLOAT, Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous.chosen import Workspace
+from pipelines.scoring.continuous.dense import Workspace
 from pipelines.scoring.continuous.listed import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
-from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.strategy import Cancelling, Progress, Strategy
-from pipelines.scoring.tied import kernels, max_approximation
-from pipelines.scoring.tied.evaluation import Bytes, Evaluate, Evaluation, Floats
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes, in_int8
+from pipelines.scoring.strategy import Need, Strategy
+from pipelines.scoring.tied import evaluation, kernels
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, check
 from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
+
+
+Evaluate = Callable[[int, int, Meter], Array]
+"""Log densities f32 [n, codebooks, 3, padded densities] of a block: fills in codebooks first … last − 1."""
 
 
 class Tied(Strategy[Gmm]):
@@ -38,47 +42,52 @@ class Tied(Strategy[Gmm]):
 
     def __init__(self, family: Gmm) -> None:
         super().__init__(family)
-        self._evaluate: Evaluation = Floats(family)
+        self._bytes: Int8Gaussians | None = None
         self._log_rows: Array | None = None
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        """8-bit parameters, or logarithms of the weights."""
-        return gmm.component if gmm.component in ("int8", "max") else None
-
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Int8Gaussians | Array | None:
-        """8-bit parameters or logarithms of the weights (under a second)."""
+    def needs(self, gmm: settings.Gmm) -> Need | None:
+        """8-bit parameters, or logarithms of the weights (under a second)."""
+        p = self._family.parameters
         if gmm.component == "int8":
-            return in_int8(self._family.parameters.gaussians)
-        if gmm.component == "max":
-            return max_approximation.log_rows(self._family.parameters)
-        return None
+            return Need("int8", lambda *_: in_int8(p.gaussians))
+        return Need("max", lambda *_: evaluation.log_rows(p)) if gmm.component == "max" else None
 
     def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | Array | None = None) -> None:
-        assert self.needs(gmm) is None or prepared is not None, "needs said so"
-        self._take(prepared if self.needs(gmm) else None)
-
-    def _take(self, prepared: Int8Gaussians | Array | None) -> None:
-        """Compute by 8-bit Gaussians, by logarithms of the weights, or exactly."""
-        self._evaluate, self._log_rows = Floats(self._family), None
-        if isinstance(prepared, Int8Gaussians):
-            self._evaluate = Bytes(self._family, prepared)
-        elif prepared is not None:
-            check("log_rows", prepared, np.float32, self._family.parameters.weights.shape)
-            self._log_rows = prepared
+        p, needed = self._family.parameters, self.needs(gmm) is not None
+        assert not needed or prepared is not None, "needs said so"
+        made = prepared if needed else None
+        if isinstance(made, Int8Gaussians):
+            made.check_for(p.gaussians)
+            self._bytes, self._log_rows = made, None
+            return
+        if made is not None:
+            check("log_rows", made, np.float32, p.weights.shape)
+        self._bytes, self._log_rows = None, made
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
-        self.score_by(self._evaluate, self._family.expand(features), scores, meter)
+        gmm, in_bytes, n = self._family, self._bytes, len(features)
+        x = gmm.expand(features)
+        if in_bytes is None:
+            self.score_by(partial(gmm.densities, x), scores, meter)
+            return
+        frames, g = in_bytes.frames(x), gmm.workspace(n)
 
-    def score_by(self, evaluate: Evaluate, x: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` from expanded frames `x`, whose densities `evaluate` computes."""
-        gmm, p, n = self._family, self._family.parameters, len(x)
+        def evaluate(first: int, last: int, meter: Meter) -> Array:
+            densities_of_bytes(frames, in_bytes.panels, g, first, last)
+            meter.close("score.gaussians", n * gmm.parameters.n_gaussians)
+            return g
+
+        self.score_by(evaluate, scores, meter)
+
+    def score_by(self, evaluate: Evaluate, scores: Array, meter: Meter) -> None:
+        """Fill `scores` of frames whose densities `evaluate` computes."""
+        gmm, p, n = self._family, self._family.parameters, len(scores)
         products, shift = gmm.products(n)
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = evaluate(x, first, last, meter)
+            g = evaluate(first, last, meter)
             if self._log_rows is not None:
-                max_approximation.mix_best(g, self._log_rows, p.order, products, scores, first, last)
+                evaluation.mix_best(g, self._log_rows, p.order, products, scores, first, last)
                 meter.close("score.mixture", n * p.n_weights)
                 return
             kernels.exponentiate(g, shift, first, last)
@@ -90,9 +99,10 @@ class Tied(Strategy[Gmm]):
         gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         p = self._family.parameters
-        costs = self._family.costs(frames) | self._evaluate.costs(frames)
+        costs = self._family.costs(frames)
+        if self._bytes is not None:
+            costs["score.gaussians"] = continuous.gaussians_in_bytes(self._bytes, stored=2.0 * FLOAT)
         if self._log_rows is not None:
             return costs | {"score.mixture": tied.best_mixtures(p)}
         return costs | {
@@ -110,25 +120,19 @@ class Continuous(Strategy[ContinuousGmm]):
         self._bytes: Int8Gaussians | None = None
         self._best = False
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        """8-bit parameters."""
-        return gmm.component if gmm.component == "int8" else None
-
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Int8Gaussians | None:
-        """The 8-bit parameters, if they are needed (a second)."""
-        return in_int8(self._family.parameters.gaussians) if self.needs(gmm) else None
+    def needs(self, gmm: settings.Gmm) -> Need | None:
+        """8-bit parameters (a second)."""
+        gaussians = self._family.parameters.gaussians
+        return Need("int8", lambda *_: in_int8(gaussians)) if gmm.component == "int8" else None
 
     def configure(self, gmm: settings.Gmm, prepared: Int8Gaussians | None = None) -> None:
-        assert self.needs(gmm) is None or prepared is not None, "needs said so"
-        self._take(prepared if self.needs(gmm) else None, gmm.component == "max")
-
-    def _take(self, in_bytes: Int8Gaussians | None, best: bool) -> None:
+        in_bytes = prepared if gmm.component == "int8" else None
+        assert in_bytes is not None or gmm.component != "int8", "needs said so"
         if in_bytes is not None:
             in_bytes.check_for(self._family.parameters.gaussians)
-        self._bytes, self._best = in_bytes, best
+        self._bytes, self._best = in_bytes, gmm.component == "max"
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         if self._bytes is None:
             self._family.score_all(features, scores, meter, self._best)
             return
@@ -144,7 +148,6 @@ class Continuous(Strategy[ContinuousGmm]):
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         costs = continuous.all_senones(self._family.parameters, self._family.rows(frames))
         if self._best:
             costs = continuous.with_best(costs, float(self._family.per_senone))

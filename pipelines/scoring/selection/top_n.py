@@ -7,21 +7,20 @@ soon as it cannot be among the N best any more, which changes no score. N = 4 is
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous.chosen import Chosen
+from pipelines.scoring.continuous.dense import workspaces
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.product import PARTS, Bounds, rests
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
-from pipelines.scoring.tied import top_n_kernels
-from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats
+from pipelines.scoring.strategy import Family, Need, Strategy
+from pipelines.scoring.tied import evaluation, top_n_kernels
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, check
 from profiler.costs import Cost
@@ -34,16 +33,30 @@ _NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)
 
 
 class _TopN(Strategy[Family]):
-    """Base of both kinds: partial distances, with `follow` in the order of the frame before."""
+    """Base of both kinds: partial distances, with `follow` in the order of the frame before.
 
-    def _by_bound(self, gmm: settings.Gmm) -> bool:
-        return self.follow or gmm.component == "partial-distance"
+    `follow` is the last top-N of pocketsphinx: neighbouring frames have mostly the same best Gaussians, so these give
+    at once a bound that lets most others be eliminated after a few dimensions. The N best, and so the scores, are the
+    same.
+    """
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        return "rests" if self._by_bound(gmm) else None
+    def __init__(self, family: Family, follow: bool = False) -> None:
+        super().__init__(family)
+        self.follow = follow
 
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Array | None:
-        return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
+    def needs(self, gmm: settings.Gmm) -> Need | None:
+        gaussians = self._family.parameters.gaussians
+        by_bound = self.follow or gmm.component == "partial-distance"
+        return Need("rests", lambda *_: rests(gaussians)) if by_bound else None
+
+    def _rests(self, gmm: settings.Gmm, prepared: Array | None) -> Array:
+        """What was prepared, if the settings need it."""
+        if self.needs(gmm) is None:
+            return _NO_RESTS
+        assert prepared is not None, "needs said so"
+        shape = self._family.parameters.gaussians.shape[:3]
+        check("rest", prepared, np.float32, (*shape, PARTS, LANES))
+        return prepared
 
 
 class Tied(_TopN[Gmm]):
@@ -55,21 +68,20 @@ class Tied(_TopN[Gmm]):
         "score.mixture": ("components",),
     }
 
-    def __init__(self, family: Gmm) -> None:
-        super().__init__(family)
-        self._evaluate: Evaluation = Floats(family)
+    def __init__(self, family: Gmm, follow: bool = False) -> None:
+        super().__init__(family, follow)
+        self._bounds: Bounds | None = None
         self._resize(DEFAULT_TOP_N)
 
     def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
-        """Take over `top_n` and the component."""
+        rest = self._rests(gmm, prepared)
         wanted = gmm.selection.top_n
         if min(wanted, self._family.parameters.n_densities) != self._keep:
             self._resize(wanted)
-        if self._by_bound(gmm):
-            assert prepared is not None, "needs said so"
-            self._evaluate = Bounded(self._family, prepared, self._keep, self.follow)
-        else:
-            self._evaluate = Floats(self._family)
+        self._bounds = None
+        if len(rest):
+            order = np.tile(np.arange(rest.shape[2], dtype=np.uint8), (*rest.shape[:2], 1))
+            self._bounds = rest, order, self._keep, self.follow
 
     def _resize(self, top_n: int) -> None:
         p = self._family.parameters
@@ -81,14 +93,13 @@ class Tied(_TopN[Gmm]):
         self._components = p.n_senones * p.n_streams * keep
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         gmm, p, n = self._family, self._family.parameters, len(features)
         x = gmm.expand(features)
         products, shift = gmm.products(n)
         index, kept = self._index[:n], self._kept[:n]
 
         def part(first: int, last: int, meter: Meter) -> None:
-            g = self._evaluate(x, first, last, meter)
+            g = gmm.densities(x, first, last, meter) if self._bounds is None else self._bounded(x, first, last, meter)
             top_n_kernels.select(g, index, kept, shift, self._keep, first, last)
             meter.close("score.select", n * self._selected)
             top_n_kernels.exponentiate_kept(kept, first, last)
@@ -99,18 +110,30 @@ class Tied(_TopN[Gmm]):
 
         gmm.pool.run(part, meter)
 
+    def _bounded(self, x: Array, first: int, last: int, meter: Meter) -> Array:
+        """Log densities of those that can be among the best; one that is given up counts by the part computed."""
+        p, g = self._family.parameters, self._family.workspace(len(x))
+        assert self._bounds is not None
+        dimensions = evaluation.bounded(x, p.gaussians, self._bounds, g, first, last)
+        # Counted for the calling thread's codebooks, taken for all where threads share the block.
+        share = p.n_codebooks / max(1, last - first)
+        meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
+        return g
+
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         p, kept = self._family.parameters, self._kept[0].size
-        laws = self._family.costs(frames) | self._evaluate.costs(frames)
-        return laws | tied.top_n(p, self._keep, frames, kept)
+        laws = self._family.costs(frames) | tied.top_n(p, self._keep, frames, kept)
+        if self._bounds is not None:
+            laws["score.gaussians"] = tied.bounded_gaussians(p, frames)
+        return laws
 
 
-class Continuous(_TopN[ContinuousGmm], Chosen):
+class Continuous(_TopN[ContinuousGmm]):
     """The N best components of each senone and stream."""
 
-    def __init__(self, family: ContinuousGmm) -> None:
-        super().__init__(family)
+    def __init__(self, family: ContinuousGmm, follow: bool = False) -> None:
+        super().__init__(family, follow)
+        self._work = workspaces(family)
         p = family.parameters
         order = np.arange(p.n_components, dtype=np.uint8)
         self._keep = min(DEFAULT_TOP_N, p.n_components)
@@ -118,18 +141,10 @@ class Continuous(_TopN[ContinuousGmm], Chosen):
         self._rest = _NO_RESTS
 
     def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
-        """Take over `top_n` and the component."""
-        rest = _NO_RESTS
-        if self._by_bound(gmm):
-            assert prepared is not None, "needs said so"
-            shape = self._family.parameters.gaussians.shape[:3]
-            check("rest", prepared, np.float32, (*shape, PARTS, LANES))
-            rest = prepared
+        self._rest = self._rests(gmm, prepared)
         self._keep = min(gmm.selection.top_n, self._family.parameters.n_components)
-        self._rest = rest
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         p, n = self._family.parameters, len(features)
         x = self._family.expand(features)
         stop = len(self._rest) > 0
@@ -142,11 +157,11 @@ class Continuous(_TopN[ContinuousGmm], Chosen):
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
-            self.close(gaussians, summed, n * p.n_senones, lse_ns, meter)
+            meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.close("score.lse", summed, n * p.n_senones)
 
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         rows = self._family.rows(frames)
         return continuous.best_of_senones(self._family.parameters, rows, frames, self._keep)

@@ -10,7 +10,8 @@ neighbours, so groups are mostly requested in full.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,14 +20,14 @@ from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, listed, queue
-from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen
+from pipelines.scoring.continuous.dense import NO_BACKING, workspaces
 from pipelines.scoring.continuous.listed import queued_of_bytes
 from pipelines.scoring.costs import calls, continuous, tied
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.costs.tied import LIST_CALLS
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Need, Progress, Strategy
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
@@ -37,27 +38,34 @@ if TYPE_CHECKING:
 
 
 class _Quantised(Strategy[Family]):
-    """Base of both kinds: the codebook, and finding the codewords of a block."""
+    """Base of both kinds: the codebook, and finding the codewords of a block, in full or down its tree.
 
-    by_tree = False
+    The tree is the dictionary that lectures on VQ describe: going down it compares 2·log₂ K codewords and not K, and
+    mostly, but not always, arrives at the nearest.
+    """
+
     _lists: Shortlists
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, by_tree: bool = False) -> None:
         super().__init__(family)
+        self._by_tree = by_tree
         streams = family.parameters.n_streams
         self._words = np.zeros((MAX_FRAMES, streams), np.int32)
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        return gmm.selection.codewords, gmm.selection.threshold
+    def needs(self, gmm: settings.Gmm) -> Need:
+        """Codebook and shortlists, from the cache or made now (seconds)."""
+        p, size, threshold = self._family.parameters, gmm.selection.codewords, gmm.selection.threshold
+        shared = self._family.kind == "Tied"
 
-    def _make_lists(self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling) -> Shortlists:
-        chosen, p = gmm.selection, self._family.parameters
-        book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
-        return build(p.gaussians, book, p.identity, chosen.threshold, progress, cancelled, shared)
+        def make(progress: Progress, cancelled: Cancelling) -> Shortlists:
+            book = codebook_of(p.gaussians, p.identity, size, progress, cancelled)
+            return build(p.gaussians, book, p.identity, threshold, progress, cancelled, shared)
+
+        return Need((size, threshold), make, partial(trivial, p.gaussians.shape))
 
     def _quantise(self, x: Array, meter: Meter) -> Array:
         words, book = self._words[: len(x)], self._lists.codebook
-        if self.by_tree:
+        if self._by_tree:
             compared = book.descend(x, words)
         else:
             book.nearest(x, words)
@@ -71,47 +79,38 @@ class _Quantised(Strategy[Family]):
         return int((start[streams, words, -1] - start[streams, words, 0]).sum(dtype=np.int64))
 
 
-class Continuous(_Quantised[ContinuousGmm], Chosen):
+class Continuous(_Quantised[ContinuousGmm]):
     """Panels of one Gaussian of each of 16 senones."""
 
     stages: Mapping[str, tuple[str, ...]] = {QUANTISE: ("codewords",)}
 
-    def __init__(self, family: ContinuousGmm) -> None:
-        super().__init__(family)
+    def __init__(self, family: ContinuousGmm, by_tree: bool = False) -> None:
+        super().__init__(family, by_tree)
+        self._work = workspaces(family)
         self._lanes = np.zeros(family.parameters.n_groups, np.uint16)
         self._bytes: Int8Gaussians | None = None
         self._best = False
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Codebook size and radius, and whether in 8 bits."""
-        return super().needs(gmm), gmm.component == "int8"
+    def needs(self, gmm: settings.Gmm) -> Need:
+        """Also 8-bit parameters, if the settings want them."""
+        need, gaussians, int8 = super().needs(gmm), self._family.parameters.gaussians, gmm.component == "int8"
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
-    ) -> tuple[Shortlists, Int8Gaussians | None]:
-        """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
-        lists = self._make_lists(gmm, False, progress, cancelled)
-        gaussians = self._family.parameters.gaussians
-        return lists, in_int8(gaussians) if gmm.component == "int8" else None
+        def with_bytes(lists: Shortlists) -> tuple[Shortlists, Int8Gaussians | None]:
+            return lists, in_int8(gaussians) if int8 else None
+
+        return Need(
+            (need.key, int8),
+            lambda progress, cancelled: with_bytes(need.make(progress, cancelled)),
+            lambda: with_bytes(trivial(gaussians.shape)),
+        )
 
     def configure(self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None) -> None:
         assert prepared is not None, "needs said so"
-        lists, in_bytes = prepared
-        self._take(lists, in_bytes, gmm.component == "max")
-
-    def _take(self, lists: Shortlists, in_bytes: Int8Gaussians | None, best: bool) -> None:
-        gaussians = self._family.parameters.gaussians
+        (lists, in_bytes), gaussians = prepared, self._family.parameters.gaussians
         lists.check_for(gaussians)
         if in_bytes is not None:
             in_bytes.check_for(gaussians)
-        self._lists, self._bytes, self._best = lists, in_bytes, best
-
-    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        """Score with lists of one codeword and one panel a group."""
-        gaussians = self._family.parameters.gaussians
-        in_bytes = in_int8(gaussians) if gmm.component == "int8" else None
-        self._take(trivial(gaussians.shape), in_bytes, gmm.component == "max")
-        self.score(features, scores, Meter())
+        self._lists, self._bytes, self._best = lists, in_bytes, gmm.component == "max"
 
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Quantise the frames of a block for `score_some`."""
@@ -121,7 +120,6 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
             self._x = self._bytes.frames(self._x)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         n = len(features)
         self.begin_some(features, meter)
         self._lanes[:] = queue.EVERY
@@ -161,14 +159,13 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         family, lists = self._family, self._lists
         share = lists.mean_panels / family.parameters.n_components
         called = calls(2, LIST_CALLS)
         costs = continuous.chosen(family.parameters, family.rows(frames), frames, share, called, self._bytes)
         if self._best:
             costs = continuous.with_best(costs, share * family.per_senone)
-        return costs | {QUANTISE: laws.quantise(lists.codebook, self.by_tree, frames)}
+        return costs | {QUANTISE: laws.quantise(lists.codebook, self._by_tree, frames)}
 
     costs_of_some = costs
 
@@ -182,31 +179,20 @@ class Tied(_Quantised[Gmm]):
         "score.mixture": ("components",),
     }
 
-    def __init__(self, family: Gmm) -> None:
-        super().__init__(family)
+    def __init__(self, family: Gmm, by_tree: bool = False) -> None:
+        super().__init__(family, by_tree)
         p = family.parameters
         shape = (MAX_FRAMES, p.n_codebooks, p.n_streams)
         self._index = np.empty((*shape, p.padded_densities), np.int32)
         self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
 
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Shortlists:
-        return self._make_lists(gmm, True, progress, cancelled)
-
     def configure(self, gmm: settings.Gmm, prepared: Shortlists | None = None) -> None:
         assert prepared is not None, "needs said so"
-        self._take(prepared)
-
-    def _take(self, lists: Shortlists) -> None:
-        lists.check_for(self._family.parameters.gaussians)
-        self._lists = lists
-
-    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        self._take(trivial(self._family.parameters.gaussians.shape))
-        self.score(features, scores, Meter())
+        prepared.check_for(self._family.parameters.gaussians)
+        self._lists = prepared
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]."""
         gmm, p, lists, n = self._family, self._family.parameters, self._lists, len(features)
         x = gmm.expand(features)
         words = self._quantise(x, meter)
@@ -233,8 +219,7 @@ class Tied(_Quantised[Gmm]):
         gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         p, lists = self._family.parameters, self._lists
         laws_of_kernels = tied.listed(p, lists.mean_lanes, frames)
-        quantise = laws.quantise(lists.codebook, self.by_tree, frames)
+        quantise = laws.quantise(lists.codebook, self._by_tree, frames)
         return self._family.costs(frames) | laws_of_kernels | {QUANTISE: quantise}

@@ -6,8 +6,9 @@ frame's score is the sum over its streams of the senone's score at the nearest c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Need, Progress, Strategy
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError, check
@@ -60,13 +61,18 @@ class _Lookup(Strategy[Family]):
         self._words = np.zeros((MAX_FRAMES, streams), np.int32)
         self._table: Table | None = None
 
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        return gmm.selection.codewords
-
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Table:
+    def needs(self, gmm: settings.Gmm) -> Need:
         """Codebook and table, from the cache or made now (seconds)."""
+        p, size = self._family.parameters, gmm.selection.codewords
+
+        def least() -> Table:
+            scores = np.zeros((p.n_streams, 1, p.n_senones), np.float32)
+            return Table(trivial(p.gaussians.shape).codebook, scores)
+
+        return Need(size, partial(self._make, size), least)
+
+    def _make(self, size: int, progress: Progress, cancelled: Cancelling) -> Table:
         p = self._family.parameters
-        size = gmm.selection.codewords
         book = codebook_of(p.gaussians, p.identity, size, progress, cancelled)
 
         def make() -> dict[str, Array]:
@@ -91,20 +97,11 @@ class _Lookup(Strategy[Family]):
 
     def configure(self, gmm: settings.Gmm, prepared: Table | None = None) -> None:
         assert prepared is not None, "needs said so"
-        self._take(prepared)
-
-    def _take(self, table: Table) -> None:
-        streams = self._words.shape[1]
-        check("scores", table.scores, np.float32, (streams, None, self._family.n_senones))
-        self._table = table
-
-    def warm_up(self, gmm: settings.Gmm, features: Array, scores: Array) -> None:
-        shape = self._family.parameters.gaussians.shape
-        self._take(Table(trivial(shape).codebook, np.zeros((shape[1], 1, self._family.n_senones), np.float32)))
-        self.score(features, scores, Meter())
+        check("scores", prepared.scores, np.float32, (self._words.shape[1], None, self._family.n_senones))
+        self._table = prepared
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones]; there is too little to do for more threads than one."""
+        """There is too little to do for more threads than one."""
         assert self._table is not None
         words = self._words[: len(features)]
         self._table.codebook.nearest(self._family.expand(features), words)
@@ -113,7 +110,6 @@ class _Lookup(Strategy[Family]):
         meter.close(LOOKUP, words.shape[1] * scores.size, scores.size)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames."""
         assert self._table is not None
         return {
             QUANTISE: laws.quantise(self._table.codebook, False, frames),

@@ -1,111 +1,34 @@
-"""The component layer of a tied-mixture model: how the log densities of its codebooks are computed.
+"""Other ways to compute a tied-mixture model's densities and mixtures: by partial distances, by the best component.
 
-`Floats` as a matrix product, `Bytes` with 8-bit parameters, `Bounded` by partial distance elimination, which
-computes only what can be among the N best. All give f32 [n, codebooks, 3, padded densities] and close the
-stage `score.gaussians`.
+Partial distance elimination computes only the densities that can be among the N best. The best component in place of
+the sum takes no exponential and no logarithm: log p ≈ Σ over streams max over densities (log weight + log density).
+Without a matrix product it is slower than the exact sum here; it says what the exponentials cost, and what leaving them
+out does to the words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT, Meter
-from pipelines.scoring.costs import continuous, tied
-from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
 from pipelines.scoring.gaussians.product import NEVER, PARTS, Bounds, bring_forward
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
-from pipelines.scoring.tied.gmm import Gmm
-from profiler.arrays import Array, ArrayError, check
-from profiler.costs import Cost
+from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
+from pipelines.scoring.tied.packing import PackedGmm
+from profiler.arrays import Array, ArrayError
 
 MAX_BOUNDED = 16
 """Densities kept of which the worst is found quickly; with more, no density is eliminated."""
 
 
-Evaluate = Callable[[Array, int, int, Meter], Array]
-"""Log densities f32 [n, codebooks, 3, padded densities] of codebooks first … last − 1, from frames f32 [n, 3, 27]."""
-
-
-class Evaluation(Protocol):
-    """An `Evaluate` with its cost law."""
-
-    def __call__(self, x: Array, first: int, last: int, meter: Meter, /) -> Array:
-        """As `Evaluate`."""
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost law of `score.gaussians`; empty where it is the family's own."""
-
-
-class Floats:
-    """All of them, in float32."""
-
-    def __init__(self, gmm: Gmm) -> None:
-        self._gmm = gmm
-
-    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        return self._gmm.densities(x, first, last, meter)
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """The family's own."""
-        return {}
-
-
-class Bytes:
-    """All of them, with 8-bit parameters."""
-
-    def __init__(self, gmm: Gmm, parameters: Int8Gaussians) -> None:
-        parameters.check_for(gmm.parameters.gaussians)
-        self._gmm, self._bytes = gmm, parameters
-
-    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """In 16-bit arithmetic."""
-        g = self._gmm.workspace(len(x))
-        frames = self._bytes.frames(x)
-        densities_of_bytes(frames, self._bytes.panels, g, first, last)
-        meter.close("score.gaussians", len(x) * self._gmm.parameters.n_gaussians)
-        return g
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """A third of the bytes."""
-        return {"score.gaussians": continuous.gaussians_in_bytes(self._bytes, stored=2.0 * FLOAT)}
-
-
-class Bounded:
-    """Only what can be among the `keep` best of a codebook and stream; what cannot gets NEVER.
-
-    With `follow`, the panels that held the best of the last frame are computed first (pocketsphinx).
-    """
-
-    def __init__(self, gmm: Gmm, rest: Array, keep: int, follow: bool) -> None:
-        shape = gmm.parameters.gaussians.shape[:3]
-        check("rest", rest, np.float32, (*shape, PARTS, LANES))
-        order = np.tile(np.arange(shape[2], dtype=np.uint8), (*shape[:2], 1))
-        self._gmm = gmm
-        self._bounds: Bounds = rest, order, keep, follow
-
-    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """A Gaussian that is given up counts by the part of it that was computed."""
-        p, n = self._gmm.parameters, len(x)
-        g = self._gmm.workspace(n)
-        dimensions = bounded(x, p.gaussians, self._bounds, g, first, last)
-        # Counted for the calling thread's codebooks, taken for all where threads share the block.
-        share = p.n_codebooks / max(1, last - first)
-        meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
-        return g
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        return {"score.gaussians": tied.bounded_gaussians(self._gmm.parameters, frames)}
-
-
 @njit(nogil=True, cache=True)
 def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, last: int) -> int:
-    """Log densities `g` of the codebooks; returns how many dimensions of a Gaussian were computed."""
+    """Log densities `g` f32 [n, codebooks, 3, padded densities] of what can be among the best; NEVER for the others.
+
+    Returns how many dimensions of a Gaussian were computed.
+    """
     rest, order, keep, follow = within
     books, streams, slots, depth, _ = gaussians.shape
     n, dim = len(x), depth // 2
@@ -157,3 +80,46 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
                 if follow:
                     bring_forward(order[book, s], entered, winners)
     return computed * LANES
+
+
+def log_rows(p: PackedGmm) -> Array:
+    """Logarithms of `PackedGmm.rows`."""
+    with np.errstate(divide="ignore"):
+        result: Array = np.maximum(np.log(p.rows), np.float32(NEVER))
+    return result
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def mix_best(g: Array, log_rows: Array, order: Order, products: Array, scores: Array, first: int, last: int) -> None:
+    """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
+    n, books, streams, densities = g.shape
+    start, _, _ = order
+    if (
+        len(products) != n
+        or len(scores) != n
+        or len(start) != books + 1
+        or not columns_fit(start, products, log_rows.size, streams * densities)
+        or not 0 <= first <= last <= books
+        or not runs_fit(order, scores.shape[1], first, last)
+    ):
+        raise ArrayError("mix_best: densities, weights and scores do not fit each other")
+    width_of_all = start[1:] - start[:-1]
+    best = np.empty(width_of_all.max(), np.float32)
+    for book in range(first, last):
+        width = start[book + 1] - start[book]
+        for t in range(n):
+            out = products[t, start[book] : start[book + 1]]
+            out[:] = 0.0
+            for s in range(streams):
+                begin = (start[book] * streams + s * width) * densities
+                some = best[:width]
+                some[:] = NEVER
+                for d in range(densities):
+                    value = g[t, book, s, d]
+                    row = log_rows[begin + d * width : begin + (d + 1) * width]
+                    for c in range(width):
+                        total = value + row[c]
+                        some[c] = max(some[c], total)
+                for c in range(width):
+                    out[c] += some[c]
+            put_in_order(products, order, scores, t, book)

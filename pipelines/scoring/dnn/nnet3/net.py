@@ -19,9 +19,8 @@ import numpy as np
 from pipelines.models.nnet3 import IVECTOR
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import nets as laws
-from pipelines.scoring.costs import nets as step_laws
 from pipelines.scoring.dnn import integers, products
-from pipelines.scoring.dnn.dense import ACTIVE_STAGE, SPLICE_STAGE
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE, SPLICE_STAGE, Arithmetic
 from pipelines.scoring.dnn.nnet3.plan import Plan, Step, finish, gather, softmax
 from pipelines.scoring.dnn.quantised import OPERATION, Quantised, quantise, restore
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows, room
@@ -111,17 +110,13 @@ class _Block(NamedTuple):
     x: Array
 
 
-class Nnet3Net:
-    """Weights and workspace of one net, for at most MAX_FRAMES frames at a time."""
-
-    heads_used = 1
+class Nnet3Net(Arithmetic):
+    """A net of Kaldi, for at most MAX_FRAMES frames at a time."""
 
     def __init__(self, plan: Plan, threads: int, product: str, *, int8: bool, looped: bool) -> None:
         """`product`: who multiplies, a name of `scoring.dnn.products`; none with `int8`."""
         self.plan, self.context = plan, plan.net.context
         self.n_senones, self.subsampling = plan.net.pdfs, plan.subsampling
-        self.begun = 0
-        self.notes: tuple[str, ...] = ()
         self.begin = 0
         """Frames of the utterance before the block that comes next."""
         self._looped = looped
@@ -152,7 +147,7 @@ class Nnet3Net:
             self._rows = ByteRows(layer.weight, layer.scale, layer.bias)
             self._hidden = room(outputs, integers.filled(last.inputs), np.int8)
         self._scales = np.empty(outputs, np.float32)
-        self.stages: Mapping[str, tuple[str, ...]] = {
+        self.stages = {
             **{step.stage: ("frames",) for step in (*plan.trunk, *plan.head[:-1])},
             SPLICE_STAGE: ("frames",),
             last.stage: ("senones",),
@@ -219,7 +214,6 @@ class Nnet3Net:
             self._hidden[: len(x), : inputs + 1] = x
 
     def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
-        """As `SomeSenones.score_some`."""
         if isinstance(self._rows, ByteRows):
             self._rows.score(self._hidden, self._scales, first, last, senones, scores)
         else:
@@ -238,12 +232,12 @@ class Nnet3Net:
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         plan = self.plan
         costs = {step.stage: self._law(step, frames) for step in (*plan.trunk, *plan.head[:-1])}
-        return costs | {SPLICE_STAGE: step_laws.joined(plan, plan.head[0])}
+        return costs | {SPLICE_STAGE: laws.joined(plan, plan.head[0])}
 
     def _law(self, step: Step, frames: int, frame: float = 1.0) -> Cost:
         weights, gathers = self._weights[step], step is not self.plan.head[0]
         product = None if weights is None else weights.cost(frames, frame, self._bytes)
-        return step_laws.step(self.plan, step, product, self._bytes, gathers=gathers, frame=frame)
+        return laws.step(self.plan, step, product, self._bytes, gathers=gathers, frame=frame)
 
     def _through(self, x: Array, meter: Meter) -> Array:
         """The input of the last layer f32 [n, values + 1], from that of the first one of the head."""
