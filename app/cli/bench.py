@@ -27,6 +27,7 @@ NOT_BENCHES = {
     "measurements",
     "memory_use",
     "planted_causes",
+    "session",
     "shots",
     "whatif_check",
 }

@@ -13,7 +13,7 @@ from assets.speech.build import FliteMissing
 from tests.bench import _data, _desk_window
 
 NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
-NEEDS_HUMANS = ("dnn", "graphs", "ladder")
+NEEDS_HUMANS = ("dnn", "ladder")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -48,25 +48,15 @@ def test_without_a_voice_to_make_the_corpus(
     assert "flite is not installed" in refused(capsys, name)
 
 
-def test_recordings_without_digits(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
-) -> None:
-    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
-    assert str(bundled_speech / "digits8k") in refused(capsys, "graphs")
-
-
 @pytest.mark.parametrize("name", bench.names())
 def test_files_that_are_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nowhere" in refused(capsys, name, "--audio", "nowhere.wav")
     assert "--repeat" in refused(capsys, name, "--repeat", "0")
 
 
-@pytest.mark.parametrize("name", ["graphs", "strategies"])
-def test_speech_of_which_nobody_knows_the_words(
-    name: str, capsys: pytest.CaptureFixture[str], bundled_speech: Path
-) -> None:
+def test_speech_of_which_nobody_knows_the_words(capsys: pytest.CaptureFixture[str], bundled_speech: Path) -> None:
     file = str(bundled_speech / "08-kal16-short.flac")
-    assert "--transcripts" in refused(capsys, name, "--audio", file)
+    assert "--transcripts" in refused(capsys, "strategies", "--audio", file)
 
 
 def test_a_peer_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,15 +32,6 @@ def human_speech(folder: Path | None = None) -> list[Item]:
     return items
 
 
-def spoken_digits() -> list[Path]:
-    """The recordings of single digits with the human speech; BadInput where they are missing."""
-    folder = HUMAN / "digits8k"
-    files = sorted(folder.glob("*.flac"))
-    if not files:
-        raise BadInput(f"The bench needs spoken digits, and there are none in {folder}; {GIVE}.")
-    return files
-
-
 def synthetic_corpus() -> Path:
     """The folder of the synthetic test corpus; BadInput where it is not there and cannot be made."""
     try:

@@ -42,16 +42,10 @@ MB: Final = 1e6
 
 
 def quantiles(values: list[float], name: str) -> dict[str, float]:
-    """Median and p99 of `values`, under `name`."""
+    """Median, p99 and the most of `values`, under `name`."""
     ordered = sorted(values)
-    if not ordered:
-        return {}
-    at = {"p50": len(ordered) // 2, "p99": min(len(ordered) - 1, int(0.99 * len(ordered)))}
-    found = {f"{name}_{key}": round(ordered[i], 2) for key, i in at.items()}
-    return {**found, f"{name}_most": round(ordered[-1], 2)}
-
-
-# -- watching ----------------------------------------------------------------------------------------
+    places = {"p50": len(ordered) // 2, "p99": min(len(ordered) - 1, int(0.99 * len(ordered))), "most": -1}
+    return {f"{name}_{key}": round(ordered[i], 2) for key, i in places.items()} if ordered else {}
 
 
 class Paintings(QObject):
@@ -169,9 +163,6 @@ class Updates(QObject):
         return False
 
 
-# -- the parts ---------------------------------------------------------------------------------------
-
-
 def window_live() -> Any:
     """The window with the demo under way, in the default layout."""
     from app.gui import freeze_objects
@@ -189,35 +180,21 @@ def window_live() -> Any:
 def live(seconds: str) -> dict[str, Any]:
     """The demo in the default layout."""
     window = window_live()
-    playhead = window.playhead
-    updates = Updates(window)
-    cursors = updates.cursors
-    loop = Loop()
-    frames = playhead.n_frames
-    start, process, thread = time.monotonic(), time.process_time(), time.thread_time()
+    cursors, loop = Updates(window).cursors, Loop()
+    start, process = time.monotonic(), time.process_time()
     serve(float(seconds))
-    took = time.monotonic() - start
-    process, thread = time.process_time() - process, time.thread_time() - thread
+    took, process = time.monotonic() - start, time.process_time() - process
     loop.stop()
-    still_live = playhead.live
-    size = window.size()
-    steps = [1e3 * (b[0] - a[0]) for a, b in pairwise(cursors)]
     own = [gap for gap in loop.gaps if gap[1] > gap[0] / 2]
     found = {
         "seconds": round(took, 1),
-        "size": f"{size.width()}x{size.height()}",
-        "preset": window.pipeline.preset.name,
-        "frames_per_s": round((playhead.n_frames - frames) / took, 1),
-        "still_live": still_live,
+        "still_live": window.playhead.live,
         "updates_per_s": round(len(cursors) / took, 1),
-        **quantiles(steps, "update_ms"),
+        **quantiles([1e3 * (b[0] - a[0]) for a, b in pairwise(cursors)], "update_ms"),
         "gui_core_share": round(process / took, 3),
-        "gui_thread_share": round(thread / took, 3),
-        "cpu_ms_per_update": round(1e3 * process / max(1, len(cursors)), 2),
         "gaps_over_50ms": round(60 / took * len(loop.gaps), 1),
         "own_gaps_over_50ms": round(60 / took * len(own), 1),
         "longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
-        "longest_own_ms": round(1e3 * max((cpu for _, cpu in loop.gaps), default=0.0), 1),
         "live_memory_mb": round(psutil.Process().memory_info().rss / MB, 1),
     }
     window.close()
@@ -234,7 +211,7 @@ REST_S: Final = 0.4
 
 @contextmanager
 def left_out(part: str) -> Iterator[None]:
-    """Do without a part of what the window does for each update or reading; empty: with everything."""
+    """Do without a part of what the window does for each update or reading (PARTS); empty: with everything."""
     from app.charts.time_plot import TimePlot
     from app.views.breakdown import BreakdownView
     from app.views.chart import ChartView
@@ -243,29 +220,21 @@ def left_out(part: str) -> Iterator[None]:
     from app.window.bars.topbar import TopBar
     from app.window.bars.transport import ScrubBar, Transport
 
-    nothing = ("_fit", "_show_live"), ("show_desk", "show_recording"), ("show_snapshot",)
-    replaced: dict[str, list[tuple[type, str, Any]]] = {
-        "painting": [(TimePlot, "paintEvent", lambda *_: None)],
-        "charts": [
-            entry
-            for kind in ChartView.__subclasses__()
-            for entry in ((kind, "reduce", _same_again(kind.reduce)), (kind, "show_model", lambda *_: None))
-        ],
-        "breakdown": [(BreakdownView, "update_snapshot", lambda *_: None)],
+    kinds = ChartView.__subclasses__()
+    replaced: dict[str, list[tuple[type, str]]] = {
+        "painting": [(TimePlot, "paintEvent")],
+        "charts": [(kind, name) for kind in kinds for name in ("reduce", "show_model")],
+        "breakdown": [(BreakdownView, "update_snapshot")],
         "texts": [
-            *(
-                (kind, name, lambda *_: None)
-                for kind, names in zip((Transport, TopBar, StatusLine), nothing, strict=True)
-                for name in names
-            ),
-            (ScrubBar, "show_position", lambda *_: None),
-            (Transport, "_note", lambda *_: ""),
-            (View, "_renew_texts", lambda *_: None),
-            *((kind, "show_texts", lambda *_: None) for kind in ChartView.__subclasses__()),
+            *((Transport, "_fit"), (Transport, "_show_live"), (Transport, "_note"), (ScrubBar, "show_position")),
+            *((TopBar, "show_desk"), (TopBar, "show_recording"), (StatusLine, "show_snapshot")),
+            *((View, "_renew_texts"), *((kind, "show_texts") for kind in kinds)),
         ],
     }
     with ExitStack() as undone:
-        for kind, name, instead in replaced.get(part, ()):
+        for kind, name in replaced.get(part, ()):
+            nothing = "" if name == "_note" else None
+            instead = _same_again(kind.reduce) if name == "reduce" else lambda *_, nothing=nothing: nothing
             undone.enter_context(patch.object(kind, name, instead))
         yield
 
@@ -284,32 +253,28 @@ def paced(rounds: str) -> dict[str, Any]:
     from app.model import pace
 
     window = window_live()
-    updates = Updates(window)
+    cursors = Updates(window).cursors
     arms = [("", s) for s in FORCED_S] + [(part, s) for part in PARTS for s in (FORCED_S[0], FORCED_S[-1])]
-    turns: dict[tuple[str, float], list[tuple[float, float]]] = {arm: [] for arm in arms}
+    turns: dict[str, list[tuple[float, float]]] = {part: [] for part in ("", *PARTS)}
     for _ in range(int(rounds)):
         for part, interval in arms:
-            forced = patch.object(pace.RedrawClock, "interval_s", interval)
-            with left_out(part), forced:
+            with left_out(part), patch.object(pace.RedrawClock, "interval_s", interval):
                 serve(REST_S)
-                updates.cursors.clear()
+                cursors.clear()
                 begin, process = time.monotonic(), time.process_time()
                 serve(TURN_S)
-                took = time.monotonic() - begin
-                used = time.process_time() - process
-                turns[part, interval].append((len(updates.cursors) / took, used / took))
+                took, used = time.monotonic() - begin, time.process_time() - process
+                turns[part].append((len(cursors) / took, used / took))
     still_live = window.playhead.live
     window.close()
-    fits = {part: _line([turn for arm in arms if arm[0] == part for turn in turns[arm]]) for part in ("", *PARTS)}
+    fits = {part: _line(found) for part, found in turns.items()}
     fixed, update = fits.pop("")
-    medians = {arm: np.median(found, axis=0).round(3).tolist() for arm, found in turns.items()}
     return {
         "still_live": still_live,
         "fixed_core_share": round(fixed, 3),
         "update_ms": round(update, 2),
         "fixed_core_share_of": {part: round(fixed - one, 3) for part, (one, _) in fits.items()},
         "update_ms_of": {part: round(update - one, 2) for part, (_, one) in fits.items()},
-        "turns": [{"without": p, "forced_s": s, "updates_per_s": u, "core": c} for (p, s), (u, c) in medians.items()],
     }
 
 
@@ -397,129 +362,98 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
 def million(path: str) -> dict[str, Any]:
     """Open a million spans in a running window; pan and zoom."""
     window, seen, took = _opened(path)
-    loop = Loop()
     serve(SETTLE_S)  # words and stages of a long session come little by little
-    loop.stop()
-    wall, thread = _steps(window, seen)
+    steps = _steps(window, seen)
     spans = len(window.playhead.session.spans)
     window.close()
-    return {
-        "spans": spans,
-        **took,
-        "open_stages_s": took["open_1e6_s"],
-        "settling_longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
-        **quantiles(wall, "pan_zoom_ms"),
-        **quantiles(thread, "pan_zoom_cpu_ms"),
-    }
+    return {"spans": spans, **took, **quantiles(steps, "pan_zoom_ms")}
 
 
-def _steps(window: Any, seen: Paintings) -> tuple[list[float], list[float]]:
-    """Wall and processor ms of each gesture, until every chart is painted again."""
-    app = qt()
-    axis, count = window.axis, len(charts(window))
-    wall, cpu = [], []
+def _steps(window: Any, seen: Paintings) -> list[float]:
+    """Wall ms of each gesture, until every chart is painted again."""
+    app, axis, count, wall = qt(), window.axis, len(charts(window)), []
     axis.fit()
     until(lambda: True, 1)
     for step in range(STEPS):
         app.processEvents()
         seen.painted.clear()
-        before = axis.visible
-        begin, used = time.perf_counter(), time.process_time()
-        first, last = axis.visible
+        before, begin = axis.visible, time.perf_counter()
         if step % 3 == 2:
             axis.pan(0.08 if step % 2 else -0.08)
         else:
             # In to a millionth of the session and out again, about a point that is nowhere special.
             inwards = (step // 90) % 2 == 0
-            axis.zoom(0.8 if inwards else 1.25, first + 0.37 * (last - first))
+            axis.zoom(0.8 if inwards else 1.25, before[0] + 0.37 * (before[1] - before[0]))
         if axis.visible == before:
             continue
         while len(seen.painted) < count and time.perf_counter() < begin + 1:
             app.processEvents()
         wall.append(1e3 * (time.perf_counter() - begin))
-        cpu.append(1e3 * (time.process_time() - used))
-    return wall, cpu
+    return wall
 
 
 def hour(path: str) -> dict[str, Any]:
     """Resident memory of the window with an hour open, drawn and counted."""
     from tests.bench._rounds import peak_bytes
 
-    process = psutil.Process()
     window = window_shown()
     window.show_desk()
     serve(0.5)
-    empty = process.memory_info().rss / MB
-    begin = time.monotonic()
     window.open_session(Path(path))
-    opened = time.monotonic() - begin
     serve(8.0)
     window.axis.zoom(0.1, 100.0)
     serve(0.5)
     window.axis.fit()
     serve(0.5)
-    found = {
-        "spans": len(window.playhead.session.spans),
-        "empty_memory_mb": round(empty, 1),
-        "memory_mb": round(process.memory_info().rss / MB, 1),
-        "peak_memory_mb": round(peak_bytes() / MB, 1),
-        "hour_open_s": round(opened, 3),
-    }
+    resident = psutil.Process().memory_info().rss
+    found = {"memory_mb": round(resident / MB, 1), "peak_memory_mb": round(peak_bytes() / MB, 1)}
     window.close()
     return found
 
 
 def cycles(path: str) -> dict[str, Any]:
     """Objects that sessions opened and closed, and windows made and closed, leave behind."""
-    app_window = window_shown()
-    app_window.show_desk()
-    serve(0.2)
 
-    def session() -> None:
-        app_window.open_session(Path(path))
-        serve(0.01)
-        app_window.playhead.close()
-        serve(0.01)
-
-    def whole_window() -> None:
-        window = window_shown()
+    def opened(window: Any) -> None:
         window.open_session(Path(path))
         serve(0.01)
+
+    def gone(window: Any) -> None:
         window.close()
         window.deleteLater()
         serve(0.01)
 
-    of_sessions = _left(session)
-    app_window.close()
-    app_window.deleteLater()
-    serve(0.01)
-    of_windows = _left(whole_window)
-    return {
-        "cycles": CYCLES,
-        "leaked": max(0, of_sessions["objects"]) + max(0, of_windows["objects"]),
-        "sessions": of_sessions,
-        "windows": of_windows,
-    }
+    def session() -> None:
+        opened(first)
+        first.playhead.close()
+        serve(0.01)
+
+    def whole_window() -> None:
+        window = window_shown()
+        opened(window)
+        gone(window)
+
+    first = window_shown()
+    first.show_desk()
+    serve(0.2)
+    found = {"sessions": _left(session)}
+    gone(first)
+    found["windows"] = _left(whole_window)
+    return {"cycles": CYCLES, "leaked": sum(max(0, one["objects"]) for one in found.values()), **found}
 
 
 def _left(cycle: Any) -> dict[str, Any]:
     for _ in range(3):  # caches fill
         cycle()
-    before, process = _counts(), psutil.Process()
-    memory, files = process.memory_info().rss, process.num_fds()
+    before, files = _counts(), psutil.Process().num_fds()
     for _ in range(CYCLES):
         cycle()
-    after = _counts()
-    grown = {name: after[name] - before.get(name, 0) for name in after}
+    grown = {name: after - before.get(name, 0) for name, after in _counts().items()}
     # Less than one in two cycles is a cache, or replaced.
     kept = {name: more for name, more in grown.items() if more >= CYCLES // 2}
-    more_files = max(0, process.num_fds() - files)
-    return {
-        "objects": sum(kept.values()) + more_files,
-        "kinds": dict(sorted(kept.items(), key=lambda item: -item[1])[:12]),
-        "files": more_files,
-        "memory_mb": round((process.memory_info().rss - memory) / MB, 1),
-    }
+    more_files = max(0, psutil.Process().num_fds() - files)
+    kinds = dict(sorted(kept.items(), key=lambda item: -item[1])[:12])
+    return {"objects": sum(kept.values()) + more_files, "kinds": kinds, "files": more_files}
 
 
 def _counts() -> dict[str, int]:

@@ -104,8 +104,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "graphs",
-        ("asrscope bench graphs --repeat 3 --json",),
-        (("rows", "graph", "states", "arcs", "cpu_s", "peak_gb", "load_s", "file_mb"), ("", "peer", *SPREAD)),
+        ("asrscope bench graphs --json",),
+        (("rows", "graph", "states", "arcs", "cpu_s", "peak_gb", "load_s", "file_mb"),),
         500,
     ),
     Entry(
@@ -136,7 +136,6 @@ ENTRIES: tuple[Entry, ...] = (
         110,
         HUMAN,
     ),
-    Entry("session", ("asrscope bench session --json",), (("agreement",), ("", *SPREAD)), 50),
     Entry("hour", (f"{BENCH}.session hour",), (("",),), 40, labels=("block 16", "block 1")),
     Entry("memory", (f"{BENCH}.memory_use --hours 2",), (("growth_mb",),), 900),
     Entry(

@@ -4,9 +4,7 @@ On, off and off again decode the same file one after the other, the order turnin
 has besides (session writer, sampler of the machine, partial results). The ratio of a pair is time on / time off; off
 again / off is the resolution of the machine. Three times are taken: the decode lane's wall clock; the same less the
 time that the decoding thread waited for a processor that others had (so that a shared machine can be measured on;
-waiting for the interpreter lock stays in); and the processor time of the whole process, all threads. A further row is
-the cost of the spans alone: every block's least processor time of the decoding thread, on over off, which leaves out
-whatever does not happen in every block (the writer's and the sampler's rounds, and the disturbance by others).
+waiting for the interpreter lock stays in); and the processor time of the whole process, all threads.
 
 Events are timed in interleaved rounds on the same machine in the same process: spans of this recorder from Python and
 from a compiled kernel, `torch.profiler.record_function` and viztracer.
@@ -19,15 +17,14 @@ import time
 import timeit
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from math import ceil, floor, sqrt
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
-import numpy as np
 
 from pipelines import config as settings
 from pipelines.config import presets
@@ -38,7 +35,6 @@ from pipelines.run.interleave import turns
 from pipelines.run.memory import RunMemory
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
-from profiler.arrays import Array
 from profiler.machine.sampler import watching
 from profiler.recording import kernel_spans
 from profiler.recording.lanes import Lane
@@ -62,33 +58,6 @@ UNDISTURBED = "wall time less waiting for a processor"
 PROCESSOR = "processor time of all threads"
 
 
-@dataclass
-class Pairs:
-    """Ratios of paired decodes by what was timed, `on` and `again` over `off`; least ns of every block."""
-
-    on: dict[str, list[float]] = field(default_factory=dict)
-    again: dict[str, list[float]] = field(default_factory=dict)
-    least: dict[tuple[str, str], Array] = field(default_factory=dict)
-    spans: int = 0
-    dropped: int = 0
-    wall_off_ns: int = 0
-    differing: int = 0
-
-    def add(self, item: Item, sides: dict[str, Decoded]) -> None:
-        """Take in one item, decoded on every side."""
-        on, off = sides["on"], sides["off"]
-        for name, ns in off.times.items():
-            self.on.setdefault(name, []).append(on.times[name] / ns)
-            self.again.setdefault(name, []).append(sides["again"].times[name] / ns)
-        for side, decoded in sides.items():
-            known = self.least.get((item.name, side), decoded.blocks)
-            self.least[item.name, side] = np.minimum(known, decoded.blocks)
-        self.spans += on.spans
-        self.dropped += on.dropped
-        self.wall_off_ns += off.times[WALL]
-        self.differing += on.words != off.words
-
-
 def ratio_row(ratios: Sequence[float]) -> dict[str, Any]:
     """Median, its 95 % interval by order statistics, and the middle half of all pairs."""
     ranked, n = sorted(ratios), len(ratios)
@@ -104,32 +73,13 @@ def ratio_row(ratios: Sequence[float]) -> dict[str, Any]:
     }
 
 
-@dataclass
-class Decoded:
-    """Words, times in ns by name, ns of each block but the first, spans recorded and dropped."""
+class Decoded(NamedTuple):
+    """Words, times in ns by name, spans recorded and dropped."""
 
     words: str
     times: dict[str, int]
-    blocks: Array
     spans: int
     dropped: int
-
-
-class Stamping(Control):
-    """Notes the thread's processor time at the end of each block, when the decode loop sets its frame."""
-
-    def __init__(self) -> None:
-        self.stamps: list[int] = []
-        super().__init__()
-
-    @property
-    def frame(self) -> int:
-        """Unused."""
-        return 0
-
-    @frame.setter
-    def frame(self, frame: int) -> None:
-        self.stamps.append(time.thread_time_ns())
 
 
 def waited_for_processor() -> int | None:
@@ -144,15 +94,9 @@ def waited_for_processor() -> int | None:
 def decode(recogniser: Recogniser, item: Item, out: Path | None) -> Decoded:
     """Decode once, recorded into `out` or with the recorder off."""
     recorder = Recorder()
-    lane: Lane | NullLane
-    if out is None:
-        journal: SessionWriter | NullWriter = NullWriter()
-        lane = NullLane()
-    else:
-        journal = SessionWriter(out, recorder, {})
-        lane = recorder.lane("decode", decode=True)
-    control = Stamping()
-    decoder = Decoder(recogniser, recorder, lane, journal, control)
+    lane: Lane | NullLane = NullLane() if out is None else recorder.lane("decode", decode=True)
+    journal: SessionWriter | NullWriter = NullWriter() if out is None else SessionWriter(out, recorder, {})
+    decoder = Decoder(recogniser, recorder, lane, journal, Control())
     with ExitStack() as sampling:
         if isinstance(journal, SessionWriter):
             memory = RunMemory([recogniser], decoder, recorder, journal, None)
@@ -167,41 +111,34 @@ def decode(recogniser: Recogniser, item: Item, out: Path | None) -> Decoded:
     journal.close()
     if out is not None:
         out.unlink()
-    blocks = np.diff(np.array(control.stamps[1:]))
-    return Decoded(utterance.hypothesis, times, blocks, lane.recorded, lane.dropped)
+    return Decoded(utterance.hypothesis, times, lane.recorded, lane.dropped)
 
 
 def decode_pairs(
     recogniser: Recogniser, items: Sequence[Item], passes: int, progress: Callable[[float], None]
-) -> Pairs:
+) -> list[dict[str, Decoded]]:
     """Decode each of `items` `passes` times on every side, the order turning."""
-    pairs = Pairs()
+    pairs: list[dict[str, Decoded]] = []
     with tempfile.TemporaryDirectory() as folder:
-        session = Path(folder) / "overhead.asrs"
-        sides: dict[str, Decoded] = {}
         for turn, place, number in turns(len(SIDES), len(items), range(passes)):
             progress((turn + place / len(items)) / passes)
-            item, side = items[place], SIDES[number]
-            sides[side] = decode(recogniser, item, session if side == "on" else None)
-            if len(sides) == len(SIDES):
-                pairs.add(item, sides)
-                sides = {}
+            if not pairs or len(pairs[-1]) == len(SIDES):
+                pairs.append({})
+            side = SIDES[number]
+            pairs[-1][side] = decode(recogniser, items[place], Path(folder) / "s.asrs" if side == "on" else None)
     return pairs
 
 
-def decode_rows(pairs: Pairs, limit: float) -> list[dict[str, Any]]:
+def decode_rows(pairs: Sequence[dict[str, Decoded]], limit: float) -> list[dict[str, Any]]:
     """The ratios of one block size as rows of the result."""
     rows: list[dict[str, Any]] = []
     for name in (WALL, UNDISTURBED, PROCESSOR):
-        if name in pairs.on:
-            what = f"decode on / off, {name}"
-            rows.append({"measure": what, "limit": limit} | ratio_row(pairs.on[name]))
-            what = f"decode off / off, {name}"
-            rows.append({"measure": what} | ratio_row(pairs.again[name]))
-    least = {side: sum(int(ns.sum()) for (_, whose), ns in pairs.least.items() if whose == side) for side in SIDES}
-    for side, what in (("on", "on / off"), ("again", "off / off")):
-        what = f"decode {what}, least processor time of each block"
-        rows.append({"measure": what, "median": least[side] / least["off"]})
+        if name in pairs[0]["off"].times:
+            on, again = (
+                [pair[side].times[name] / pair["off"].times[name] for pair in pairs] for side in ("on", "again")
+            )
+            rows.append({"measure": f"decode on / off, {name}", "limit": limit} | ratio_row(on))
+            rows.append({"measure": f"decode off / off, {name}"} | ratio_row(again))
     return rows
 
 
@@ -325,19 +262,17 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     with undisturbed(config.threads):
         for block, limit in BLOCKS.items():
             recogniser.configure(settings.replace(recogniser.config, "block", block))
-            for item in items[:1]:
-                decode(recogniser, item, None)  # pages and caches warm
-            pairs = decode_pairs(
-                recogniser,
-                items,
-                PASSES * repeat,
-                lambda f, block=block: progress(f"decoding on and off, block {block}", f),
-            )
+            decode(recogniser, items[0], None)  # pages and caches warm
+            told = partial(progress, f"decoding on and off, block {block}")
+            pairs = decode_pairs(recogniser, items, PASSES * repeat, told)
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
-            agreement[f"spans per s of wall time, block {block}"] = round(pairs.spans / (pairs.wall_off_ns / 1e9))
-            agreement[f"spans dropped, block {block}"] = pairs.dropped
-            agreement[f"pairs with other words, block {block}"] = pairs.differing
-    figures = time_events(lambda f: progress("timing events", f))
+            wall_s = sum(pair["off"].times[WALL] for pair in pairs) / 1e9
+            differing = sum(pair["on"].words != pair["off"].words for pair in pairs)
+            spans, dropped = (sum(getattr(pair["on"], name) for pair in pairs) for name in ("spans", "dropped"))
+            agreement[f"spans per s of wall time, block {block}"] = round(spans / wall_s)
+            agreement[f"spans dropped, block {block}"] = dropped
+            agreement[f"pairs with other words, block {block}"] = differing
+    figures = time_events(partial(progress, "timing events"))
     for name, (values, kept) in figures.items():
         row = {"measure": f"ns per event: {name}", **ratio_row(values), "kept": kept}
         row["rounds"] = row.pop("pairs")

@@ -1,143 +1,32 @@
-"""The session file: how fast it opens, and its length.
+"""The session file: its length and its cost for an hour at real-time pace on a fake clock, block 16 and block 1.
 
-    asrscope bench session --json            a million spans: file, opening, first picture
-    python -m tests.bench.session hour       an hour at real-time pace, block 16 and block 1
+    python -m tests.bench.session hour
 
-The peer of `bench session` is the same database with a row for each span.
+The real writer has its rounds and checkpoints at the times of a real hour; a reader of another process follows.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 import psutil
 
 from profiler.analysis.track import CostTrack
 from profiler.process import children
 from profiler.session.reader import Session
 from tests.bench import _sessions
-from tests.bench._rounds import MB, Progress, Side, command_line, interleave, paired, result, timed
-
-SPANS: Final = 1_000_000
-HOUR_S: Final = 3600
+from tests.bench._rounds import MB, command_line, timed
 
 
 def resident() -> float:
     return float(psutil.Process().memory_info().rss) / MB
-
-
-# -- a million spans ---------------------------------------------------------------------------------
-
-
-def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
-    """Write, open and show a million spans; the peer keeps a row for each span."""
-    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
-        path, rows = Path(name) / "million.asrs", Path(name) / "rows.db"
-        progress("recording a million spans", None)
-        blocks = SPANS // (len(_sessions.LEAVES) + 1)
-        _sessions.record(path, blocks, pace=False).writer.close()
-        _as_rows(path, rows)
-        pictures: list[dict[str, float]] = []
-
-        def opened(_: object) -> float:
-            seconds = _open(path)
-            pictures.append(_first_picture(path))
-            return seconds
-
-        mine, theirs = Side("ours", opened), Side("rows", lambda _: _load_rows(rows))
-        interleave([mine, theirs], [path], repeat, lambda share: progress("opening", share))
-        with Session.open(path) as session:
-            n_spans, n_frames = len(session.spans), _frames(session)
-        figures = {
-            "spans": n_spans,
-            "frames": n_frames,
-            "file, MB": path.stat().st_size / MB,
-            "file of rows, MB": rows.stat().st_size / MB,
-            "open, s": median(mine.seconds),
-            "open rows, s": median(theirs.seconds),
-            **{key: median(picture[key] for picture in pictures) for key in pictures[0]},
-        }
-    return result(
-        "an SQLite table with a row per span",
-        paired(theirs, mine),
-        "time to load all spans, peer / ours, median of paired runs",
-        figures,
-        [],
-    )
-
-
-def _frames(session: Session) -> int:
-    track = CostTrack()
-    track.update(session)
-    return int(track.n_frames)
-
-
-def _open(path: Path) -> float:
-    session, seconds = timed(lambda: Session.open(path))
-    with session:
-        assert len(session.spans)
-    return seconds
-
-
-def _as_rows(path: Path, rows: Path) -> None:
-    with Session.open(path) as session, contextlib.closing(sqlite3.connect(rows)) as table:
-        names = session.spans.dtype.names or ()
-        table.execute(f"CREATE TABLE span({', '.join(names)})")
-        marks = ",".join("?" * len(names))
-        table.executemany(f"INSERT INTO span VALUES({marks})", session.spans.tolist())
-        table.commit()
-
-
-def _load_rows(rows: Path) -> float:
-    with contextlib.closing(sqlite3.connect(rows)) as table:
-        select = "SELECT * FROM span"
-        spans, seconds = timed(lambda: np.array(table.execute(select).fetchall(), np.int64))
-    assert len(spans)
-    return seconds
-
-
-def _first_picture(path: Path) -> dict[str, float]:
-    """CPU seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
-    from app.model.configurations import scope_of
-    from app.model.desk_snapshot import desk_snapshot
-    from app.views.cost_model import cost_model
-    from app.views.words_model import words_model
-    from app.views.work import work_model
-
-    track, figures, begun = CostTrack(), {}, time.thread_time()
-    with Session.open(path) as session:
-        figures["open, CPU s"] = time.thread_time() - begun
-
-        def shown() -> tuple[int, tuple[float, float], int]:
-            return track.n_frames, (0.0, track.n_frames / 100), 1000
-
-        steps: dict[str, Callable[[], object]] = {
-            "cost per frame": lambda: track.update(session),
-            "cost view": lambda: cost_model(session, track, *shown()),
-            "work view": lambda: work_model(session, track, *shown()),
-            "words view": lambda: words_model(session, track, *shown()),
-            "breakdown view": lambda: desk_snapshot(session, track, scope_of(session, track.n_frames, None, None)),
-        }
-        for name, step in steps.items():
-            begun = time.thread_time()
-            step()
-            figures[f"{name}, CPU s"] = time.thread_time() - begun
-    spent = list(figures.values())
-    return {**figures, "first picture (cost view), CPU s": sum(spent[:3]), "all views, CPU s": sum(spent)}
-
-
-# -- an hour -----------------------------------------------------------------------------------------
 
 
 def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
@@ -217,15 +106,15 @@ def main() -> int:
     parts = parser.add_subparsers(dest="part", required=True)
     part = parts.add_parser("hour")
     part.add_argument("--block", type=int, nargs="+", default=[16, 1])
-    part.add_argument("--seconds", type=int, default=HOUR_S)
+    part.add_argument("--seconds", type=int, default=3600)
     part.add_argument("--utterance", type=int, default=10, help="length of an utterance, s")
     parts.add_parser("follow").add_argument("path", type=Path)
     given = parser.parse_args()
     if given.part == "follow":
         print(json.dumps(follow(given.path)))
-        return 0
-    for block in given.block:
-        print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
+    else:
+        for block in given.block:
+            print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
     return 0
 
 

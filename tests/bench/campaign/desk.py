@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -126,24 +127,16 @@ def _views(window: MainWindow) -> None:
 
 def _transport(window: MainWindow) -> None:
     playhead, axis = window.playhead, window.axis
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        playhead.seek(share * playhead.n_frames)
+    steps: list[Callable[[], object]] = [
+        *(partial(playhead.seek, share * playhead.n_frames) for share in (0.0, 0.5, 1.0)),
+        *(partial(playhead.step, direction) for direction in (-1, -1, 1)),
+        *(partial(axis.select, a * axis.end, b * axis.end) for a, b in ((0.0, 0.5), (0.25, 0.26), (1.0, 1.0))),
+        *(partial(axis.zoom, 1e-3), partial(axis.pan, 0.5), axis.fit, axis.clear, partial(playhead.seek, 0)),
+        *(playhead.toggle, partial(_settle, 0.1), playhead.go_live),
+    ]
+    for step in steps:
+        step()
         _settle()
-    for direction in (-1, -1, 1):
-        playhead.step(direction)
-    for first, last in ((0.0, 0.5), (0.25, 0.26), (1.0, 1.0)):
-        axis.select(first * axis.end, last * axis.end)
-        _settle()
-    axis.zoom(1e-3)
-    axis.pan(0.5)
-    _settle()
-    axis.fit()
-    axis.clear()
-    playhead.seek(0)
-    playhead.toggle()
-    _settle(0.1)
-    playhead.go_live()
-    _settle()
 
 
 def _mouse(window: MainWindow) -> None:

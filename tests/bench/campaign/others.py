@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -208,12 +207,6 @@ ASSISTANTS: Final = Kind(
 
 # -- what the window remembers -------------------------------------------------------------------
 
-PICKLE: Final = (
-    "[General]\nschema=1\n{}=@Variant(\\0\\0\\0\\x7f\\0\\0\\0\\x18PySide::PyObjectWrapper\\0\\0\\0\\0\\x31\\x80\\x4\\x95&\\0\\0\\0"
-    "\\0\\0\\0\\0\\x8c\\x5posix\\x94\\x8c\\x6system\\x94\\x93\\x94\\x8c\\xbtouch PWNED\\x94\\x85\\x94R\\x94.)\n"
-)
-"""A value that PySide6 unpickles: it would run a command."""
-KEYS: Final = ("recent", "audio", "preset", "geometry", "layout/now", "study", "export/folder", "layouts/mine")
 CODE: Final = """
 import sys
 from pathlib import Path
@@ -221,7 +214,6 @@ from tests.bench.campaign.desk import desk
 with desk(own=True) as window:
     window.open_session(Path(sys.argv[1]))
 """
-CONFIG: Final = "config/asrscope/asrscope.conf"
 
 
 @functools.cache
@@ -240,28 +232,12 @@ def _remembered_files() -> list[str]:
     return sorted(str(path.relative_to(_remembered())) for path in places if path.suffix not in (".lock", ".asrs"))
 
 
-def _copied(folder: Path, file: str = "") -> None:
-    shutil.copytree(_remembered(), folder, symlinks=True, dirs_exist_ok=True)
-
-
-def _pickled(key: str, folder: Path) -> None:
-    """The user's settings, in every form that there is, and the system's."""
-    _copied(folder)
-    own = {CONFIG, *(file for file in _remembered_files() if file.startswith("config/"))}
-    for file in (*own, CONFIG.replace("config/", "system/", 1)):
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(PICKLE.format(key.replace("/", "\\")), encoding="utf-8")
-
-
-DESK: Final[dict[str, Any]] = {
-    "environment": {"XDG_CONFIG_HOME": "FOLDER/config", "HOME": "FOLDER", "XDG_CONFIG_DIRS": "FOLDER/system"},
-    "patience": 3.0,
-}
-
-
-def _pickles(rng: random.Random) -> Iterator[Attack]:
-    for key in KEYS:
-        yield Attack(f"remembered: {key} is a pickle", functools.partial(_pickled, key), (), SESSION, **DESK)
-
-
-SETTINGS: Final = Kind(_pickles, _remembered_files, _copied, window=lambda file: SESSION, more=DESK)
+SETTINGS: Final = Kind(
+    files=_remembered_files,
+    make=lambda folder, file: shutil.copytree(_remembered(), folder, symlinks=True, dirs_exist_ok=True),
+    window=lambda file: SESSION,
+    more={
+        "environment": {"XDG_CONFIG_HOME": "FOLDER/config", "HOME": "FOLDER", "XDG_CONFIG_DIRS": "FOLDER/system"},
+        "patience": 3.0,
+    },
+)

@@ -234,25 +234,23 @@ def lengths(rng: random.Random) -> Iterator[Attack]:
     """The shipped speech again and again for 1 s to 3 h, in every combination of length and settings, the shortest
     first, then at random: each second of a file costs what a second of a minute costs."""
     for length, chosen in itertools.product(LENGTHS, CHOSEN):
-        yield _length(length, chosen, ("--no-profile",))
+        yield _length(length, chosen, "--no-profile")
     while True:
         length = round(10 ** rng.uniform(0, np.log10(LENGTHS[-1])))
-        yield _length(length, rng.choice(CHOSEN), rng.choice((("--no-profile",), ("--out", "long.asrs"))))
+        yield _length(length, rng.choice(CHOSEN), *rng.choice((["--no-profile"], [])))
 
 
-def _length(length: int, chosen: tuple[str, ...], how: tuple[str, ...]) -> Attack:
+def _length(length: int, chosen: tuple[str, ...], *how: str) -> Attack:
     words = tuple(word for text in chosen for word in ("--set", text))
-    common = ("run", "--preset", "gmm-quick", *words, "--json", "--audio")
-    long = (*common, "long.flac", *how)
-    # A file that says nothing of its cost is not compared.
-    commands = ((*common, "short.flac", *how[:1], *(["short.asrs"] * (len(how) - 1))), long)
+    common = ("run", "--preset", "gmm-quick", *words, "--json", *how, "--audio")
+    compared = length >= FROM_S  # a file that says nothing of its cost is not compared
     return Attack(
-        f"lengths: {length} s, {' '.join(chosen) or 'as shipped'}, {how[0]}",
+        f"lengths: {length} s, {' '.join(chosen) or 'as shipped'}, {how or 'recorded'}",
         functools.partial(_speech, length),
-        commands if length >= FROM_S else (long,),
+        tuple((*common, f"{name}.flac") for name in (["short"] if compared else []) + ["long"]),
         patience=1.0 + length * SECONDS_PER_SECOND,
         memory_bytes=LARGE_BYTES,
-        check=dearer if length >= FROM_S else None,
+        check=dearer if compared else None,
     )
 
 

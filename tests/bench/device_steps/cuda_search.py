@@ -6,7 +6,7 @@ With the processor in a device's place they run in numba's simulator (NUMBA_ENAB
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,7 @@ from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE
-from tests.bench.device_steps import rules
-from tests.bench.device_steps.result import Result, Task
+from tests.bench.device_steps.result import Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 
 if TYPE_CHECKING:
@@ -46,6 +45,15 @@ BLOCK = 64
 ROUNDS = 3
 THREADS_HERE = 2
 PRESETS = ("gmm", "dnn")
+SEARCH_GOALS = {1: 250.0, 256: 20_000.0}
+"""Times real time by utterances at once, of the search alone: Kaldi's CUDA decoder does 16 500 to 24 900 on a V100."""
+DECODING_GOALS = {1: 200.0, 256: 10_000.0}
+"""The same of scoring and search."""
+SAME_COST_NAT = 1e-3
+"""Of paths over some hundred frames: the last bits of costs that are summed in the same order."""
+MOST_STAMPS = 0.02
+"""Of the search's time, that its stamps may take."""
+NO_SPEED = "a simulator says nothing of speed"
 
 
 @dataclass
@@ -131,8 +139,7 @@ def words(task: Task) -> Result:
         compiled.advance(np.ascontiguousarray(ready.scores[:, b].cpu().numpy()), 0)
         apart += [word for word, _, _ in compiled.finish()] != decoded[b]
         furthest = max(furthest, abs(one.best_cost - compiled.best_cost))
-    figures = {"utterances": len(decoded), "other words": apart, "largest difference of costs, nat": furthest}
-    return rules.same_words(len(decoded), apart, furthest, figures)
+    return same_words(len(decoded), apart, furthest)
 
 
 def search_alone(task: Task) -> Result:
@@ -149,7 +156,7 @@ def search_alone(task: Task) -> Result:
             del search, scores
         host = _median_s(lambda r=ready: _compiled(r), task)
         rows.append(_row(preset, 1, ready.scores[:, :1], host) | {"on": "one core"})
-    return rules.fast(rows, rules.SEARCH_GOALS, task.device)
+    return fast(rows, SEARCH_GOALS, task.device)
 
 
 def scoring_too(task: Task) -> Result:
@@ -173,7 +180,7 @@ def scoring_too(task: Task) -> Result:
 
             rows.append(_row(preset, size, ready.repeated(size), _median_s(decode, task)))
             del search, scorer
-    return rules.fast(rows, rules.DECODING_GOALS, task.device)
+    return fast(rows, DECODING_GOALS, task.device)
 
 
 def stamps(task: Task) -> Result:
@@ -194,7 +201,34 @@ def stamps(task: Task) -> Result:
             pass_over(search, scores)
             spent[stamped] = time.perf_counter() - began
         ratios.append(spent[True] / spent[False])
-    return rules.stamps(sorted(ratios), task.device)
+    return cheap(sorted(ratios), task.device)
+
+
+def same_words(utterances: int, apart: int, furthest: float) -> Result:
+    """Whether the CUDA search finds what the compiled search finds; `apart` utterances have other words."""
+    why = f"{apart} of {utterances} utterances have other words; costs are up to {furthest:.2g} nat off"
+    figures = {"utterances": utterances, "other words": apart, "largest difference of costs, nat": furthest}
+    wrong = {why: apart or not furthest <= SAME_COST_NAT}
+    return verdict(wrong, f"{utterances} utterances have the words and costs that the processor finds", figures)
+
+
+def fast(rows: Sequence[Mapping[str, Any]], goals: Mapping[int, float], device: str) -> Result:
+    """Whether each preset reaches the goals, times real time by utterances at once."""
+    missed = {
+        f"{row['preset']}, {row['at once']} at once: {row['× real time']:.0f} times real time, not {wanted:.0f}": device
+        == "cuda"
+        for row in rows
+        if "on" not in row and row["× real time"] < (wanted := goals.get(row["at once"], 0.0))
+    }
+    figures = {"rows": list(rows), "goals, × real time": dict(goals)}
+    return verdict(missed, "every preset is as fast as wanted", figures, unless=NO_SPEED * (device != "cuda"))
+
+
+def cheap(ratios: Sequence[float], device: str) -> Result:
+    """Whether stamps cost little: time with / time without, paired, ascending."""
+    figures, cost = {"time with / without": median(ratios), "least": ratios[0], "most": ratios[-1]}, median(ratios) - 1
+    why = f"the stamps of the phases take {cost:.1%} of the search"
+    return verdict({why: device == "cuda" and cost > MOST_STAMPS}, why, figures, unless=NO_SPEED * (device != "cuda"))
 
 
 def pass_over(search: CudaSearch, scores: Tensor) -> list[list[str]]:

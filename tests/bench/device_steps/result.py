@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,9 @@ from typing import Any
 from pipelines.device import HOST
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
+
+SAME_NAT = 0.05
+"""Of log densities of some hundred nat: products are summed in another order on a device."""
 
 
 @dataclass
@@ -20,6 +23,13 @@ class Result:
     proved: bool | None
     why: str
     figures: dict[str, Any] = field(default_factory=dict)
+
+
+def verdict(wrong: Mapping[str, object], why: str, figures: dict[str, Any], unless: str = "") -> Result:
+    """The result of a step: False with every reason that holds, else None where `unless` says why it cannot be proved
+    here, else True."""
+    reasons = [reason for reason, holds in wrong.items() if holds]
+    return Result(False if reasons else None if unless else True, "; ".join(reasons) or unless or why, figures)
 
 
 @dataclass(frozen=True)
@@ -39,10 +49,8 @@ class Task:
         return playlist.build(self.paths, self.transcripts).items[:most]
 
 
-def write(path: Path, step: str, result: Result) -> dict[str, Any]:
-    """Keep the row of a step, whole or not at all; and return it."""
-    row = {"step": step, **asdict(result)}
+def write(path: Path, step: str, result: Result) -> None:
+    """Keep the row of a step, whole or not at all."""
     draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(row, indent=1, default=str), encoding="utf-8")
+    draft.write_text(json.dumps({"step": step, **asdict(result)}, indent=1, default=str), encoding="utf-8")
     draft.replace(path)
-    return row

@@ -29,9 +29,8 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
-from tests.bench._rounds import LANE, scored
-from tests.bench.device_steps import rules
-from tests.bench.device_steps.result import Result, Task
+from tests.bench._rounds import LANE, scored, timed
+from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 
 BLOCK = 16
@@ -41,6 +40,8 @@ ROUNDS = 15
 AT_ONCE = (1, 4, 16, 64)
 FRAMES, FRAMES_HERE = 300, 60
 """Of each utterance, on a device and on the processor in its place."""
+NEAR, NEAR_US = 0.15, 2.0
+"""How near events must come to the kernels' own times: a part, and µs for each kernel between two of them."""
 KALDI = (16_500, 24_900)
 """Times real time of Kaldi's CUDA decoder on one V100 (Braun et al. 2020): for whom to compare with, no aim."""
 
@@ -57,31 +58,26 @@ def busy(task: Task) -> Result:
     work.device.run(COMPUTE, x.normal_)
     out = torch.empty(BLOCK, arithmetic.n_senones, device=work.device.where)
     score = partial(arithmetic.score, parameters.there, x, out)
-    gated = task.device == "cuda"
-    found: dict[str, dict[str, list[float]]] = {"events": {}, "events behind a gate": {}}
-    found["kernels"] = {}
+    gate = _gate if task.device == "cuda" else None
+    found: dict[str, dict[str, list[float]]] = {"events": {}, "events behind a gate": {}, "kernels": {}}
     launched: dict[str, int] = {}
     for turn in range(ROUNDS):
         kernels, launched = of_kernels(on, score)
-        once = {
-            "events": between_events(on, score),
-            "events behind a gate": between_events(on, score, _gate if gated else None),
-            "kernels": kernels,
-        }
-        if turn < 2:  # libraries choose their kernels
-            continue
-        for mode, stages in once.items():
-            for stage, ns in stages.items():
+        once = zip(found, (between_events(on, score), between_events(on, score, gate), kernels), strict=True)
+        for mode, stages in once:
+            for stage, ns in stages.items() if turn > 1 else ():  # before, libraries choose their kernels
                 found[mode].setdefault(stage, []).append(ns)
-    rows = [
-        {
-            "stage": stage,
-            "kernels": launched.get(stage),
-            **{f"{mode}, µs": median(times[stage]) / 1e3 for mode, times in found.items()},
-        }
-        for stage in arithmetic.stages
-    ]
-    return rules.busy(rows, task.device)
+    rows, off = [], []
+    for stage in arithmetic.stages:
+        events, gated, kernels = (median(times[stage]) / 1e3 for times in found.values())
+        number = launched.get(stage)
+        rows.append(
+            {"stage": stage, "kernels": number, "events, µs": events, "gated, µs": gated, "kernels, µs": kernels}
+        )
+        off += [stage] if abs(gated - kernels) > NEAR * kernels + NEAR_US * (number or 0) else []
+    unless = "" if gate else f"{task.device} has no gate that keeps Python out of its events"
+    wrong = {f"events and kernels differ for {', '.join(off)}": off and gate}
+    return verdict(wrong, "events are the kernels' time", {"rows": rows}, unless=unless)
 
 
 class _Handing:
@@ -158,104 +154,107 @@ def of_kernels(on: Placed, score: Callable[[Stages], None]) -> tuple[dict[str, f
 
 
 def graphs(task: Task) -> Result:
-    """A block of scoring kernel by kernel, and held as graphs."""
+    """A block of scoring kernel by kernel, and held as graphs: a launch a stage, with the same scores."""
     figures: dict[str, Any] = {}
-    scores = {}
-    rng = np.random.default_rng(2)
-    features = rng.normal(0, 1, (BLOCK, 39)).astype(np.float32)
-    can = False
+    scores: list[Array] = []
+    features = np.random.default_rng(2).normal(0, 1, (BLOCK, 39)).astype(np.float32)
     for name, held in (("kernel by kernel", False), ("as graphs", True)):
         config = settings.assign(Config(), {"device": task.device, "block": BLOCK, "placement.graphs": held})
         work = DeviceWork(open_device(task.device), Recorder(), LANE)
-        can = work.device.can_capture
-        model = open_model(config)
-        scorer = build_scorer(config, model, work=work)
+        scorer = build_scorer(config, open_model(config), work=work)
         scorer.warm_up()
         times = []
         for _ in range(ROUNDS):
-            begin = time.perf_counter_ns()
-            scores[name] = np.array(scorer.score(features, 0, LANE))
-            times.append(time.perf_counter_ns() - begin)
-        notices = scorer.take_notices()
+            made, seconds = timed(lambda s=scorer: np.array(s.score(features, 0, LANE)))
+            times.append(seconds)
+        scores.append(made)
         stages = scorer._arithmetic.stages
-        figures[f"block {name}, µs"] = median(times) / 1e3
+        figures[f"block {name}, µs"] = median(times) * 1e6
         figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)
-    first, second = scores.values()
-    same = bool(np.array_equal(first, second))
-    return rules.graphs(figures, len(stages), can, same, notices, task.device)
+    unless = "" if work.device.can_capture else f"{task.device} cannot hold kernels as a graph: both ways are the same"
+    said = " ".join(scorer.take_notices())
+    wrong = {
+        f"kernels were not held as graphs: {said}": not unless and figures["launches as graphs"] > len(stages),
+        "other scores from graphs": not np.array_equal(*scores),
+    }
+    return verdict(wrong, "the same scores", figures, unless=unless)
 
 
 def search(task: Task) -> Result:
-    """The search of 1, 4, 16 and 64 utterances at once, each as if it were alone."""
+    """The search of 1, 4, 16 and 64 utterances at once: each has the words that it has alone, and on the processor."""
     if obstacle := SEARCH_OBSTACLES.get(task.device):
         return Result(None, obstacle)
-    config, model, graph, features = _prepared(task)
-    scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
-    utterances = [scored(scorer, one, BLOCK) for one in features]
-    work = DeviceWork(open_device(task.device), Recorder(), LANE)
-    one = DeviceSearch(graph, config.search, work)
-    expected = [together(one, graph, [each])[0] for each in utterances]
-    compiled = Viterbi(graph, config.search)
-    here = [alone(compiled, each) for each in utterances]
+    ready = Prepared(task)
+    compiled = Viterbi(ready.graph, ready.config.search)
+    here = [_alone(compiled, each) for each in ready.scores]
+    expected = [words for each in ready.scores for words in together(ready.search(1), ready.graph, [each])]
     rows, others = [], 0
     for size in AT_ONCE:
-        batch = [utterances[i % len(utterances)] for i in range(size)]
-        finder = DeviceSearch(graph, config.search, work, size)
-        together(finder, graph, batch)
-        begin = time.perf_counter()
-        words = together(finder, graph, batch)
-        spent = time.perf_counter() - begin
-        others += sum(one != expected[i % len(utterances)] for i, one in enumerate(words))
-        rows.append(_row(size, batch, spent))
+        batch, finder = ready.some(ready.scores, size), ready.search(size)
+        together(finder, ready.graph, batch)
+        words, seconds = timed(lambda f=finder, b=batch: together(f, ready.graph, b))
+        others += sum(one != expected[i % len(expected)] for i, one in enumerate(words))
+        rows.append(_row(size, batch, seconds))
     apart = sum(device != processor for device, processor in zip(expected, here, strict=True))
-    figures = {"rows": rows, "Kaldi on one V100, × real time": KALDI}
-    return rules.search(len(utterances), others, apart, figures)
+    wrong = {
+        f"{others} utterances have other words in company": others,
+        f"{apart} other ones than on the processor": apart,
+    }
+    why = f"each of {len(here)} utterances has the words that it has alone, and that the processor finds"
+    return verdict(wrong, why, {"rows": rows, "Kaldi on one V100, × real time": KALDI})
 
 
 def scoring(task: Task) -> Result:
-    """Scoring and search of several utterances at once, all on the device."""
+    """Scoring and search of several utterances at once, all on the device; scores are those of the processor."""
     if obstacle := SEARCH_OBSTACLES.get(task.device):
         return Result(None, obstacle)
-    config, model, graph, features = _prepared(task)
-    scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
-    expected = [scored(scorer, one, BLOCK) for one in features]
+    ready = Prepared(task)
     rows, worst = [], 0.0
     for size in AT_ONCE:
-        batch = [features[i % len(features)] for i in range(size)]
-        work = DeviceWork(open_device(task.device), Recorder(), LANE)
-        together = Batch(config, model, work, size)
-        finder = DeviceSearch(graph, config.search, work, size)
+        batch, finder = ready.some(ready.features, size), ready.search(size)
+        together = Batch(ready.config, ready.model, ready.work, size)
         # Compared the first time, which warms everything, and timed the second.
         for compared in (True, False):
-            begin = time.perf_counter()
+            begin, alone = time.perf_counter(), 0.0
             finder.begin()
-            apart = 0.0
             for at in range(0, max(map(len, batch)), BLOCK):
                 parts = [one[at : at + BLOCK] for one in batch]
                 since = time.perf_counter()
                 scores = together.score(parts, at)
-                work.wait_for(work.mark(COMPUTE), COMPUTE)
-                apart += time.perf_counter() - since
-                if compared:
-                    apart_by = _furthest(scores.cpu().numpy(), parts, expected, at)
-                    worst = float(np.maximum(worst, apart_by))  # what is no number stays
+                ready.work.wait_for(ready.work.mark(COMPUTE), COMPUTE)
+                alone += time.perf_counter() - since
+                for b, part in enumerate(parts) if compared else ():
+                    there, here = scores[: len(part), b].cpu().numpy(), ready.scores[b % len(ready.scores)]
+                    off = np.abs(there - here[at : at + len(part)]).max(initial=0.0)
+                    worst = float(np.maximum(worst, off))  # what is no number stays
                 finder.advance(scores, [len(part) for part in parts], at, LANE)
             spent = time.perf_counter() - begin
-        frames = sum(map(len, batch))
-        row = _row(size, batch, spent)
-        row["scoring alone, × real time"] = frames * FRAME_S / apart
-        rows.append(row)
-    return rules.scoring(len(features), worst, rows)
+        rows.append(_row(size, batch, spent) | {"scoring alone, × real time": _row(size, batch, alone)["× real time"]})
+    wrong = {f"scores are {worst:.2g} nat off": not worst < SAME_NAT}
+    why = f"the scores of {len(ready.features)} utterances are those of the processor"
+    return verdict(wrong, why, {"rows": rows, "largest difference, nat": worst})
 
 
-def _furthest(scores: Array, parts: list[Array], expected: list[Array], at: int) -> float:
-    """How far scores [frames, utterances, senones] of a block are from those expected of each utterance, in nat."""
-    away = [
-        np.abs(scores[: len(part), b] - expected[b % len(expected)][at : at + len(part)]).max()
-        for b, part in enumerate(parts)
-        if len(part)
-    ]
-    return float(np.max(away))
+class Prepared:
+    """Model and graph of a small vocabulary on the device, and utterances: features, and scores by the processor."""
+
+    def __init__(self, task: Task) -> None:
+        self.config = settings.assign(presets.load("gmm").config, {**SMALL, "device": task.device})
+        self.model = open_model(self.config)
+        self.graph = graphs_of.load_or_build(self.config.graph, self.model)
+        self.work = DeviceWork(open_device(task.device), Recorder(), LANE)
+        frontend, most = Mfcc(self.model.feat_params), FRAMES if task.accelerator else FRAMES_HERE
+        items = task.speech(AT_ONCE[-1] if task.accelerator else 4)
+        self.features = [frontend.features(audio.load(item.path).samples)[:most] for item in items]
+        scorer = build_scorer(settings.replace(self.config, "device", "cpu"), self.model)
+        self.scores = [scored(scorer, one, BLOCK) for one in self.features]
+
+    def search(self, size: int) -> DeviceSearch:
+        return DeviceSearch(self.graph, self.config.search, self.work, size)
+
+    def some(self, of: list[Array], size: int) -> list[Array]:
+        """So many of them, from the first one on again where there are fewer."""
+        return [of[i % len(of)] for i in range(size)]
 
 
 def _row(size: int, batch: list[Array], seconds: float) -> dict[str, Any]:
@@ -263,18 +262,7 @@ def _row(size: int, batch: list[Array], seconds: float) -> dict[str, Any]:
     return {"at once": size, "rtf": seconds / speech, "× real time": speech / seconds}
 
 
-def _prepared(task: Task) -> tuple[Config, Any, Any, list[Array]]:
-    config = settings.assign(presets.load("gmm").config, {**SMALL, "device": task.device})
-    model = open_model(config)
-    graph = graphs_of.load_or_build(config.graph, model)
-    front_end = Mfcc(model.feat_params)
-    most = FRAMES if task.accelerator else FRAMES_HERE
-    items = task.speech(AT_ONCE[-1] if task.accelerator else 4)
-    features = [front_end.features(audio.load(item.path).samples)[:most] for item in items]
-    return config, model, graph, features
-
-
-def alone(decoder: Viterbi, scores: Array) -> list[str]:
+def _alone(decoder: Viterbi, scores: Array) -> list[str]:
     """The words of one utterance by the compiled decoder."""
     decoder.start(0)
     for first in range(0, len(scores), SEARCHED):
