@@ -6,7 +6,8 @@
     asrscope bench decode --audio corpus/ --transcripts corpus/transcripts.tsv
 
 Every benchmark interleaves both sides and prints `ratio`: peer time / our time, so higher is better. `desk` has no peer
-and prints the window's own figures; `device` has none either and says of each step what could be proved.
+and prints the window's own figures; `device` has none either and says of each step what could be proved; `soak` watches
+for an hour (or --minutes) whether memory, files or threads grow.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ NOT_BENCHES = {
 }
 """Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""
 
-OPTIONS = ("require", "only")
-"""Options that the bench of devices alone takes."""
+OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}
+"""Options that one bench alone takes, and which."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="STEP", nargs="+", default=[], help="device: these steps, even if done before"
     )
     parser.add_argument("--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs")
+    parser.add_argument("--minutes", metavar="N", type=_output.whole_number(1, 10_000), help="soak: how long")
     _output.json_flag(parser)
 
 
@@ -74,8 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     if str(CHECKOUT) not in sys.path:
         sys.path.insert(0, str(CHECKOUT))
     more = {key: value for key, value in vars(arguments).items() if key in OPTIONS and value}
-    if more and arguments.name != "device":
-        raise BadInput(f"--{min(more)} is for `bench device`; the bench {arguments.name} has no use for it.")
+    for key in more:
+        if (of := OPTIONS[key]) != arguments.name:
+            raise BadInput(f"--{key} is for `bench {of}`; the bench {arguments.name} has no use for it.")
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
         _check_speech(arguments.audio, arguments.transcripts)

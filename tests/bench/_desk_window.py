@@ -472,10 +472,27 @@ def _counts() -> dict[str, int]:
     return found
 
 
+def soak() -> dict[str, Any]:
+    """The looping demo in the default layout, until SIGINT."""
+    from app.gui import freeze_objects
+    from profiler.process import signals
+
+    window = window_shown()
+    show_default(window)
+    window.runs.demo("demo")
+    freeze_objects()  # as the application does at its start
+    over: list[bool] = []
+    with signals.stopping(lambda: over.append(True)):
+        while not over:
+            serve(SETTLE_S)
+    window.close()
+    return {}
+
+
 def main() -> int:
     """Run one part and print its figures."""
     part, *arguments = sys.argv[1:]
-    parts = (live, paced, opens, start, opening, million, hour, cycles)
+    parts = (live, paced, opens, start, opening, million, hour, cycles, soak)
     found = {one.__name__: one for one in parts}
     print(json.dumps(found[part](*arguments)))
     return 0

@@ -156,6 +156,12 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("whatif", (f"{BENCH}.whatif_check --repeat 3",), (("rows", *PREDICTED),), 1200, HUMAN),
     Entry("desk", ("asrscope bench desk --json",), (("figures",),), 900),
     Entry(
+        "soak",
+        ("asrscope bench soak --minutes 13 --json",),
+        (("rows", "process", "memory_mb_per_minute", "memory_mb_last", "files_more", "threads_more"),),
+        1000,
+    ),
+    Entry(
         "overhead",
         ("asrscope bench overhead --json",),
         (("rows", "measure", "block", "limit", "median", "p25", "p75", "ci95_low", "ci95_high"),),
