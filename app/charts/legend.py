@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -141,9 +141,6 @@ class Legend(QWidget):
 BESIDE = 12
 """Pixels between the mouse and the box."""
 
-NOTICES = "notices"
-"""Name of the widget of the window that has sentences to be read: no box lies over it."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -163,8 +160,6 @@ class Readout(QWidget):
         self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._lines: Sequence[Line] = ()
-        self._at = QPoint()
-        self._notices: QWidget | None = None
         self._metrics = QFontMetricsF(font(0.92, strong=True))
 
     def show_lines(self, lines: Sequence[Line], at: QPoint) -> None:
@@ -173,40 +168,13 @@ class Readout(QWidget):
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)
         self.resize(round(names + values + 48), round(len(lines) * self._height() + 13))
-        self._at = at
-        self._place()
+        x = at.x() + BESIDE
+        if x + self.width() > self._window.width():
+            x = max(0, at.x() - BESIDE - self.width())
+        self.move(x, max(0, min(at.y(), self._window.height() - self.height())))
         self.raise_()
         self.show()
         self.update()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.Show, QEvent.Type.Move, QEvent.Type.Resize):
-            self._place()
-        return super().eventFilter(watched, event)
-
-    def _place(self) -> None:
-        """Right of the mouse or left of it, below the notices or above them."""
-        room = self._window.size()
-        x = self._at.x() + BESIDE
-        if x + self.width() > room.width():
-            x = max(0, self._at.x() - BESIDE - self.width())
-        y = max(0, min(self._at.y(), room.height() - self.height()))
-        taken = self._taken()
-        if taken.intersects(QRect(x, y, self.width(), self.height())):
-            below, above = taken.bottom() + BESIDE, taken.top() - BESIDE - self.height()
-            y = below if below + self.height() <= room.height() else max(0, above)
-        self.move(x, y)
-
-    def _taken(self) -> QRect:
-        """Where the notices lie in the window; empty without one."""
-        if self._notices is None:
-            self._notices = self._window.findChild(QWidget, NOTICES)
-            if self._notices is None:
-                return QRect()
-            self._notices.installEventFilter(self)
-        if not self._notices.isVisible():
-            return QRect()
-        return QRect(self._notices.mapTo(self._window, QPoint()), self._notices.size())
 
     def _height(self) -> float:
         return self._metrics.height() + 1

@@ -147,10 +147,9 @@ class MainWindow(FirstWindow):
         self.status = StatusLine(keys, self.hints)
         self.strip = TaskStrip(self.memory, self.notices, self.status, self._show_result)
         self.strip.changed.connect(self.refresh)
-        for bar in (self.strip, self.status):
+        for bar in (self.notices, self.strip, self.status):
             column.addWidget(bar)
         self.setCentralWidget(page)
-        self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()

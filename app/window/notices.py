@@ -1,8 +1,8 @@
-"""Non-modal notices over the desk: one sentence about what went wrong, or the progress of long work.
+"""Non-modal notices below the page: one sentence about what went wrong, or the progress of long work.
 
-A notice takes no focus and interrupts nothing; it lies over the upper end of the page, or the lower one where the page
-begins with what one clicks first. At most ``MAX_NOTICES`` are shown. Errors have a report to copy; a written file can
-be opened, shown in its folder, and its path copied.
+A notice takes no focus, interrupts nothing and covers nothing: the page makes room for it at its lower end. At most
+``MAX_NOTICES`` are shown. Errors have a report to copy; a written file can be opened, shown in its folder, and its path
+copied.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import QEvent, QObject, QUrl, Signal
+from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
-from app.charts.legend import NOTICES
-from app.layout import NONE, lay_out
+from app.layout import lay_out
 from app.model.pace import single_shot
 from app.model.playhead import Playhead
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable
@@ -34,13 +33,6 @@ MAX_NOTICES = 3
 
 INFO_MS = 8000  # A remark disappears after this time; errors stay until dismissed
 WRITTEN_MS = 20_000  # A written file can be opened from its notice for so long
-WIDEST = 680  # Pixels of a notice: its sentence wraps rather than cover the whole page
-
-BESIDE, FROM_EDGE = 24, 10
-"""Pixels left free at the sides of the page, and above or below the notices."""
-
-AT_LOWER_END = "notices-at-lower-end"  # Property of a page whose upper end notices leave free
-
 BUSY_MAXIMUM = 1000
 
 
@@ -116,48 +108,14 @@ class Banner(QFrame):
 
 
 class Notices(QWidget):
-    """The stack of notices, drawn over a given widget; takes no space while empty."""
+    """The stack of notices; takes no space while empty."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName(NOTICES)
+        self.setObjectName("notices")
         self._banners: list[Banner] = []
-        self._layout = lay_out(QVBoxLayout(self), spacing=6, margins=NONE)
+        self._layout = lay_out(QVBoxLayout(self), spacing=6, margins=(10, 0, 10, 6))
         self.hide()
-
-    def lie_over(self, pages: QStackedWidget) -> None:
-        """Lie over an end of the current one of `pages`, and stay there when their size changes."""
-        self.setParent(pages)
-        pages.installEventFilter(self)
-        pages.currentChanged.connect(lambda _: self._place())
-        self.setVisible(bool(self._banners))
-        self._place()
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize:
-            self._place()
-        return super().eventFilter(watched, event)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:
-            self._place()
-        return super().event(event)
-
-    def _place(self) -> None:
-        page = self.parentWidget()
-        if not isinstance(page, QStackedWidget):
-            return
-        width = max(1, min(WIDEST, page.width() - 2 * BESIDE))
-        margins = self._layout.contentsMargins()
-        height = max(self._layout.heightForWidth(width), self._layout.minimumSize().height())
-        height += margins.top() + margins.bottom()
-        shown = page.currentWidget()
-        below = shown is not None and bool(shown.property(AT_LOWER_END))
-        # A set-up lasts: over the titles of the charts it would hide what they are.
-        below = below or any(banner.kind == "progress" for banner in self._banners)
-        top = page.height() - height - FROM_EDGE if below else FROM_EDGE
-        self.setGeometry((page.width() - width) // 2, top, width, height)
-        self.raise_()
 
     @property
     def banners(self) -> list[Banner]:
@@ -229,7 +187,6 @@ class Notices(QWidget):
         self._layout.addWidget(banner)
         banner.dismissed.connect(lambda: self.remove(banner))
         self.show()
-        self._place()
         return banner
 
 

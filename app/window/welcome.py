@@ -16,7 +16,6 @@ from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font
 from app.window.actions.actions import ActionButton, Registry
-from app.window.notices import AT_LOWER_END
 from pipelines.config import presets
 
 CONTENT_WIDTH = 920
@@ -107,7 +106,6 @@ class Welcome(Scrolled):
     def __init__(self, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent=parent)
         self.setObjectName("welcome")
-        self.setProperty(AT_LOWER_END, True)
         self._actions = actions
         page = QWidget()
         page.setObjectName("scrolled")

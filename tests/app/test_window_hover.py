@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -133,38 +133,6 @@ def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recordi
     w = window()
     w.open_session(made.path)
     over_and_over(w)
-
-
-def test_no_box_at_the_mouse_lies_over_a_notice(window: Callable[..., MainWindow], finished: Path) -> None:
-    """Whichever of them was there first."""
-    w = window()
-    w.open_session(finished)
-    QApplication.processEvents()
-    cost = w.desk.views["cost"].plot
-    viewport = cost.viewport()
-
-    def boxes() -> list[QRect]:
-        shown = [box for box in w.findChildren(Readout) if box.isVisible()]
-        assert shown
-        return [QRect(box.mapTo(w, QPoint()), box.size()) for box in shown]
-
-    def banners() -> QRect:
-        notices = w.notices
-        return QRect(notices.mapTo(w, QPoint()), notices.size())
-
-    middle = QPoint(viewport.width() // 2, viewport.height() // 2)
-    send(viewport, QEvent.Type.MouseMove, middle)
-    free = boxes()
-    for number in range(3):
-        w.notices.info(f"Notice {number}: " + "what there is to be said of it, at some length. " * 4)
-        QApplication.processEvents()
-    assert any(box.intersects(banners()) for box in free), "or this shows nothing"
-    assert not any(box.intersects(banners()) for box in boxes())
-    send(viewport, QEvent.Type.MouseMove, middle + QPoint(3, 0))
-    assert not any(box.intersects(banners()) for box in boxes())
-    w.notices.clear()
-    send(viewport, QEvent.Type.MouseMove, middle)
-    assert boxes() == free
 
 
 def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(
