@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 PROGRESS_MS: Final = 500
 """Between two looks at how far a set-up has got."""
+DECODING: Final = "decoding"
+"""What the worker reports when a set-up is over."""
 SET_UP: Final = "set-up"
 """Key of the seconds that the phases of the last set-up took."""
 PROBLEM: Final = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
+LONG_S: Final = 10.0
+"""Seconds of a set-up from which on a recorded session is shown meanwhile."""
 
 
 def number(text: str) -> float:
@@ -45,11 +49,14 @@ class SetUpProgress(QObject):
     """What the set-up of a run is doing, and how long it still takes: one bar for all of it."""
 
     changed = Signal(str, object)  # What is being done, and the share done
+    time_left = Signal(object)  # Seconds, None where they are not known
     ended = Signal()
 
     def __init__(self, memory: Memory, parent: QObject) -> None:
         super().__init__(parent)
         self._memory = memory
+        self.lead = ""
+        """What is to be said before it."""
         self._set_up: SetUp | None = None
         self._ticks = QTimer(self)
         self._ticks.setInterval(PROGRESS_MS)
@@ -58,6 +65,10 @@ class SetUpProgress(QObject):
     @property
     def under_way(self) -> bool:
         return self._set_up is not None
+
+    @property
+    def left_s(self) -> float:
+        return 0.0 if self._set_up is None else self._set_up.left_s(time.monotonic())
 
     def update(self, stage: str, fraction: float | None) -> None:
         """Show what the worker reports."""
@@ -73,10 +84,12 @@ class SetUpProgress(QObject):
         if self._set_up is None:
             return
         now = time.monotonic()
-        text, left = self.tr(self._set_up.text), self._set_up.left_to_show(now)
+        left = self._set_up.left_to_show(now)
+        parts = [f"{self.tr(name)} {seconds} s" for name, seconds in self._set_up.steps(now)]
         if left is not None:
-            text = self.tr("{0} · about {1} s left").format(text, left)
-        self.changed.emit(text, self._set_up.share(now))
+            parts.append(self.tr("about {0} s left").format(left))
+        self.changed.emit("\n".join(filter(None, (self.lead, " · ".join(parts)))), self._set_up.share(now))
+        self.time_left.emit(left)
 
     def end(self, complete: bool) -> None:
         """Remember how long a `complete` set-up took."""
@@ -84,12 +97,15 @@ class SetUpProgress(QObject):
         if self._set_up is not None and complete:
             took = self._set_up.durations(time.monotonic())
             self._memory.remember(SET_UP, [f"{seconds:.2f}" for seconds in took])
-        self._set_up = None
+        self._set_up, self.lead = None, ""
         self.ended.emit()
 
 
 class CurrentRun(QObject):
-    """Joins settings, worker and playhead for as long as a run is under way."""
+    """Joins settings, worker and playhead for as long as a run is under way.
+
+    A recorded session may stand in for its own until that has a first block.
+    """
 
     changed = Signal()
     shown = Signal()
@@ -107,7 +123,10 @@ class CurrentRun(QObject):
         self._pipeline, self._playhead, self._memory = pipeline, playhead, memory
         self._config: Config = pipeline.next
         self._problems_shown = 0
+        self._stand_in: Path | None = None
         self.set_up = SetUpProgress(memory, self)
+        self.set_up.time_left.connect(pipeline.prepare)
+        self.set_up.ended.connect(pipeline.be_ready)
         self.control = control = RunControl(worker, self)
         control.state_changed.connect(lambda _: self.changed.emit())
         control.progress.connect(self._on_progress)
@@ -120,10 +139,19 @@ class CurrentRun(QObject):
         playhead.changed.connect(self._on_frames)
         playhead.ended.connect(lambda _: self.changed.emit())
 
-    def start(self, worker: Sequence[str], config: Config, request: RunRequest) -> None:
+    def start(self, worker: Sequence[str], config: Config, request: RunRequest, stand_in: Path | None = None) -> None:
+        """Start a run; if its set-up will take long, `stand_in` is shown until it has a first block."""
         self._config = config
         self.control.use(worker)
         self.control.start(request)
+        if stand_in is not None and self.set_up.left_s >= LONG_S:
+            from app.model.provenance import provenance_of  # not before the window has been painted
+
+            self._stand_in = stand_in
+            if self._follow(str(stand_in)) and (session := self._playhead.session) is not None:
+                known = provenance_of(session)
+                text = self.tr("Recorded on {0} on {1}; your machine is being measured, and your run takes over.")
+                self.set_up.lead = text.format(known["recorded"], known["machine"])
 
     @property
     def is_shown(self) -> bool:
@@ -132,9 +160,14 @@ class CurrentRun(QObject):
         return session is not None and str(session.path) == self.control.session
 
     @property
+    def stands_in(self) -> bool:
+        """Whether the desk shows a recorded session in place of that of the run."""
+        return self._stand_in is not None and self._playhead.path == self._stand_in
+
+    @property
     def is_live(self) -> bool:
-        """Whether the session shown is being recorded by this run, not by another process."""
-        return self._playhead.live and self.is_shown
+        """Whether the session shown is being recorded by this run, not by another process, or stands in for it."""
+        return self.stands_in or (self._playhead.live and self.is_shown)
 
     def show(self) -> None:
         if self.control.session and not self.is_shown:
@@ -157,8 +190,13 @@ class CurrentRun(QObject):
 
     def _on_progress(self, stage: str, fraction: float | None) -> None:
         # The session exists before model and graph are ready: all of that is "getting ready".
+        if stage == DECODING:
+            if self.stands_in and self.control.session:
+                self._follow(self.control.session)
+            if not self.is_shown:
+                self.set_up.end(complete=True)
         decoding = self.is_shown and self._playhead.n_frames > 0
-        if not decoding and (self.control.state != "running" or self.is_shown):
+        if not decoding and (self.control.state != "running" or self.is_shown or self.stands_in):
             self.set_up.update(stage, fraction)
 
     def _on_frames(self, snapshot: Snapshot) -> None:
@@ -190,8 +228,8 @@ class CurrentRun(QObject):
         self._pipeline.run_started(self._config)
         for key, value in self._changed_meanwhile():
             self.control.set(key, value)
-        if path and self._follow(path) and self._playhead.path is not None:
-            self._memory.add_session(self._playhead.path)
+        if path and (self.stands_in or self._follow(path)):
+            self._memory.add_session(Path(path))
         self.changed.emit()
 
     def _changed_meanwhile(self) -> list[tuple[str, Value]]:
@@ -203,17 +241,22 @@ class CurrentRun(QObject):
             if option.live and settings.get(self._config, option.key) != settings.get(wanted, option.key)
         ]
 
-    def _end(self) -> None:
-        self.set_up.end(complete=self._playhead.n_frames > 0)
+    def _end(self) -> bool:
+        """Whether a recorded session stood in for that of the run to its end."""
+        stood_in, self._stand_in = self.stands_in, None
+        self.set_up.end(complete=self._playhead.n_frames > 0 and not stood_in)
+        if stood_in:
+            self._playhead.close()
         self._pipeline.run_ended()
         self.ended.emit()
         self.changed.emit()
+        return stood_in
 
     def _on_finished(self, path: str, state: str) -> None:
-        self._end()
+        stood_in = self._end()
         if self._playhead.live:
             self._playhead.tick()
-        if state == "stopped" and path and self.is_shown and self._playhead.n_frames == 0:
+        if stood_in or (state == "stopped" and path and self.is_shown and self._playhead.n_frames == 0):
             self._playhead.close()
             self._memory.forget_session(Path(path))
             with suppress(OSError):  # nothing was to be kept of it
@@ -239,7 +282,6 @@ class CurrentRun(QObject):
         self._memory.forget_session(Path(path))
         if there:
             self._playhead.close()
-            self.given_up.emit()
         return True
 
     def _on_refused(self, key: str, message: str) -> None:

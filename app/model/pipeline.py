@@ -53,6 +53,7 @@ class Pipeline(QObject):
     live_change = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
+    readiness_changed = Signal()
     editing = Signal()
 
     def __init__(self, preset: str = presets.DEFAULT, parent: QObject | None = None) -> None:
@@ -69,6 +70,8 @@ class Pipeline(QObject):
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
         self.next: Config = self.preset.config  # Configuration of the next run
+        self.ready_in = ""
+        """When the toggles act, while a run is being prepared."""
         self.toggles = toggles_of(self)
         self._note_used()
 
@@ -283,6 +286,18 @@ class Pipeline(QObject):
             self._take_preset(self._waiting)
         else:
             self.replaced.emit()
+
+    def prepare(self, left_s: int | None) -> None:
+        """A run is being prepared, for so many seconds more."""
+        self._say_ready(self.tr("not ready yet") if left_s is None else self.tr("ready in {0} s").format(left_s))
+
+    def be_ready(self) -> None:
+        self._say_ready("")
+
+    def _say_ready(self, text: str) -> None:
+        if text != self.ready_in:
+            self.ready_in = text
+            self.readiness_changed.emit()
 
     def not_taken(self, key: str) -> None:
         if self.running is not None and key in self._before:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
+import assets
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
 from app.model.current_run import CurrentRun
@@ -19,6 +21,9 @@ from app.model.recent import Memory
 from pipelines import config as settings
 from pipelines.config import presets
 from profiler.files.paths import new_session_path
+
+RECORDED_DEMO: Final = assets.path("samples") / "demo.asrs"
+"""What a user sees while the demo is being set up on a machine on which nothing is cached."""
 
 
 class Runs(QObject):
@@ -118,6 +123,7 @@ class Runs(QObject):
                 chosen=isinstance(audio, Elsewhere) or not audio.found,
                 out=str(out),
             ),
+            RECORDED_DEMO if self.next.is_demo and name == DEMO else None,
         )
 
     def choose_preset(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Progress of a run's set-up: one bar with the time left, in words that a user knows. No Qt.
+"""Progress of a run's set-up: one bar, what each phase took, and the time left, in words that a user knows. No Qt.
 
 The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one whole, each
 with a usual duration: that of a start with nothing cached, later that of the set-up before.
@@ -38,6 +38,9 @@ USUAL_S: Final = (3.0, 12.0, 4.0, 5.0)
 SOON_S: Final = 2.0
 """Seconds: no remaining time is shown before they have passed, or with less to go."""
 
+LATE: Final = 1.5
+"""Multiple of the usual time of a phase from which on it is late."""
+
 SHORTEST_S: Final = 0.05
 
 
@@ -74,9 +77,14 @@ class SetUp:
         self._end_phase(now)
         return list(self._took)
 
-    @property
-    def text(self) -> str:
-        return PHASE_NAMES[self._phase]
+    def steps(self, now: float) -> list[tuple[str, int]]:
+        """The phases so far with their seconds, the one under way last; those of no second are left out."""
+        took = [*self._took[: self._phase], self._took[self._phase] + now - self._begun]
+        return [
+            (PHASE_NAMES[phase], round(seconds))
+            for phase, seconds in enumerate(took)
+            if phase == self._phase or round(seconds)
+        ]
 
     def _phase_share(self, now: float) -> float:
         usual = max(self._usual[self._phase], SHORTEST_S)
@@ -94,8 +102,12 @@ class SetUp:
         return self._shown
 
     def left_to_show(self, now: float) -> int | None:
-        """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say."""
+        """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say.
+
+        Nobody knows them while a phase takes longer than usual and does not say how much of it is done.
+        """
         left = self.left_s(now)
-        if now - self._start < SOON_S or left < SOON_S:
+        late = not self._within and now - self._begun > LATE * self._usual[self._phase] + SOON_S
+        if now - self._start < SOON_S or left < SOON_S or late:
             return None
         return round(left) if left < 10 else 5 * round(left / 5)

@@ -52,10 +52,15 @@ class Toggle:
         return self._pipeline.unavailable_reason(self.key)
 
     @property
+    def ready_in(self) -> str:
+        return self._pipeline.ready_in
+
+    @property
     def unavailable_reason(self) -> str | None:
         """Why it cannot be switched now; None if it can."""
-        if self.idle or self._pipeline.locked or self.on:
-            return self.idle or self._pipeline.locked
+        why = self.idle or self._pipeline.locked or self.ready_in
+        if why or self.on:
+            return why or None
         reasons = (self._pipeline.unavailable_reason(*setting) for setting in self._switched_on().items())
         return next((reason for reason in reasons if reason), None)
 
@@ -86,6 +91,8 @@ class Toggle:
     def text(self) -> str:
         """Say in a few words what it does now."""
         value = self._pipeline.value(self.key)
+        if self.ready_in:
+            return self.ready_in
         if not self.on:
             return tr("off: {0}").format(tr(self.declared.without))
         if said := self.declared.says.get(str(value)):

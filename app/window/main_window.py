@@ -209,6 +209,7 @@ class MainWindow(FirstWindow):
         self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.current.shown.connect(self.show_desk)
         self.runs.current.given_up.connect(self.show_welcome)
+        self.pipeline.readiness_changed.connect(self.actions_.refresh)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
@@ -431,7 +432,7 @@ class MainWindow(FirstWindow):
         self._desk.form.fields[latency.BLOCK_KEY].show_note(*latency.texts(parts))
 
     def _on_opened(self, session: Session) -> None:
-        if session.configs:
+        if session.configs and self.when.is_idle():
             preset = str(session.meta.get("preset", ""))
             self.pipeline.adopt(session.configs[-1].tree, preset, session.path)
         self.pages.setCurrentWidget(self.desk)

@@ -60,7 +60,8 @@ def test_the_window_leaves_no_session_without_a_frame(
     assert errors(w)[0].startswith(says)
     assert list((tmp_path / "sessions").iterdir()) == []
     assert (w.playhead.session, w.memory.sessions()) == (None, [])
-    assert w.pages.currentWidget() is w.welcome
+    assert w.pages.currentWidget() is w.desk
+    assert w.desk.form.isVisible(), "what was wrong can be set right"
     assert w.when.is_idle()
 
 

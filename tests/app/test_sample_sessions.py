@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton
 
 from app.model.provenance import provenance_of
+from app.model.runs import RECORDED_DEMO
 from app.window.welcome import sample_sessions
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
@@ -24,26 +25,34 @@ def test_each_is_small_complete_and_names_its_device(path: Path) -> None:
     assert b"/home" not in path.read_bytes()
     with Session.open(path) as session:
         assert session.state == "closed"
-        (device,) = session.meta["devices"].values()
-        assert "H100" in device["name"]
         parts = breakdown(session)
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-6)
+        assert [row.name for row in parts.stages if row.defect] == []
+        if path == RECORDED_DEMO:
+            # What it is to show: memory is most of it, and both settings have the whole utterance.
+            assert max(parts.categories, key=parts.categories.__getitem__) == "memory"
+            assert parts.categories["other_programs"] < 0.01 * parts.wall_ns
+            assert [one.done for one in session.utterances][:3] == [True] * 3
+            return
+        (device,) = session.meta["devices"].values()
+        assert "H100" in device["name"]
         on_device = {row.lane for row in parts.stages if row.group in ("scoring", "search")}
         assert "cuda compute" in on_device
-        assert [row.name for row in parts.stages if row.defect] == []
         assert len(session.utterances) == 3
 
 
-def test_there_is_one() -> None:
-    assert sample_sessions() != []
+def test_there_are_those_that_are_named() -> None:
+    assert {path.stem for path in sample_sessions()} == {"demo", "mixtures-on-an-h100"}
+    assert RECORDED_DEMO in sample_sessions()
 
 
 def test_the_first_page_opens_it(qtbot, window):
     w = window()
     rows = w.welcome.findChildren(QAbstractButton, "sample-session")
     assert len(rows) == len(sample_sessions())
-    rows[0].click()
-    qtbot.waitUntil(lambda: w.playhead.path == sample_sessions()[0])
+    (at,) = [at for at, path in enumerate(sample_sessions()) if "h100" in path.name]
+    rows[at].click()
+    qtbot.waitUntil(lambda: w.playhead.path == sample_sessions()[at])
     assert w.status.machine.full.startswith("NVIDIA H100")
     assert w.pages.currentWidget() is not w.welcome
 

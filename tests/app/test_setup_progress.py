@@ -26,7 +26,7 @@ def test_it_is_one_bar_in_plain_words_that_never_goes_back() -> None:
     made, shares, texts = SetUp(0.0), [], []
     for number, (step, share) in enumerate(STEPS):
         made.update(step, share, now=4.0 * number)
-        texts.append(made.text)
+        texts.append(made.steps(4.0 * number)[-1][0])
         shares.append(made.share(4.0 * number))
         shares.append(made.share(4.0 * number + 2.0))
     assert shares == sorted(shares)
@@ -43,6 +43,8 @@ def test_the_time_left_becomes_less() -> None:
     assert left == sorted(left, reverse=True)
     assert made.left_to_show(1.5) is None, "it has just begun"
     assert made.left_to_show(6.0) in (35, 40)
+    assert made.left_to_show(80.0) is None, "it is late, and nobody knows"
+    assert made.steps(80.0) == [("Reading the acoustic model", 1), ("Preparing scoring and search", 79)]
 
 
 def test_what_phases_took_is_what_they_take_next_time() -> None:

@@ -135,7 +135,7 @@ def test_the_demo_starts_with_the_window_and_ends_with_it(tmp_path):
 
         def look():
             windows = [w for w in application.topLevelWidgets() if isinstance(w, gui.MainWindow)]
-            if windows and windows[0].playhead.n_frames > 100:
+            if windows and windows[0].playhead.live and windows[0].playhead.n_frames > 100:
                 print(windows[0].pages.currentWidget() is windows[0].desk)
                 polling.stop()
                 windows[0].close()

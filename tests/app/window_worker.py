@@ -54,6 +54,7 @@ class Scripted:
         if "late" in MODES:
             say("progress", stage="measuring the machine", fraction=0.5)
             self.stopping.wait(1.0)
+        say("progress", stage="decoding", fraction=None)
         last = 200 if "short" in MODES else 100_000
         while recording.frames < last and not self.stopping.is_set():
             recording.write(20)

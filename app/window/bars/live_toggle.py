@@ -115,7 +115,7 @@ class LiveToggle(QWidget):
 
     def _show_below(self) -> None:
         effect = self._effect
-        if effect is None or self._toggle is None or self._toggle.idle:
+        if effect is None or self._toggle is None or self._toggle.idle or self._toggle.ready_in:
             self.effect.hide()
             brief = self._now.partition(": ")[0].partition(" · ")[0]
             self.subtitle.set_full(self._now, brief)

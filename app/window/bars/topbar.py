@@ -142,6 +142,7 @@ class TopBar(QFrame):
 
         pipeline.changed.connect(lambda *_: self.refresh())
         pipeline.replaced.connect(self.refresh)
+        pipeline.readiness_changed.connect(self.refresh)
         self.refresh()
         self.show_desk(None)
         self.show_recording(None)
