@@ -167,8 +167,6 @@ LAB = Lab(
     bound="It holds if an access along a chain takes at least five times as long as in order, and at random at "
     "least twice. The claim gives no number; both bounds are ours: a cache line has sixteen words, of which only "
     "the first can be expensive, and random accesses overlap.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -223,8 +223,6 @@ LAB = Lab(
     "less of their time, and if the loss ends at most a twentieth above that of synchronous training. Zhang 2013 "
     "reports no loss; the twentieth is ours, as a few rounds cannot tell less. The loss is measured on the "
     "training frames, as in `minibatch`.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -168,8 +168,6 @@ LAB: Final = Lab(
     "can be slower than one alone. The latency of a block is computed, not measured: 10 ms per frame.",
     bound="It holds if the best batch is faster than one frame at a time, as the claim says. The claim gives no "
     "factor.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -169,8 +169,6 @@ LAB = Lab(
     "each time). The times include the loop around the calls, some 20 ns.",
     bound="It holds if adding the numbers one by one takes at least ten times as long as all at once. The claim "
     "gives no number; ten is ours: the call is then nine tenths of the time.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -294,8 +294,6 @@ LAB = Lab(
     bound="It holds if retrained nets make at most a twentieth more frame errors than the whole net, and a "
     "taught net fewer than one trained on labels. Published is no loss at a fifth of the size (Xue 2013) and "
     "with a third of the weights (Yu 2012); the twentieth is ours, as training takes minutes here and not days.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

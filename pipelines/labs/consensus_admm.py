@@ -169,8 +169,6 @@ LAB = Lab(
     "bytes. The claim is about more than four workers, so with fewer it is not tried. No figure for speech was "
     "published, so both bounds are ours. The best of three ρ counts, as no source says how to choose one. The "
     "loss is measured on the training frames, as in `minibatch`.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -191,8 +191,6 @@ LAB: Final = Lab(
     "three topologies, and the standard one without repeated blanks. The net's own time is left out.",
     bound="It holds if at most 60 % of the time is left and at most one word in a thousand is lost. Both are ours: "
     "published are shares of frames, and errors that stay the same from 0.7 on.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

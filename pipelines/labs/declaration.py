@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
 
@@ -121,9 +122,10 @@ class Lab(Generic[P, M]):
     `claim`: one sentence. `source`: a key for programs ("note 0"), with the papers in brackets; readers know no notes,
     so texts call the claim what it says. `measured`: what is measured in one or two sentences, with traps and what is
     left out. `bound`: when it holds, and where that bound comes from: the claim itself, a paper, or ourselves, and
-    then why. `parameters`: the defaults. `stored`: the type of what `measure` returns. `judge` and `picture` are pure.
-    `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the memory that is free before
-    anything is made. `wants_device`: whether all of the claim can be tried with an accelerator alone.
+    then why. The types of its parameters and of what a session keeps are those that `measure` is declared with. `judge`
+    and `picture` are pure. `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the
+    memory that is free before anything is made. `wants_device`: whether all of the claim can be tried with an
+    accelerator alone.
     """
 
     claim: str
@@ -131,8 +133,6 @@ class Lab(Generic[P, M]):
     group: Group
     measured: str
     bound: str
-    parameters: P
-    stored: type[M]
     measure: Callable[[P, Desk], M]
     judge: Callable[[M], Finding]
     picture: Callable[[M], Chart]
@@ -140,6 +140,17 @@ class Lab(Generic[P, M]):
     published: tuple[PublishedValue, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
     wants_device: bool = False
+
+    @cached_property
+    def parameters(self) -> P:
+        """The defaults: of the type that `measure` takes first."""
+        made: P = next(iter(get_type_hints(self.measure).values()))()
+        return made
+
+    @cached_property
+    def stored(self) -> type[M]:
+        found: type[M] = get_type_hints(self.measure)["return"]
+        return found
 
     @property
     def papers(self) -> str:

@@ -172,8 +172,6 @@ LAB = Lab(
     "tensors), as its compiler does.",
     bound="It holds if every operation that mixes devices raises an error and every result stays on its device, "
     "as the claim says. The only exception is torch's own rule for single numbers.",
-    parameters=Parameters(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -256,8 +256,6 @@ LAB: Final = Lab(
     "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
     bound="It holds if an exp takes longer than the slowest of the others in every way of computing, as the "
     "claim says. The claim gives no factor.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

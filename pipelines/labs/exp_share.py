@@ -186,8 +186,6 @@ LAB: Final = Lab(
     "sums. The program's compiled scorer is compared with plain numpy, whose temporaries go through memory.",
     bound="It holds if exp takes less than half of the time at every number of frames. The claim gives no "
     "number; half is ours: what makes something slow takes most of its time.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

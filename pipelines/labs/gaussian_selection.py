@@ -169,8 +169,6 @@ LAB: Final = Lab(
     bound="It holds if less than a third of the Gaussians is computed in less than half of the time. The claim "
     "says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a strategy that "
     "skips two thirds and saves less loses most of the gain.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -195,8 +195,6 @@ LAB: Final = Lab(
     "the device's parallel search on a CPU. That says nothing about a GPU.",
     bound="It holds if scoring gains at least a factor of two and search does not. The claim gives no number; "
     "two is ours. Cardinal 2008 reports 5 for scoring.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

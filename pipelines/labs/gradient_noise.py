@@ -232,8 +232,6 @@ LAB = Lab(
     "drawn at random and taken in order. It is computed exactly; nothing is timed.",
     bound="It holds if the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: over "
     "a thousandfold of sizes it is a factor of 1.4.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

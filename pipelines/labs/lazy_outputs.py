@@ -190,8 +190,6 @@ LAB: Final = Lab(
     "the weights in the last layer and 30 % of the outputs used, at most 39 % of the work can be saved.",
     bound="Both parts must hold: at most 35 % of the outputs are used, the claim's number, and the best lazy "
     "variant takes no longer than the best variant that computes all outputs.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -274,8 +274,6 @@ LAB: Final = Lab(
     bound="It holds if the retrained net is faster and loses less than two points of its agreement with a better "
     "net, frame by frame. Words can only speak against it, as there are too few. The claim says practically "
     "nothing, Xue 2013 no loss; two points are ours, the limit in words for the project's own speed-ups.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -268,8 +268,6 @@ LAB = Lab(
     "call waits for the device, both sides are warm, and both use the same type.",
     bound="It holds if the device is at least twice as fast with its matrices there, and less than twice with "
     "copies. The claim has 6 and almost the same; two is ours: clearly faster, and about the same.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

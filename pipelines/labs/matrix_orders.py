@@ -286,8 +286,6 @@ LAB = Lab(
     "the same order without them. The claim's source timed one cold run; here each way has many turns.",
     bound="It holds if each order is faster than the one before and blocks keep half of the rate of the whole "
     "product. The claim gives no number; half is ours, and its source measured 0.5 to 1.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

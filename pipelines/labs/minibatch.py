@@ -203,8 +203,6 @@ LAB = Lab(
     "outside, after the same time, and if the smallest one takes longer per frame. The loss is measured on the "
     "training frames: the claim is about descent, and a net learns a minute of speech by heart long before other "
     "sentences tell anything.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

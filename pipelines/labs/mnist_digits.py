@@ -344,8 +344,6 @@ LAB = Lab(
     "where their time goes.",
     bound="It holds if the device is faster with the small model and gains more with the large one, as the claim "
     "says. The claim's factor of 1.84 belongs to its own devices.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -136,8 +136,6 @@ LAB: Final = Lab(
     "as a net for one frame; that is not compared here.",
     bound="It holds if own outputs keep more best senones than copies, for 2, 3 and 4 frames alike, as the claim "
     "says. Only these two are compared; the time of own outputs is shown beside them.",
-    parameters=Params(),
-    stored=NetResult,
     measure=measure,
     judge=judge,
     picture=picture,

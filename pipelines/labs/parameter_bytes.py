@@ -218,8 +218,6 @@ LAB: Final = Lab(
     "slower a Gaussian gets when the parameters no longer fit a cache. At small sizes the cost of the call shows.",
     bound="It holds if waiting for memory takes more than half of the time. The claim gives no number; half is "
     "ours: the cost is what takes most of the time.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

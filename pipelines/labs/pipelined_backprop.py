@@ -297,8 +297,6 @@ LAB = Lab(
     "2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the twentieth is "
     "ours. The net is ours, too: the smaller shipped net has half of its weights in the output layer, so that no split "
     "into more than two could be even. The loss is measured on the training frames, as in `minibatch`.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

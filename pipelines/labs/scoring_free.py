@@ -226,8 +226,6 @@ LAB: Final = Lab(
     bound="It holds if more than half of the time is left. The claim gives no number; half is ours: with less, a "
     "recogniser would be more than twice as fast, and nobody would call that slow. Published are 30 to 70 % "
     "(Gales 1999: likelihoods take the rest).",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

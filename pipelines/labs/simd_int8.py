@@ -163,8 +163,6 @@ LAB: Final = Lab(
     "numpy's product of integers is shown as a trap: it has no tuned kernel.",
     bound="It holds if vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
     "claim says. The published factors are shown beside ours.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -238,8 +238,6 @@ LAB: Final = Lab(
     "the inputs; here features have unit variance. Training is the subject of another lab.",
     bound="Both parts must hold: 70 % of the weights are below 0.1, the claim's number, and with 30 % of them "
     "left the product is faster than a dense one in blocks of 16 frames.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -114,8 +114,6 @@ LAB: Final = Lab(
     "compare the nets on unknown voices.",
     bound="It holds if the taught net makes fewer word errors than the one trained on labels, as the claim says. "
     "The claim gives no factor.",
-    parameters=Params(),
-    stored=NetResult,
     measure=measure,
     judge=judge,
     picture=picture,

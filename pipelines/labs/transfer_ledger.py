@@ -235,8 +235,6 @@ LAB = Lab(
     "on every device; times are those of the accelerator, or of torch on the CPU without one.",
     bound="It holds if weights cross twice and each time carry at least ten times the bytes of any other "
     "request, and if sending takes more than half of the time. The claim gives no number; ten and half are ours.",
-    parameters=Params(),
-    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -233,8 +233,6 @@ LAB: Final = Lab(
     "The scores are compared with exact ones over real speech. The time to make the tables is left out.",
     bound="It holds if the look-up is faster and exp makes up less than half of what it saves. The claim gives "
     "no number; half is ours: the reason is what most of the saving comes from.",
-    parameters=Params(),
-    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

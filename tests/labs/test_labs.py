@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import json
 import re
 import subprocess
@@ -79,8 +78,6 @@ def planted(measure, needed=0):
         group="scoring",
         measured="Nothing.",
         bound="Always, as the claim has it.",
-        parameters=Few(),
-        stored=Counted,
         measure=measure,
         judge=lambda m: Finding("holds here", "So it is.", {"rounds": float(len(m.times["a"]))}),
         picture=lambda m: Chart(Axis("arm"), Axis("time", "s"), (Bars("a", (1.0,)),)),
@@ -89,7 +86,7 @@ def planted(measure, needed=0):
     )
 
 
-def two_arms(parameters, desk):
+def two_arms(parameters: Few, desk: Desk) -> Counted:
     return Counted(
         times=desk.turns(
             {"a": lambda: None, "b": lambda: None},
@@ -142,7 +139,7 @@ def test_sizes_that_do_not_fit_memory_are_refused_with_their_bytes(tmp_path, put
     assert not (tmp_path / "a.asrs").exists()
 
 
-def failing(parameters, desk):
+def failing(parameters: Few, desk: Desk) -> Counted:
     two_arms(parameters, desk)
     raise BadInput("The worker 1 died: out of cards.")
 
@@ -163,11 +160,11 @@ def test_no_threads_are_all_of_them(tmp_path, put):
 
     found = []
 
-    def measured(parameters, desk):
+    def measured(parameters: Threads, desk: Desk) -> Counted:
         found.append(torch.get_num_threads())
         return two_arms(parameters, desk)
 
-    put(dataclasses.replace(planted(measured), parameters=Threads()))
+    put(planted(measured))
     assert run(tmp_path).state == "closed"
     assert found == [usable_cores()]
 
@@ -175,7 +172,7 @@ def test_no_threads_are_all_of_them(tmp_path, put):
 def test_a_stop_request_ends_a_lab_between_turns(tmp_path, put):
     asked = []
 
-    def stopped(parameters, desk):
+    def stopped(parameters: Few, desk: Desk) -> Counted:
         return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner={"a": 1}), level={})
 
     put(planted(stopped))
