@@ -18,9 +18,10 @@ from app.pictures.writers import picture, png_file
 from app.views.labs.card import SIGNS
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.declaration import FAILS, GROUPS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, PublishedValue, Verdict
+from pipelines.labs.declaration import GROUPS, PublishedValue
 from pipelines.labs.figures import figure
 from pipelines.labs.record import Record
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session

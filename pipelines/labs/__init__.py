@@ -14,7 +14,7 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
-FRAME: Final = frozenset({"chart", "declaration", "desk", "figures", "record", "running", "sweep"})
+FRAME: Final = frozenset({"chart", "declaration", "desk", "figures", "record", "running", "sweep", "verdicts"})
 """Modules that labs are made with, and that are none themselves."""
 
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Finding, Lab, Parameters, Seconds, all_of, at_least
+from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, figure, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, run_all
+from pipelines.labs.verdicts import Finding, all_of, at_least
 
 WORD: Final = 4
 STRIDES: Final = (1, 4, 16, 64, 256, 1024)

@@ -7,20 +7,10 @@ from typing import Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    PublishedValue,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, quotient, ratio, ratio_columns
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Finding, Lab, Parameters, PublishedValue, Seconds, at_most
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, figure, value
 from pipelines.labs.sweep import SweepResult, Timings
+from pipelines.labs.verdicts import Finding, at_most
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.cpu import Step

@@ -9,21 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    NetName,
-    Parameters,
-    Seconds,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, NetName, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"

@@ -11,10 +11,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import UNDECIDED, Finding, Lab, Parameters, Seconds, all_of, at_least
+from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, figure, format_integer, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
+from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
 FLOAT: Final = 4
 MANY: Final = 1000

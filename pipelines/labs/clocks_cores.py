@@ -6,20 +6,11 @@ from typing import Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import HALF, Desk
 from pipelines.labs.figures import between, ci
 from pipelines.labs.sweep import SweepResult, Work, one_size
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 

@@ -14,20 +14,10 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    PublishedValue,
-    all_of,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, format_integer, quotient
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
 if TYPE_CHECKING:

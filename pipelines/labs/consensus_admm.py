@@ -7,9 +7,10 @@ from typing import Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, Lab, Measured, all_of, at_most
+from pipelines.labs.declaration import Lab, Measured
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, format_number, quotient
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_most
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)

@@ -10,23 +10,11 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Vocabulary,
-    Words,
-    all_of,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, counted, value
 from pipelines.labs.sweep import SweepResult, Timings, key, one_size
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

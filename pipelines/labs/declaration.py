@@ -1,79 +1,25 @@
 """What a lab declares: the claim, its parameters, what measures, judges and draws it, and what follows.
 
 Light on purpose: the window lists labs in a process that loads neither numba nor torch. What there is to draw
-stands in `chart`. Here are also the verdicts, and the parameters that several labs have, each with one text.
+stands in `chart`, what may come of it in `verdicts`. Here are also the parameters that several labs have, each with one
+text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Final, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
 
 from pipelines.config.options import setting
-from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
     from pipelines.labs.chart import Chart
     from pipelines.labs.desk import Desk
-
-Verdict = Literal["holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"]
-
-HOLDS: Final = "holds here"
-PART: Final = "holds in part"
-"""What could be tried holds, and the rest of the claim cannot be tried here."""
-
-FAILS: Final = "does not hold here"
-UNDECIDED: Final = "undecided"
-IMPOSSIBLE: Final = "cannot be tried here"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result: the verdict, one sentence with the numbers and their intervals, and figures by name.
-
-    Names of figures carry their units (`exp_over_add`, `dram_bytes_per_s`); None where there is none.
-    """
-
-    verdict: Verdict
-    why: str
-    figures: Mapping[str, float | None] = field(default_factory=dict)
-
-
-def at_least(ratio: Ratio | None, bound: float) -> Verdict:
-    """Whether a ratio is `bound` or more: holds if its interval lies above, does not if it lies below."""
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return UNDECIDED
-    if ratio.low >= bound:
-        return HOLDS
-    return FAILS if ratio.high < bound else UNDECIDED
-
-
-def at_most(ratio: Ratio | None, bound: float) -> Verdict:
-    """Whether a ratio is `bound` or less: holds if its interval lies below, does not if it lies above."""
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return UNDECIDED
-    if ratio.high <= bound:
-        return HOLDS
-    return FAILS if ratio.low > bound else UNDECIDED
-
-
-def all_of(*verdicts: Verdict) -> Verdict:
-    """Whether everything of a claim holds: one part that does not is enough for it not to.
-
-    Where some parts hold and others cannot be tried, it holds in part.
-    """
-    if FAILS in verdicts:
-        return FAILS
-    if UNDECIDED in verdicts:
-        return UNDECIDED
-    if all(verdict == HOLDS for verdict in verdicts):
-        return HOLDS
-    return IMPOSSIBLE if all(verdict == IMPOSSIBLE for verdict in verdicts) else PART
-
+    from pipelines.labs.verdicts import Finding, Verdict
 
 Group = Literal["scoring", "caches", "device", "training"]
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipelines.labs.chart import Axis, Block, Chart, Gantt
-from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, PART, Finding, Lab, Measured, Parameters, all_of
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import NONE, Desk
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, Finding, all_of
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,21 +10,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

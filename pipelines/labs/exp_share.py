@@ -8,21 +8,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Gaussians,
-    Lab,
-    Parameters,
-    Seconds,
-    all_of,
-    at_most,
-)
+from pipelines.labs.declaration import Gaussians, Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import percent, ratio_columns, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

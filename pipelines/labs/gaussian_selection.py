@@ -6,24 +6,11 @@ from typing import Final
 
 from pipelines.config import Value
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Compared,
-    Finding,
-    Gaussians,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Singly,
-    all_of,
-    at_most,
-)
+from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, PublishedValue, Seconds, Singly
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import SweepResult, key
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
 METHOD: Final = "gmm.selection.method"

@@ -9,24 +9,11 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Vocabulary,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
 STAND_IN: Final = "torch-cpu"

@@ -10,24 +10,11 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    NetName,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Vocabulary,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Vocabulary
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, percent, quotient, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
 

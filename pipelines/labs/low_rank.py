@@ -19,26 +19,11 @@ from pipelines.labs._scoring import (
     word_error_rate,
 )
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    InBlocks,
-    Lab,
-    NetName,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Verdict,
-    Words,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import InBlocks, Lab, NetName, Parameters, PublishedValue, Seconds, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, percent, value
 from pipelines.labs.sweep import milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least, at_most
 from profiler.arrays import Array
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
-from pipelines.labs.declaration import Finding, Lab, Parameters, Seconds, all_of, at_least
+from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
+from pipelines.labs.verdicts import Finding, all_of, at_least
 from profiler.arrays import F32
 from profiler.costs import Cost
 

@@ -7,21 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, ci, columns, format_integer, quotient
 from pipelines.labs.figures import ratio as ratio_of
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
     from pipelines.training.module import Layers

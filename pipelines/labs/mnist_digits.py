@@ -14,21 +14,10 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    PublishedValue,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import HALF, Desk
 from pipelines.labs.figures import ci, format_integer, percent, ratio, ratio_columns, seconds
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F32, I64
 

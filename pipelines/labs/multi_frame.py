@@ -15,24 +15,11 @@ from pipelines.labs._scoring import (
     word_error_rate,
 )
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    InBlocks,
-    Lab,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Vocabulary,
-    Words,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import InBlocks, Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import key, milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
 NET: Final = "multi-frame"

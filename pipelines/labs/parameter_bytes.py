@@ -8,10 +8,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import FAILS, HOLDS, UNDECIDED, Finding, Lab, Parameters, Seconds, at_least
+from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.costs import Cost
 
 FLOAT: Final = 4

@@ -8,23 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    PART,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    PublishedValue,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between, ci, columns, quotient, ratio, ratio_columns, seconds
 from pipelines.labs.sweep import Work, one_size
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, all_of, at_least, at_most
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 

@@ -15,8 +15,9 @@ import msgspec
 from pipelines import labs
 from pipelines.config import value_text
 from pipelines.labs.chart import Chart
-from pipelines.labs.declaration import Finding, Lab, Measured, Parameters
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import figure
+from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 
 KEY: Final = "lab"

@@ -19,8 +19,9 @@ import psutil
 from pipelines import labs
 from pipelines.config.options import Value, assign, check
 from pipelines.labs import record
-from pipelines.labs.declaration import Finding, Measured, Parameters
+from pipelines.labs.declaration import Measured, Parameters
 from pipelines.labs.desk import Desk
+from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import describe
 from profiler.machine.describe import usable_cores

@@ -9,22 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    NetName,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",

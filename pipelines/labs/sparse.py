@@ -9,24 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    Lab,
-    NetName,
-    Parameters,
-    PublishedValue,
-    Seconds,
-    Verdict,
-    Words,
-    all_of,
-    at_least,
-)
+from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
 
 if TYPE_CHECKING:

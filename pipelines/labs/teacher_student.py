@@ -6,31 +6,13 @@ from typing import Final
 
 import msgspec
 
-from pipelines.labs._scoring import (
-    NetResult,
-    agreement,
-    compared,
-    percent_wrong,
-    points,
-    word_change,
-    word_error_rate,
-)
+from pipelines.labs._scoring import NetResult, agreement, compared, percent_wrong, points, word_change, word_error_rate
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Finding,
-    InBlocks,
-    Lab,
-    Parameters,
-    Seconds,
-    Words,
-    at_most,
-)
+from pipelines.labs.declaration import InBlocks, Lab, Parameters, Seconds, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import key, milliseconds
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 
 TEACHER, TAUGHT, LABELS = "teacher", "taught by it", "trained on labels"
 NETS: Final = {TEACHER: "large", TAUGHT: "small", LABELS: "small-hard"}

@@ -10,22 +10,10 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    PART,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    PublishedValue,
-    Verdict,
-    all_of,
-)
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.desk import NONE, Desk, opened
 from pipelines.labs.figures import format_integer, percent
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict, all_of
 
 if TYPE_CHECKING:
     from torch import Tensor

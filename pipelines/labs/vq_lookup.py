@@ -9,23 +9,11 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Compared,
-    Finding,
-    Gaussians,
-    Lab,
-    Parameters,
-    Seconds,
-    Singly,
-    all_of,
-    at_most,
-)
+from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 

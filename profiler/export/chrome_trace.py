@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import numpy as np
 
 from profiler.export import Format, write_text
-from profiler.export._spans import (
-    PIECE,
-    RECOGNISED,
-    SETUP,
-    Recognised,
-    Timeline,
-    in_order,
-    recognised,
-    timeline,
-)
+from profiler.export._spans import PIECE, RECOGNISED, SETUP, Recognised, Timeline, in_order, recognised, timeline
 
 if TYPE_CHECKING:
     from profiler.arrays import Array

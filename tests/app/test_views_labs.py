@@ -20,8 +20,9 @@ from app.views.labs.panel import Panel, described
 from app.views.labs.ranges import HEADERS, Reach, reaches, rows_of
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import HOLDS, Finding, PublishedValue
+from pipelines.labs.declaration import PublishedValue
 from pipelines.labs.figures import ci, figure, format_number
+from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
 from tests.app.text_geometry import faults, texts
 

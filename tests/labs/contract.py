@@ -11,9 +11,10 @@ import pytest
 
 import assets
 from pipelines.labs._training import Curve, Delayed
-from pipelines.labs.declaration import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Lab, Measured, Parameters, Verdict
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.sweep import Timings
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 
 Changes = Mapping[str, object]
 """Keyword arguments of `contract`."""

@@ -17,22 +17,20 @@ from pipelines import labs
 from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import (
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
+from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
     PART,
     UNDECIDED,
     Finding,
-    Lab,
-    Measured,
-    Parameters,
     Verdict,
     all_of,
     at_least,
     at_most,
 )
-from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores

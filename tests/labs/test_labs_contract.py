@@ -15,7 +15,8 @@ from pipelines import labs
 from pipelines.config.options import options_of
 from pipelines.labs import _training, record
 from pipelines.labs.chart import Bars, Chart, Line
-from pipelines.labs.declaration import GROUPS, IMPOSSIBLE, Verdict
+from pipelines.labs.declaration import GROUPS
+from pipelines.labs.verdicts import IMPOSSIBLE, Verdict
 from pipelines.training.parallel import launch
 from pipelines.training.parallel import lessons as labelled
 from profiler.errors import Cancelled

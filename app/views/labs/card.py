@@ -18,19 +18,9 @@ from app.style.theme import font, theme
 from app.views.labs.layers import looks
 from app.views.labs.panel import Panel, described
 from pipelines.labs.chart import Chart
-from pipelines.labs.declaration import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    PART,
-    UNDECIDED,
-    Finding,
-    Lab,
-    Measured,
-    Parameters,
-    Verdict,
-)
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import figure, without_code
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 
 MARGIN: Final = 20
 GAP: Final = 26.0
