@@ -83,7 +83,7 @@ class MainWindow(FirstWindow):
         self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self.runs.current, self)
         self.undo = Undo(self.pipeline, self.runs, self)
-        RunNotices(self.runs, self.notices)
+        RunNotices(self.runs, self.pipeline, self.notices, self.show_setting)
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
         self.model_folder = ModelFolder(self, self.pipeline, self.runs, self.notices, self.when.can_start)
@@ -220,6 +220,7 @@ class MainWindow(FirstWindow):
         self.files.audio_chosen.connect(self._take_audio)
         self.files.model_chosen.connect(self.model_folder.take)
         self.model_folder.taken.connect(self.show_desk)
+        self.model_folder.read.connect(self._show_latency)
         self.files.deleted.connect(self.show_welcome)
         self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
@@ -291,6 +292,10 @@ class MainWindow(FirstWindow):
     def show_desk(self) -> None:
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
+
+    def show_setting(self, key: str) -> None:
+        self.show_desk()
+        self.desk.form.reveal(key)
 
     def escape(self) -> None:
         """Esc: back to the usual scope, or else clear a marked place or the stage, show all views, dismiss a notice."""
@@ -422,9 +427,13 @@ class MainWindow(FirstWindow):
             self.top.scope.show_direction(-1 if before else 1 if after else 0)
 
     def _show_latency(self) -> None:
-        """Show next to the block size how long its first frame waits; measured if the session has the same settings."""
+        """Show the model folder, and next to the block size how long its first frame waits.
+
+        That is measured if the session has the same settings.
+        """
         if self._desk is None:
             return
+        self._desk.form.show_model(self.model_folder.about())
         from app.model import latency
 
         chosen = self.pipeline.chosen(latency.NET_KEY)

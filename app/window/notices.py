@@ -8,6 +8,7 @@ copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,6 +24,7 @@ from app.style.theme import font
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
+    from app.model.pipeline import Pipeline
     from app.model.playhead import Snapshot
     from app.model.runs import Runs
     from profiler.session.reader import Session
@@ -193,14 +195,14 @@ class Notices(QWidget):
 class RunNotices(QObject):
     """Shows the set-up of a run, its problems, and the question what becomes of it."""
 
-    def __init__(self, runs: Runs, notices: Notices) -> None:
+    def __init__(self, runs: Runs, pipeline: Pipeline, notices: Notices, show_setting: Callable[[str], object]) -> None:
         super().__init__(runs)
-        self._runs, self._notices = runs, notices
+        self._runs, self._pipeline, self._notices, self._show_setting = runs, pipeline, notices, show_setting
         self._set_up: Banner | None = None
         self._question: Banner | None = None
         runs.begun.connect(lambda: notices.clear("error"))
         runs.current.remarked.connect(notices.info)
-        runs.current.failed.connect(notices.error)
+        runs.current.failed.connect(self._show_failure)
         runs.current.died.connect(self._show_death)
         runs.current.set_up.changed.connect(self._show_set_up)
         runs.current.set_up.ended.connect(self._end_set_up)
@@ -227,6 +229,13 @@ class RunNotices(QObject):
         if self._question is not None:
             self._notices.remove(self._question)
             self._question = None
+
+    def _show_failure(self, text: str, report: str) -> None:
+        """Say what is wrong; where the sentence names a setting in brackets, a button leads to it."""
+        banner = self._notices.error(text, report)
+        for option in self._pipeline.options:
+            if f"({option.key})" in text:
+                banner.add_button(f"{self.tr(option.title)}…", partial(self._show_setting, option.key))
 
     def _show_death(self, text: str, report: str) -> None:
         banner = self._notices.error(text, report)

@@ -128,7 +128,7 @@ def unavailable_reason(config: Config, key: str, value: Value | None = None) -> 
         return why
     group, _, name = key.rpartition(".")
     if group == "graph" and name in OF_GRAPHS:
-        if any(getattr(config.graph, other) for other in OWN) or not _has_graph(folder):
+        if any(getattr(config.graph, other) for other in OWN) or not has_graph(folder):
             return None
         return f"{key} does nothing here: the model folder has its own graph."
     if group == "dnn" and key in ITS_NET and is_net(folder):
@@ -136,7 +136,8 @@ def unavailable_reason(config: Config, key: str, value: Value | None = None) -> 
     return None
 
 
-def _has_graph(folder: str) -> bool:
+def has_graph(folder: str) -> bool:
+    """Whether the folder of a Kaldi or Vosk model has a graph of its own, so that no dictionary is needed."""
     if not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
         return False
     places = (folder, os.path.join(folder, "graph"))

@@ -1,5 +1,7 @@
 """Write what stands in the folder of an acoustic model, a sentence per line: its kind first, then what is left out.
 
+Without a graph of its own it also needs a dictionary: where the shipped one has other phones, a line says so.
+
 Of a CTC net the operators of each block follow, with their time and operations in 9 s of silence, or in a chunk.
 """
 
@@ -8,11 +10,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pipelines.config.recommended import is_ctc
+from pipelines.config.recommended import has_graph, is_ctc
 from pipelines.frontend.parameters import FeatureParameterError
+from pipelines.models import dictionary
 from pipelines.models.ctc.front_end import CtcFrontEnd
 from pipelines.models.errors import ModelError
 from pipelines.models.opening import ctc_model, front_end, read_model
+from pipelines.models.sphinx.definition import ModelDefinition
 from profiler.process.children import read_arguments
 
 
@@ -26,9 +30,20 @@ def main() -> int:
     except (ModelError, FeatureParameterError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    unfit = [] if is_ctc(folder) or has_graph(folder) else _phones_that_lack(model.mdef)
     about = f"{model.origin}: {model.kind}, {len(model.mdef.phones)} phones, {model.n_senones:,} senones"
-    sys.stdout.write("\n".join([*(model.notes or [about]), *table]) + "\n")
+    sys.stdout.write("\n".join([*(model.notes or [about]), *unfit, *table]) + "\n")
     return 0
+
+
+def _phones_that_lack(definition: ModelDefinition) -> list[str]:
+    fillers = {phone for phone, filler in zip(definition.phones, definition.filler, strict=True) if filler}
+    speech = frozenset(definition.phones) - fillers
+    try:
+        dictionary.default().without_stress(speech).check_phones(speech, fillers)
+    except dictionary.DictionaryError as problem:
+        return [str(problem)]
+    return []
 
 
 def _operators(made: CtcFrontEnd) -> list[str]:

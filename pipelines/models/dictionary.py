@@ -114,6 +114,7 @@ class Dictionary:
         if lacking:
             raise DictionaryError(
                 f"{self._name} pronounces {listed(words)} with phones that the acoustic model lacks: {listed(lacking)}."
+                " Choose a dictionary in its phones (graph.dictionary)."
             )
         raise DictionaryError(
             f"{self._name} pronounces {listed(words)} with fillers of the acoustic model, which stand between words "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from tests.pipelines.kaldi_writer import write_model
 
@@ -26,6 +26,22 @@ def test_a_dropped_folder_of_a_model_is_used_by_the_next_run(qtbot, window, tmp_
     (text,) = _banners(w, "info")
     assert text.startswith("The next run uses tri1: Kaldi GMM final.mdl: ")
     assert w.runs.next.audio is before
+    # The form says it as long as the folder is used, and what it lacks.
+    card = w.desk.form.model
+    assert card.isVisible()
+    assert card.text().startswith("tri1: Kaldi GMM final.mdl: ")
+    assert "with phones that the acoustic model lacks" in card.text()
+    w.pipeline.set("model_directory", "")
+    assert not card.isVisible()
+
+
+def test_an_error_that_names_a_setting_leads_to_it(window) -> None:
+    w = window()
+    w.runs.current.failed.emit("It pronounces 'the' with phones that the model lacks (graph.dictionary).", "")
+    (banner,) = w.notices.banners
+    next(b for b in banner.findChildren(QPushButton) if b.text() == "Dictionary…").click()
+    assert w.pages.currentWidget() is w.desk
+    assert w.desk.form.fields["graph.dictionary"].isVisible()
 
 
 def test_a_broken_model_is_reported_in_one_sentence(qtbot, window, tmp_path: Path) -> None:

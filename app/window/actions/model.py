@@ -1,4 +1,4 @@
-"""The folder of an acoustic model: chosen in a dialog or dropped on the window, for the next run.
+"""The folder of an acoustic model: chosen in a dialog or dropped on the window, for the next run; the form names it.
 
 What stands in it is read by a process of its own, so that a large or broken model does not hold up the window.
 """
@@ -24,6 +24,8 @@ FILES: Final = ("final.mdl", "am/final.mdl", "mdef")
 """One of them lies in the folder of a model: Kaldi, Vosk, CMUSphinx."""
 LONGEST: Final = 400
 """Characters of a sentence that is shown."""
+MOST: Final = 4
+"""Sentences that the form shows; the report of a run has them all."""
 
 
 def holds_model(folder: Path) -> bool:
@@ -35,9 +37,10 @@ def holds_model(folder: Path) -> bool:
 
 
 class ModelFolder(QObject):
-    """Takes a folder for the next run and says what stands in it."""
+    """Takes a folder for the next run and says what stands in it, and what it lacks."""
 
     taken = Signal()
+    read = Signal()  # What stands in it is known
 
     def __init__(
         self, window: QWidget, pipeline: Pipeline, runs: Runs, notices: Notices, can_start: Callable[[], bool]
@@ -46,6 +49,8 @@ class ModelFolder(QObject):
         self._window, self._pipeline, self._runs, self._notices = window, pipeline, runs, notices
         self._can_start = can_start
         self._reading: Command | None = None
+        self._about = ("", "")
+        """A folder, and sentences about what stands in it."""
 
     def ask(self) -> None:
         """Ask for the folder of a model."""
@@ -71,6 +76,12 @@ class ModelFolder(QObject):
         self._reading.start()
         self.taken.emit()
 
+    def about(self) -> str:
+        """What is known of the folder in the settings shown; empty without one."""
+        folder = str(self._pipeline.value(settings.FOLDER))
+        read, said = self._about
+        return said if folder == read and said else Path(folder).name
+
     def end(self) -> None:
         """Read no more of a folder chosen before."""
         if self._reading is not None:
@@ -82,7 +93,12 @@ class ModelFolder(QObject):
         if why:
             self._notices.error(why)
             return
-        found = one_line(printed.decode("utf-8", "replace").partition("\n")[0], LONGEST)
+        lines = [one_line(line, LONGEST) for line in printed.decode("utf-8", "replace").splitlines()]
+        found, self._about = (
+            lines[0],
+            (str(settings.get(self._pipeline.next, settings.FOLDER)), "\n".join(lines[:MOST])),
+        )
+        self.read.emit()
         banner = self._notices.info(self.tr("The next run uses {0}.").format(found))
         if self._can_start():
             banner.add_button(self.tr("Run"), self._runs.start)

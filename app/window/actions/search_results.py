@@ -125,18 +125,13 @@ def _presets(window: MainWindow) -> list[SearchResult]:
 def _settings(window: MainWindow) -> list[SearchResult]:
     """Every setting: choosing one brings it into view in the form."""
     line = window.pipeline
-
-    def show(key: str) -> None:
-        window.show_desk()
-        window.desk.form.reveal(key)
-
     return [
         SearchResult(
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
             beside=f"{option.key}={value_text(line.value(option.key))}",
             why=line.unavailable_reason(option.key),
-            do=partial(show, option.key),
+            do=partial(window.show_setting, option.key),
             rank=partial(_rank, option.title, option.key, option.help),
         )
         for option in line.options

@@ -29,7 +29,7 @@ from app.made_on_use import MadeOnUse
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
-from app.style.plain_text import Button, Elided, Label, describe, set_tip
+from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
@@ -162,12 +162,21 @@ class PipelineForm(QFrame):
         describe(self.speech, self.tr("Speech to decode"))
 
         self.which = SettingsSource()
+        self.model = Wrapped("")
+        self.model.setObjectName("muted")
+        describe(self.model, self.tr("Model folder"))
+        self.show_model("")
         rows = QWidget()
         rows.setObjectName("scrolled")
         self._scroll = Scrolled(rows)
         changes = muted(self.tr("can change during a run"))
         legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
-        lay_out(QVBoxLayout(self), *(header, self.which, (self._scroll, 1), legend), spacing=6, margins=(14, 9, 6, 10))
+        lay_out(
+            QVBoxLayout(self),
+            *(header, self.which, self.model, (self._scroll, 1), legend),
+            spacing=6,
+            margins=(14, 9, 6, 10),
+        )
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
         self.search = QLineEdit()
         self.search.setClearButtonEnabled(True)
@@ -179,8 +188,7 @@ class PipelineForm(QFrame):
         self.others.setCheckable(True)
         self.others.toggled.connect(lambda _: self._arrange())
         more = lay_out(QHBoxLayout(), (self.search, 1), self.others, spacing=4, margins=(0, 8, 0, 0))
-        parts = (self._main, more, self._rest, REST)
-        self._column = lay_out(QVBoxLayout(rows), *parts, spacing=2, margins=(0, 0, 8, 0))
+        self._column = lay_out(QVBoxLayout(rows), self._main, more, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -226,6 +234,11 @@ class PipelineForm(QFrame):
         self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))
         set_tip(self.speech, tip)
         self.speech.setEnabled(not recorded)
+
+    def show_model(self, about: str) -> None:
+        """Say which folder of a model is used, what stands in it and what it lacks; empty without one."""
+        self.model.setText(about)
+        self.model.setVisible(bool(about))
 
     def refresh(self) -> None:
         """Update every value."""
