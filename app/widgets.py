@@ -26,8 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.style.keys import ENTER, REACHED, pressed
-from app.style.plain_text import Button, Label, describe, literal
+from app.style.plain_text import ENTER, REACHED, Button, Label, describe, literal, pressed
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 

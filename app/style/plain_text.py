@@ -15,21 +15,50 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize
-from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEvent, QStandardItem, Qt
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEvent, QStandardItem
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QInputDialog,
     QLabel,
     QListWidgetItem,
     QMenu,
     QPushButton,
     QSizePolicy,
+    QToolButton,
     QToolTip,
     QWidget,
 )
 
-from app.style.keys import REACHED, pressed
 from profiler.plain import one_line
+
+ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+REACHED = Qt.FocusPolicy.TabFocus  # How a button gets the focus
+
+
+def pressed(button: QAbstractButton, event: QKeyEvent) -> bool:
+    """Press `button` on Enter and leave Space to the window; whether the key was one of these."""
+    enter = event.key() in ENTER
+    if not enter and event.key() != Qt.Key.Key_Space:
+        return False
+    if enter and not event.isAutoRepeat():
+        button.click()
+    event.setAccepted(enter)
+    return True
+
+
+class ToolButton(QToolButton):
+    """A small button in a heading or a field."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(REACHED)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not pressed(self, event):
+            super().keyPressEvent(event)
+
 
 HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
 

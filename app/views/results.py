@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 from app.layout import wrapped
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
-from app.style.keys import ToolButton
-from app.style.plain_text import describe, literal
+from app.style.plain_text import ToolButton, describe, literal
 from app.views.view import View
 
 ICON = QSize(13, 13)

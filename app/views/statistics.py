@@ -14,8 +14,7 @@ from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
-from app.style.keys import ToolButton
-from app.style.plain_text import Elided, describe, set_tip
+from app.style.plain_text import Elided, ToolButton, describe, set_tip
 from app.style.theme import theme
 from app.views.table_twin import Table
 from app.views.view import View

@@ -18,8 +18,7 @@ from app.layout import card_header, lay_out
 from app.model.pace import single_shot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.keys import ToolButton
-from app.style.plain_text import Label, add_entry, describe, new_menu, set_tip
+from app.style.plain_text import Label, ToolButton, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin, chart_menu
 

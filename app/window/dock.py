@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout,
 
 from app.layout import lay_out
 from app.style.icons import ButtonIcon
-from app.style.keys import ToolButton
-from app.style.plain_text import Elided, Label, describe, set_tip, set_title
+from app.style.plain_text import Elided, Label, ToolButton, describe, set_tip, set_title
 from app.style.stylesheet import restyle
 from app.views.view import View
 

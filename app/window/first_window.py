@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QFrame, QHBoxLayout, QMainWindow
 
 from app.layout import NONE, lay_out
 from app.model.recent import Memory
-from app.style.keys import ENTER
-from app.style.plain_text import set_title
+from app.style.plain_text import ENTER, set_title
 from app.views import VIEWS
 from app.window import layouts
 from app.window.layouts import EXPLORE

@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.layout import NONE, REST, heading, lay_out
-from app.style.keys import ENTER
-from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
+from app.style.plain_text import ENTER, Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
 from app.window.actions import search_results
 from app.window.actions.actions import Registry, key_text

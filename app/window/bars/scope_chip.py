@@ -10,8 +10,7 @@ from PySide6.QtGui import QAction, QFontMetricsF
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from app.layout import muted
-from app.style.keys import ToolButton
-from app.style.plain_text import describe, fitting, new_menu, set_tip
+from app.style.plain_text import ToolButton, describe, fitting, new_menu, set_tip
 from app.style.theme import font
 from app.widgets import DropButton
 

@@ -28,8 +28,7 @@ from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
 from app.made_on_use import MadeOnUse
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
-from app.style.keys import ToolButton
-from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip
+from app.style.plain_text import Button, Elided, Label, ToolButton, Wrapped, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font
 from app.window.form.fields import FIELD_WIDTH, Dot, Field

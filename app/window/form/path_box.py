@@ -15,8 +15,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu
 
-from app.style.keys import ToolButton
-from app.style.plain_text import add_entry, describe, set_tip
+from app.style.plain_text import ToolButton, add_entry, describe, set_tip
 from profiler.files.inputs import regular
 
 BUTTON = QSize(20, 19)
