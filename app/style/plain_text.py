@@ -17,6 +17,7 @@ from typing import Final
 
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEvent, QStandardItem
+from PySide6.QtGui import Qt as Guessing
 from PySide6.QtWidgets import (
     QAbstractButton,
     QInputDialog,
@@ -190,7 +191,7 @@ def new_menu(title: str, parent: QWidget) -> QMenu:
 def as_tip(text: str) -> str:
     """`text` for a tool tip, which has no text format: what Qt would take for HTML is passed as HTML that shows it."""
     text = displayable(text)
-    if not Qt.mightBeRichText(text):
+    if not Guessing.mightBeRichText(text):
         return text
     return f"<qt>{_escaped(text)}</qt>"
 

@@ -16,10 +16,12 @@ from app.charts.legend import Line
 from app.charts.overlay import Overlay
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis
+from app.model.time_axis import TimeAxis, boundaries, marks
 from app.style.plain_text import add_entry
 from app.views.view import View
 from profiler.analysis.lod.columns import column_grid
+from profiler.arrays import I64
+from profiler.session.model import Marker
 
 Model = TypeVar("Model")
 
@@ -59,6 +61,11 @@ class ChartView(View, Generic[Model]):
         """Return the model of a snapshot for `columns` pixel columns over seconds `visible` (override)."""
         raise NotImplementedError
 
+    def events(self, snapshot: Snapshot) -> tuple[tuple[Marker, ...], I64 | tuple[()]]:
+        """Markers, and first frames of utterances, that lie over the plot (override where there are none)."""
+        end = snapshot.end_frame
+        return marks(snapshot.session, end, end), boundaries(snapshot.session, end)
+
     def show_model(self, model: Model | None) -> None:
         """Hand a model to the items; None empties the plot (override)."""
         raise NotImplementedError
@@ -88,6 +95,7 @@ class ChartView(View, Generic[Model]):
         self._drawn = number, width, ahead
         end = number + columns + ahead
         self._model = self.reduce(snapshot, columns + ahead, (number * width, end * width))
+        self.overlay.set_events(*self.events(snapshot))
         self.show_model(self._model)
         self._state = self._state_of(snapshot)
         self._scrolled = False

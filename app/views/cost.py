@@ -224,7 +224,6 @@ class CostView(ChartView[CostModel]):
             return
         self._show_arms()
         height = self.plot.plot_size()[1]
-        self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
         scale = model.scale

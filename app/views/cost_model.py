@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
-from app.model.time_axis import boundaries, marks
 from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.analysis.lod.columns import column_edges, means
 from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
 from profiler.analysis.recorded import audio_seconds, counts_steps, real_time_factor
-from profiler.arrays import F64, I64
+from profiler.arrays import F64
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN
@@ -61,8 +59,6 @@ class CostModel:
         spikes: columns whose block is cut off by the scale, the highest ones; column indices.
         own_ms: what a frame of the scope takes of the run's own, NaN without any.
         of_steps: whether frames are the steps of a lab.
-        marks: markers known at the playhead.
-        boundaries: utterances begun before the playhead.
     """
 
     first_s: float
@@ -76,8 +72,6 @@ class CostModel:
     spikes: tuple[int, ...]
     own_ms: float
     of_steps: bool
-    marks: tuple[Marker, ...]
-    boundaries: I64
 
     @property
     def realtime_shown(self) -> bool:
@@ -141,8 +135,6 @@ def cost_model(
         spikes=highest_spikes(totals, scale.top),
         own_ms=math.nan if desk is None else desk.own_ms,
         of_steps=counts_steps(session),
-        marks=marks(session, end, len(series)),
-        boundaries=boundaries(session, end),
     )
 
 

@@ -300,7 +300,6 @@ class LanesView(ChartView[LanesModel]):
                 labels.append((height - rect.bottom() + 3, text(scale.bottom)))
             labels.append((height - rect.top() - 4, text(scale.top)))
         self.plot.set_ticks(labels)
-        self.overlay.set_events(model.marks, model.boundaries)
 
     def readout(self, model: LanesModel, second: float) -> list[Line]:
         """Return the means at a second of audio."""

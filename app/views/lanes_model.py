@@ -14,11 +14,10 @@ import numpy as np
 
 from app.charts.scale import Scale
 from profiler.analysis.lod.spans import timeline_of
-from profiler.arrays import F64, I64
+from profiler.arrays import F64
 from profiler.machine import energy
 
 if TYPE_CHECKING:
-    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
@@ -62,8 +61,6 @@ class LanesModel:
     cursor_frame: int
     block_frames: int
     panels: tuple[Panel, ...]
-    marks: tuple[Marker, ...]
-    boundaries: I64
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range."""

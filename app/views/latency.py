@@ -23,7 +23,7 @@ from app.charts.scale import Scale, robust_top
 from app.charts.time_plot import TimePlot
 from app.model import word_latency
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis, boundaries, marks
+from app.model.time_axis import TimeAxis
 from app.model.word_latency import PARTS, WordLatency, milliseconds
 from app.style.plain_text import Elided, write
 from app.style.theme import font, theme
@@ -78,8 +78,6 @@ class LatencyModel:
     quantiles: dict[str, float] | None
     advice: str
     streamed: bool
-    marks: tuple[Marker, ...]
-    boundaries: I64
 
 
 def stack_of(word: WordLatency) -> dict[str, float]:
@@ -230,9 +228,11 @@ class LatencyView(ChartView[LatencyModel]):
             quantiles=word_latency.quantiles(word.shown_s for word in within),
             advice=word_latency.advice(session, within),
             streamed=bool(found),
-            marks=marks(session, snapshot.end_frame, int(snapshot.track.n_frames)) if found else (),
-            boundaries=boundaries(session, snapshot.end_frame) if found else np.empty(0, np.int64),
         )
+
+    def events(self, snapshot: Snapshot) -> tuple[tuple[Marker, ...], I64 | tuple[()]]:
+        streamed = self._model is not None and self._model.streamed
+        return super().events(snapshot) if streamed else ((), ())
 
     def show_model(self, model: LatencyModel | None) -> None:
         """Set scale and labels, and pass the model to the bars."""
@@ -241,7 +241,6 @@ class LatencyView(ChartView[LatencyModel]):
             self.plot.set_ticks(())
             self._grid.show_levels(np.empty(0))
         else:
-            self.overlay.set_events(model.marks, model.boundaries)
             height = self.plot.plot_size()[1]
             band = min(self.overlay.band, height - LABEL - 1.0)
             self.plot.set_height_range(0.0, height / max(height - band - LABEL, 1.0))

@@ -15,7 +15,7 @@ import numpy as np
 from app.charts.legend import Line
 from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis, boundaries, marks
+from app.model.time_axis import TimeAxis
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import (
     ALL_CPU,
@@ -85,8 +85,6 @@ def system_model(
         cursor_frame=end,
         block_frames=1,
         panels=tuple(panels),
-        marks=marks(session, end, int(track.n_frames)),
-        boundaries=boundaries(session, end),
     )
 
 

@@ -30,8 +30,9 @@ from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.timeline_model import Lane, Ruler, TimelineModel, WallAxis, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
-from profiler.arrays import U32
+from profiler.arrays import I64, U32
 from profiler.plain import clock, count
+from profiler.session.model import Marker
 
 GAP = 3
 """Pixels between two lanes."""
@@ -111,6 +112,9 @@ class TimelineView(ChartView[TimelineModel]):
     def clear(self) -> None:
         self.wall.set_timeline(None)
         super().clear()
+
+    def events(self, snapshot: Snapshot) -> tuple[tuple[Marker, ...], I64 | tuple[()]]:
+        return (), ()
 
     def show_model(self, model: TimelineModel | None) -> None:
         """Label the lanes and hand the model to the items."""

@@ -161,7 +161,6 @@ class WordsView(ChartView[WordsModel]):
         spoken = None if model.current is None else model.spoken[model.current]
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
         self.overlay.set_floor(words.height())
-        self.overlay.set_events(model.marks, model.boundaries)
 
     def _show_spectrogram(self, model: WordsModel | None, area: QRectF, height: float) -> None:
         """Show what was read of the sound in view, and read the next chunks of it."""

@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
-from app.model.time_axis import boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import envelope_of
@@ -20,7 +19,7 @@ from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Marker, Utterance, Utterances
+    from profiler.session.model import Utterance, Utterances
     from profiler.session.reader import Session
 
 
@@ -113,8 +112,6 @@ class WordsModel:
         right_s: [words, 2] first and last second of every word in view recognised as it was said.
         wrong_s: [errors, 2] first and last second of every word in view that went wrong.
         utterances: number of utterances begun in the whole run.
-        marks: markers known at the playhead.
-        boundaries: utterances begun before the playhead.
         left: number and utterance of those in view that are not aligned yet, and not in `spoken`.
     """
 
@@ -129,8 +126,6 @@ class WordsModel:
     right_s: F64
     wrong_s: F64
     utterances: int
-    marks: tuple[Marker, ...]
-    boundaries: I64
     left: Left = ()
 
 
@@ -188,8 +183,6 @@ def words_model(
         right_s=_joined([one.right_s for one in spoken]),
         wrong_s=_joined([one.wrong_s for one in spoken]),
         utterances=len(begun),
-        marks=marks(session, cursor_frame, int(track.n_frames)),
-        boundaries=boundaries(session, cursor_frame),
         left=left,
     )
 

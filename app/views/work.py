@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
-from app.model.time_axis import TimeAxis, boundaries, marks
+from app.model.time_axis import TimeAxis
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
 from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
@@ -84,7 +84,6 @@ def work_model(
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
     window = _Window(session, track, series, edges, under(edges, end, size), counted, end)
-    known = marks(session, end, len(series))
     panels = []
     for names in LANES:
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
@@ -95,8 +94,6 @@ def work_model(
         cursor_frame=end,
         block_frames=size,
         panels=tuple(panels),
-        marks=known,
-        boundaries=boundaries(session, end),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from views_desk import figures_of
 
+from app.model.time_axis import boundaries, marks
 from app.views.cost_model import cost_model
 from app.views.work import work_model
 from pipelines.config import assign, presets
@@ -65,6 +66,7 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
         numbers(cost_model(session, track, frame, VISIBLE, COLUMNS)),
         numbers(work_model(session, track, frame, VISIBLE, COLUMNS)),
         numbers(replace(desk, costs=None, pairs=pairs)),
+        numbers((marks(session, frame, track.n_frames), boundaries(session, frame))),
     ]
 
 

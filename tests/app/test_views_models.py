@@ -17,7 +17,7 @@ from views_desk import figures_of
 from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
 from app.model.desk_snapshot import NO_DEVICE
-from app.model.time_axis import CHANGE, RANGE, WHOLE
+from app.model.time_axis import CHANGE, RANGE, WHOLE, boundaries, marks
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
 from app.views.work import axis_figure, figure, work_model
@@ -135,11 +135,11 @@ def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     model = cost_model(session, track, 1000, (0.0, 20.0), 200)
     assert np.isfinite(model.mean_ms[:100]).all()
     assert np.isnan(model.mean_ms[100:]).all()
-    assert [m.text for m in model.marks] == ["selection on"]
-    assert model.marks[0].applied_frame == 736
-    assert (model.boundaries < 1000).all()
-    before = cost_model(session, track, 720, (0.0, 20.0), 200)
-    assert before.marks[0].applied_frame is None, "asked, not yet applied"
+    (known,) = marks(session, 1000, track.n_frames)
+    assert (known.text, known.applied_frame) == ("selection on", 736)
+    assert (boundaries(session, 1000) < 1000).all()
+    (before,) = marks(session, 720, track.n_frames)
+    assert before.applied_frame is None, "asked, not yet applied"
 
 
 def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack]) -> None:
