@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from app.model import latency, memory
 from app.model.document import Document, Notes, Part, Section, Table, number
 from pipelines.config import value_text
-from profiler.analysis.categories import OTHER_PROGRAMS, THROTTLED
+from profiler.analysis.categories import OTHER_PROGRAMS, PREEMPTED_FROM, THROTTLED
 from profiler.plain import clock, counted, one_line, rtf_text
 
 if TYPE_CHECKING:
@@ -217,10 +217,6 @@ def categories(tree: Tree) -> list[tuple[str, float, float | None]]:
         for key, seconds in (tree["categories"] or {}).items()
         if seconds is not None and (name := key.removesuffix("_s"))
     ]
-
-
-PREEMPTED_FROM: Final = 0.1
-"""Share of a stage's time that was not its own from which the verdict mentions it."""
 
 
 def verdict(row: Tree) -> str:

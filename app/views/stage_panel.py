@@ -12,10 +12,9 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QT
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.desk_snapshot import REASONS, PartLine, StageLine
-from app.model.report_lines import PREEMPTED_FROM
 from app.style.plain_text import set_tip, unbroken, write
 from app.style.theme import font, theme
-from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES
+from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES, PREEMPTED_FROM
 from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds, percent, rtf_text
 

@@ -47,3 +47,6 @@ CATEGORY_NAMES: Final = {
     **{name: PART_NAMES[name] for name in NOT_OWN},
 }
 """How they are called where a person reads them."""
+
+PREEMPTED_FROM: Final = 0.1
+"""Share of a stage's time that was not its own from which the verdict mentions it."""
