@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QP
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.time_plot import GUTTER, MARGIN
-from app.layout import NOTICES
 from app.style.plain_text import write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from profiler.analysis.categories import CATEGORIES, THROTTLED
