@@ -151,9 +151,7 @@ def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64
     p95 = np.full(blocks, np.nan)
     if below.size:
         p95 = series.quantiles.blocks(below.size, below.first, below.first + blocks, end)
-    # Without a frame there are no rows yet.
-    mean = means(series.costs, below.grid, end) if series.costs else np.full((blocks, len(CATEGORIES)), np.nan)
-    worst = series.walls.columns(below.grid, end)[1][:, 0]
+    mean, worst = means(series.costs, below.grid, end), series.walls.columns(below.grid, end)[1][:, 0]
     return below.spread(mean), below.spread(p95), below.spread(worst)
 
 

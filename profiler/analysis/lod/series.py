@@ -154,8 +154,8 @@ class FrameSeries:
 
     def __init__(self, generation: int = 0) -> None:
         self.generation = generation
-        self.seen = (0, 0)
-        """Spans and frames that were there when it was updated last."""
+        self.seen = (-1, -1)
+        """Spans and frames that were there when it was updated last; before the first time, none."""
         self.costs: Sequence[FrameRow] = ()
         """By category."""
         self.walls = Extremes()
