@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.process import children
 from profiler.process.children import ROOT, read_arguments
 from tests.conftest import CHECKOUT
 from tests.each import each
@@ -145,3 +146,22 @@ def test_what_a_module_does_not_take_is_refused(
         read_arguments("pipelines.some", "", *names, arguments=arguments)
     assert ended.value.code == 2
     assert "usage: python -m pipelines.some" in capsys.readouterr().err
+
+
+# -- modules that load little ----------------------------------------------------------------------
+
+LIGHT = {
+    "import profiler.spans": "numba torch psutil sqlite3 msgspec scipy PySide6 statistics",
+    "import pipelines.frontend.mfcc": "torch soundfile pocketsphinx kaldifst PySide6",
+    "import pipelines.device, pipelines.availability as a; a.probe()": "torch",
+    "from pipelines.audio import word_errors as wer; wer.count('a b', 'b c')": "jiwer torch numba scipy",
+    "from pipelines import labs; from pipelines.labs import record; labs.every()": "numba torch scipy",
+}
+"""What is loaded before the first frame, by the window or on the hot path: none of these comes with it."""
+
+
+@each("code, heavy", list(LIGHT.items()))
+def test_what_must_start_quickly_loads_nothing_heavy(code: str, heavy: str) -> None:
+    names = f"import sys; {code}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run(children.python("-c", names), capture_output=True, text=True, check=True)
+    assert not {*heavy.split()} & {*done.stdout.split()}

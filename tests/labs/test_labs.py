@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -36,19 +33,6 @@ from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session
 from tests.each import each
-
-LISTING = """
-import json, sys
-from pipelines import labs
-from pipelines.labs import record
-found = labs.every()
-print(json.dumps([len(found), sorted({"numba", "torch", "scipy"} & {m.partition(".")[0] for m in sys.modules})]))
-"""
-
-
-def test_the_listing_imports_neither_numba_nor_torch():
-    done = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [len(labs.names()), []]
 
 
 def test_a_name_that_is_none_gets_the_nearest():
