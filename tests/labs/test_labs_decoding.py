@@ -19,7 +19,7 @@ from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
 from tests.labs.contract import LOUD, NOISE, Contract, NoDevice, about, at_size, with_speech
-from tests.pipelines import selection_reference as reference
+from tests.pipelines import scoring_reference as reference
 
 
 def planted_selection(gaussians=0.3, time=0.45, noise=NOISE):

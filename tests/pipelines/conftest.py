@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import sphinx_writer as writer
-from selection_reference import family_of
+from scoring_reference import family_of
 
 from pipelines import config as settings
 from pipelines.config import Config

@@ -14,7 +14,7 @@ import net_files
 import nnet3_nets
 import numpy as np
 import sphinx_writer as writer
-from selection_reference import METHODS, configured, family_of
+from scoring_reference import METHODS, configured, family_of
 
 from pipelines.config import Config, assign
 from pipelines.models import sphinx

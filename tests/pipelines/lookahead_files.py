@@ -13,7 +13,7 @@ from pipelines.models.kaldi.binary import Reader
 from pipelines.search.graph.lookahead.compose import LookAhead
 from pipelines.search.graph.openfst import Fst, from_arcs
 from profiler.arrays import Array
-from tests.pipelines import kaldi_graphs
+from tests.pipelines import kaldi_writer
 
 NO_LABEL = -1
 Contexts = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -249,7 +249,7 @@ def put_lookahead(folder: Path, words: Mapping[str, Sequence[int]], seed: int) -
     Returns HCL with a disambiguation symbol, a random model of the words, and the symbol's transition-id.
     """
     model = transitions.read(Reader.of(folder / "final.mdl"))
-    hcl, symbol = kaldi_graphs.hclg(model, words, 1), model.n_transitions + 1
+    hcl, symbol = kaldi_writer.hclg(model, words, 1), model.n_transitions + 1
     hcl.ilabel[np.flatnonzero((hcl.ilabel == 0) & (hcl.olabel == 0))[:1]] = symbol
     contexts = random_contexts(seed, 1 + len(words))
     (folder / "graph").mkdir()

@@ -4,10 +4,9 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from grammar_examples import EXPRESSIONS, jsgf_text, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import restricted, write_dictionary
+from language_models import EXPRESSIONS, jsgf_text, restricted, sentences, write_dictionary
 from search_graphs import full_dictionary
 
 from pipelines.models import dictionary

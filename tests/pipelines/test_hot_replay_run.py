@@ -6,16 +6,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pipelines import config as settings
 from pipelines.config import Config, assign, presets
 from pipelines.run import hot_replay
+from pipelines.run.blocks import TALLIED_FROM
 from pipelines.run.session_run import Outcome
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.attribution import REPLAYED, HotReplays
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
+from profiler.spans import TILING
+from tests.each import each
 from tests.pipelines import whole_runs
+from tests.pipelines.whole_runs import run as run_device
 
 SPEECH = "08-kal16-short.flac"
 
@@ -92,3 +98,153 @@ def test_a_run_hears_and_scores_the_same_with_replays(
             assert not any(row.name.startswith(REPLAYED) and row.share for row in parts.stages)
     assert not any(replays[: len(stages)])
     assert all(replays[len(stages) :])
+
+
+# -- lazy scoring in the decode loop ---------------------------------------------------------------
+
+
+FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
+
+
+def run_lazy(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    return whole_runs.run(assign(config, dotted), [folder / name for name in FILES], out)
+
+
+def words(outcome: Outcome) -> list[str]:
+    return [u.hypothesis for u in outcome.result.utterances]
+
+
+@pytest.fixture(scope="module")
+def expected(quick: Config, bundled_speech: Path) -> list[str]:
+    return words(run_lazy(quick, bundled_speech, None))
+
+
+@each("block", [1, 16])
+def test_the_words_are_those_of_dense_scoring_at_any_block(
+    quick: Config, bundled_speech: Path, expected: list[str], block: int
+) -> None:
+    assert words(run_lazy(quick, bundled_speech, None, gmm__senones="active", block=block)) == expected
+
+
+@pytest.mark.slow
+def test_words_under_skipping_do_not_depend_on_the_block(quick: Config, bundled_speech: Path) -> None:
+    layers = {"gmm__senones": "active-ci", "gmm__ci_beam": 12.0, "frames__skip": 3, "frames__rule": "conditional"}
+    found = [words(run_lazy(quick, bundled_speech, None, block=b, **layers)) for b in (1, 16, 100)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lazy") / "lazy.asrs"
+    run_lazy(quick, bundled_speech, path, gmm__senones="active")
+    return path
+
+
+def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded: Path) -> None:
+    with closing(Session.open(recorded)) as session:
+        names = {number: stage.name for number, stage in session.stages.items()}
+        groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
+        tiles = session.spans[np.isin(groups, TILING)]
+        leaves = session.spans[np.isin(groups, ("scoring", "search"))]
+        parts = breakdown(session)
+    blocks = {int(t["first_frame"]): t for t in tiles if names[int(t["stage"])] == "decode.block"}
+    assert len(leaves) < 9 * len(blocks)
+    seen = set()
+    for leaf in leaves:
+        stage = names[int(leaf["stage"])]
+        if stage == "search.backtrace":
+            continue
+        tile = blocks.get(int(leaf["first_frame"]))
+        if tile is None or tile["frames"] < TALLIED_FROM:
+            continue  # the short end of an utterance is recorded frame by frame
+        key = stage, int(leaf["first_frame"])
+        assert key not in seen
+        seen.add(key)
+        assert leaf["frames"] == tile["frames"]
+        assert leaf["start_ns"] >= tile["start_ns"]
+        assert leaf["start_ns"] + leaf["duration_ns"] <= tile["start_ns"] + tile["duration_ns"]
+    order = np.argsort(leaves["start_ns"], kind="stable")
+    ends = leaves["start_ns"][order] + leaves["duration_ns"][order]
+    assert (leaves["start_ns"][order][1:] >= ends[:-1]).all()
+    assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
+
+
+def test_the_requested_senones_are_computed_and_looked_up(recorded: Path) -> None:
+    with closing(Session.open(recorded)) as session:
+        rows = {row.name: row for row in breakdown(session).stages}
+        frames = sum(u.n_frames for u in session.utterances)
+    active = rows["search.active"].work["active"]
+    assert active == rows["search.epsilon"].work["senones"]
+    # Computed some frames ahead: a little more than was asked for, fetched far less often.
+    computed = rows["score.lazy"].work["senones"]
+    assert active < computed < 2 * active
+    assert rows["score.lazy"].work["weights"] < 0.5 * active * 3 * 128
+    assert 0.01 < active / (frames * 5126) < 0.9
+    assert rows["score.gaussians"].work["gaussians"] == frames * 42 * 3 * 128
+
+
+# -- whole runs with scoring -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"device": "torch-cpu", "placement.overlapped": True, "frames.skip": 2},
+        {"search.device": "torch-cpu"},
+        {"device": "torch-cpu", "search.device": "torch-cpu", "placement.overlapped": True},
+        {"model": "dnn", "dnn.senones": "all", "device": "torch-cpu", "placement.dtype": "bf16"},
+    ],
+)
+def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech, chosen):
+    small = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
+    scored = {key: value for key, value in chosen.items() if key in ("frames.skip", "model", "dnn.senones")}
+    heard, path = [], tmp_path / "device.asrs"
+    for values, out in ((small | scored, None), (small | chosen, path)):
+        speech = min(bundled_speech.glob("*.flac"))
+        outcome = run_device(settings.assign(Config(), values), [speech], out)
+        assert outcome.state == "closed"
+        heard.append(outcome.result.utterances[0].hypothesis)
+    assert heard[1] == heard[0] != ""
+    with Session.open(path) as session:
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
+        assert {"torch-cpu compute", "torch-cpu copy"} <= {lane.name for lane in session.lanes.values()}
+
+
+def test_full_memory_in_a_run_is_marked(tmp_path, bundled_speech, monkeypatch):
+    from pipelines.scoring.device import gmm as device_gmm
+
+    def full(*_):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.")
+
+    monkeypatch.setattr(device_gmm.Tied, "score", full)
+    values = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "device": "torch-cpu"}
+    path = tmp_path / "full.asrs"
+    speech = min(bundled_speech.glob("*.flac"))
+    outcome = run_device(settings.assign(Config(), values), [speech], path)
+    assert outcome.result.utterances[0].hypothesis
+    with Session.open(path) as session:
+        assert any("goes on on the processor" in marker.text for marker in session.markers)
+
+
+def test_what_a_device_cannot_do_is_refused_in_one_sentence():
+    for values, sentence in (
+        ({"device": "cuda", "gmm.selection.enabled": True}, "gmm.selection.enabled = false"),
+        ({"device": "cuda", "gmm.senones": "ci"}, "gmm.senones = all"),
+        # And each says why.
+        ({"device": "cuda", "gmm.selection.enabled": True}, "all Gaussians of a block in one"),
+        ({"device": "cuda", "gmm.senones": "active"}, "not know which senones"),
+        ({"device": "cuda", "model": "dnn", "dnn.dtype": "int8"}, "multiplies integers on few"),
+        ({"device": "cuda", "frames.rule": "multi-frame", "model": "dnn"}, "one by one"),
+        ({"device": "cuda", "model": "dnn", "dnn.senones": "active"}, "dnn.senones = all"),
+        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "dnn.dtype": "int8"}, "dnn.dtype = fp32"),
+        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "dnn.product": "csr"}, "dnn.product = simd or blas"),
+        ({"device": "cuda", "model": "dnn", "dnn.senones": "all", "frames.rule": "multi-frame"}, "frames.rule = copy"),
+        ({"search.device": "cuda", "search.lattice": True}, "search.lattice = false"),
+    ):
+        with pytest.raises(settings.ConfigError, match=sentence):
+            settings.check(settings.assign(Config(), values))
+    on_device = settings.assign(Config(), {"device": "torch-cpu"})
+    assert "device = cuda or xpu" in str(settings.unavailable_reason(on_device, "placement.pinned"))

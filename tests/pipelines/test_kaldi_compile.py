@@ -9,7 +9,7 @@ import kaldi_writer as writer
 import numpy as np
 import pytest
 import soundfile
-from kaldi_graphs import put_graph
+from kaldi_writer import put_graph
 from search_graphs import min_cost, smooth_scores
 
 from pipelines.config import Config, assign

@@ -11,7 +11,7 @@ import kaldifst
 import numpy as np
 import pytest
 import soundfile
-from kaldi_graphs import hclg, put_graph
+from kaldi_writer import hclg, put_graph
 from search_graphs import decode, settings, smooth_scores, spoken
 
 from pipelines.config import Graph as GraphConfig

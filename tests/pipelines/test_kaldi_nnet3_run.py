@@ -11,7 +11,7 @@ import kaldi_writer as writer
 import nnet3_nets
 import numpy as np
 import pytest
-from kaldi_graphs import put_graph
+from kaldi_writer import put_graph
 
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, assign_with_folder

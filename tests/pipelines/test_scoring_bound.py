@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import signal
 import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from selection_reference import KINDS, configured
+from numba import njit
+from scoring_reference import KINDS, configured, family_of
 
 from pipelines.config import Config, assign
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
-from pipelines.scoring import selection
-from pipelines.scoring.blocks import Meter
+from pipelines.models import sphinx
+from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring import cache, selection
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
+from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.gaussians.int8 import in_int8
 from pipelines.scoring.gaussians.product import rests
 from pipelines.scoring.senones import Parents
+from pipelines.scoring.simd.exponential import LOWEST_EXPONENT, exp_shifted
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, aligned_copy
 from pipelines.scoring.strategy import warm_up
-from pipelines.scoring.thread_pool import BlockPool
-from profiler.arrays import ArrayError
+from pipelines.scoring.thread_pool import BlockPool, Range, ThreadPool
+from pipelines.scoring.tied import packing
+from pipelines.scoring.tied.gmm import Gmm
+from profiler.arrays import Array, ArrayError
 from profiler.process.children import environment, python
 from tests.each import each
+from tests.waiting import wait_until
 
 HERE = Path(__file__).parent
 
@@ -160,3 +174,196 @@ def test_a_codebook_of_codewords_knows_its_arrays(families) -> None:
     for name in ("scale", "children", "panels"):
         with pytest.raises(ArrayError, match=name):
             dataclasses.replace(book, **{name: getattr(book, name)[:, :-1].copy()})
+
+
+# -- threads that share a piece of work ------------------------------------------------------------
+
+
+RANGES: list[Range] = [(0, 2), (2, 5), (5, 9)]
+
+
+def others() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "scoring"}
+
+
+def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
+    pool = ThreadPool(3)
+    for n in (1, 2, 3) * 100:
+        results: dict[int, tuple[Range, int]] = {}
+
+        def part(i: int, first: int, last: int, results: dict[int, Any] = results) -> None:
+            assert i not in results
+            results[i] = (first, last), threading.get_ident()
+
+        handed: list[int] = []
+        pool.share(part, RANGES[:n], lambda handed=handed, results=results: handed.append(0 in results))
+        assert [results[i][0] for i in range(n)] == RANGES[:n]
+        assert results[0][1] == threading.get_ident()
+        assert len({thread for _, thread in results.values()}) == n
+        # The others have theirs before the caller begins with its own.
+        assert handed == [False]
+
+
+@each("bad", [0, 1, 2])
+def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
+    pool = ThreadPool(3)
+    done: list[int] = []
+
+    def part(i: int, first: int, last: int) -> None:
+        if i == bad:
+            raise KeyError(i)
+        time.sleep(0.02)
+        done.append(i)
+
+    for _ in range(2):
+        done.clear()
+        with pytest.raises(KeyError, match=str(bad)):
+            pool.share(part, RANGES)
+        assert sorted(done) == [i for i in range(3) if i != bad]
+    pool.share(lambda i, first, last: done.append(i), RANGES)
+
+
+def test_who_finds_the_others_at_work_does_it_all() -> None:
+    """From within a part, in the caller's thread and in the other: nobody waits for anybody."""
+    pool = ThreadPool(2)
+    inner: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    threads: dict[int, int] = {}
+
+    def part(i: int, first: int, last: int) -> None:
+        threads[i] = threading.get_ident()
+        pool.share(lambda j, *_: inner[i].append((j, threading.get_ident())), RANGES[:2])
+
+    pool.share(part, RANGES[:2])
+    assert len(set(threads.values())) == 2
+    for i, thread in threads.items():
+        assert inner[i] == [(0, thread), (1, thread)]
+
+
+def test_a_caller_who_was_interrupted_finds_things_as_they_should_be() -> None:
+    pool = ThreadPool(2)
+    (other,) = pool._others
+    seen: list[object] = []
+    # What was handed over last is not waited for, as after a signal.
+    other.hand(lambda: seen.append("before"))
+    wait_until(lambda: other._finished == 1)
+
+    def part(i: int, first: int, last: int) -> None:
+        if i:
+            time.sleep(0.02)
+        seen.append(i)
+
+    for n in range(1, 4):
+        pool.share(part, RANGES[:2])
+        assert seen == ["before", *[0, 1] * n]
+
+
+class Holder:
+    """A caller that has the threads, and a part of its own."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPool(3)
+
+    def part(self, i: int, first: int, last: int) -> None:
+        pass
+
+
+def test_the_threads_of_a_pool_end_with_it() -> None:
+    before = others()
+    holder = Holder()
+    # What was done no longer holds on to its caller.
+    holder.pool.share(holder.part, RANGES)
+    own = others() - before
+    assert len(own) == 2
+    del holder
+    gc.collect()
+    wait_until(lambda: not own & others())
+
+
+# -- what kernels read by vectors begins with a cache line -----------------------------------------
+
+
+TRIES = 8
+"""By chance one array of four begins with a line."""
+
+MADE: Mapping[str, Callable[[], Array]] = {
+    "zeros": lambda: aligned((3, 5)),
+    "a copy": lambda: aligned_copy(np.arange(33, dtype=np.int16)[3:]),
+    "prepared": lambda: cache.prepared("a", 1, lambda: {"rows": np.ones((3, 7), np.float32)[:, 1:]})["rows"],
+}
+
+
+def _begins_with_a_line(array: Array) -> bool:
+    return array.ctypes.data % VECTOR_BYTES == 0 and array.flags.c_contiguous and array.flags.writeable
+
+
+@each("make", MADE.values())
+def test_what_is_made_for_kernels_begins_with_a_line(make: Callable[[], Array]) -> None:
+    kept = [make() for _ in range(TRIES)]
+    assert all(map(_begins_with_a_line, kept))
+
+
+def test_a_copy_has_the_values_and_their_type() -> None:
+    values = np.arange(24, dtype=np.int16).reshape(4, 6)[:, ::2]
+    copied = aligned_copy(values)
+    assert np.array_equal(copied, values)
+    assert copied.dtype == np.int16
+    copied[0, 0] = 7
+    assert values[0, 0] == 0
+
+
+@each("name", ["tied", "three streams", "one stream"])
+def test_parameters_and_workspace_of_a_model_begin_with_a_line(models: dict[str, AcousticModel], name: str) -> None:
+    for _ in range(TRIES):
+        family = family_of(models[name])
+        p = family.parameters
+        if isinstance(family, Gmm):
+            workspace = family.workspace(MAX_FRAMES), family.products(MAX_FRAMES)[0]
+            found = [p.gaussians, p.weights, p.rows, p.dots, *workspace]
+        else:
+            assert isinstance(family, ContinuousGmm)
+            (space,) = family._workspace.values()
+            found = [p.gaussians, p.by_senone, *space]
+        assert all(map(_begins_with_a_line, found))
+
+
+# -- the exponential of scoring --------------------------------------------------------------------
+
+
+SIZE = 2048
+
+
+@njit(nogil=True)
+def _exp(source: Array, target: Array) -> None:
+    here, there = address(source, np.float32), address(target, np.float32)
+    exp_shifted(here, there, source.size // LANES, np.float32(0))
+
+
+def exponentials(x: Array) -> Array:
+    """exp of `x` f32 [SIZE] by the kernel."""
+    found = np.empty_like(x)
+    _exp(x, found)
+    return found
+
+
+def test_it_is_the_exponential_down_to_the_lowest_exponent() -> None:
+    x = np.linspace(LOWEST_EXPONENT, 0.0, SIZE, dtype=np.float32)
+    expected = np.exp(x.astype(np.float64))
+    # An exponent of 60 has a spacing of 4e-6 in float32.
+    assert np.abs(exponentials(x) / expected - 1).max() < 4e-6
+
+
+def test_what_lies_below_is_nothing_next_to_the_best() -> None:
+    x = np.full(SIZE, -1e30, np.float32)
+    x[::2] = LOWEST_EXPONENT - 0.5
+    found = exponentials(x)
+    assert (found == found[0]).all()
+    # All densities of a codebook together, beside the smallest weight of the best one.
+    weights = packing.pack(sphinx.load(sphinx.default_directory())).weights
+    assert 3 * 128 * float(found[0]) / float(weights.min()) < np.finfo(np.float32).eps
+
+
+def test_its_product_with_any_weight_is_a_normal_number() -> None:
+    least = exponentials(np.full(SIZE, -1e30, np.float32))[0]
+    weights = packing.pack(sphinx.load(sphinx.default_directory())).weights
+    assert weights.min() > 0
+    assert least * weights.min() >= np.finfo(np.float32).tiny

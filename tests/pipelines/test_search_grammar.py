@@ -4,10 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from grammar_examples import EXPRESSIONS, WORDS, sentences
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from language_models import random_model, restricted, write_arpa, write_dictionary
+from language_models import EXPRESSIONS, WORDS, random_model, restricted, sentences, write_arpa, write_dictionary
 from search_graphs import QUIET, backed_off, best_path, full_dictionary, model
 
 import assets
@@ -142,7 +141,7 @@ def recipe(file, **changes):
 @settings(max_examples=4, deadline=None)
 @given(EXPRESSIONS)
 def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expression):
-    from grammar_examples import jsgf_text
+    from language_models import jsgf_text
 
     folder = tmp_path_factory.getbasetemp()
     # A sentence that is silence alone is said by no word; the graph must say some.

@@ -3,8 +3,20 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from scoring_reference import brute_force, likely_features
-from selection_reference import KINDS, NAT, SOME, configured, linear, lists_of, mixtures, nearest, on_lists, scored
+from scoring_reference import (
+    KINDS,
+    NAT,
+    SOME,
+    brute_force,
+    configured,
+    likely_features,
+    linear,
+    lists_of,
+    mixtures,
+    nearest,
+    on_lists,
+    scored,
+)
 
 from pipelines import config as settings
 from pipelines.config import Config, assign

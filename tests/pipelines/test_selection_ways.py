@@ -4,15 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from scoring_reference import brute_force, likely_features
-from selection_reference import (
+from scoring_reference import (
     KINDS,
     METHODS,
     NAT,
     SOME,
+    brute_force,
     configured,
     densities_in_bytes,
     family_of,
+    likely_features,
     linear,
     mixtures,
     nearest,

@@ -34,7 +34,7 @@ from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign import mutate
 from tests.bench.campaign.attack import SPEECH, Attack, Commands, Kind
 from tests.graph_fst import fst_of
-from tests.pipelines import ctc_nets, kaldi_graphs, kaldi_writer, lookahead_files, net_files, nnet3_nets, onnx_files
+from tests.pipelines import ctc_nets, kaldi_writer, lookahead_files, net_files, nnet3_nets, onnx_files
 from tests.pipelines import sphinx_writer as writer
 
 CACHE: Final = "cache"
@@ -82,7 +82,7 @@ READ: Final = ("mfcc.conf", "cmvn_opts", "final.alimdl", "conf/model.conf", "ive
 
 def gmm(model: Path) -> Path:
     """A small sound folder of mixtures with a graph."""
-    return kaldi_graphs.put_graph(kaldi_writer.write_model(model), {"ab": (2, 3)}, silence=1)
+    return kaldi_writer.put_graph(kaldi_writer.write_model(model), {"ab": (2, 3)}, silence=1)
 
 
 def net(model: Path) -> Path:

@@ -33,7 +33,7 @@ EVERYWHERE = (
     "tests/pipelines/test_device.py",
     "tests/pipelines/test_device_backends.py",
     "tests/pipelines/test_device_lazy.py",
-    "tests/pipelines/test_device_cold.py",
+    "tests/pipelines/test_device_lazy.py",
     "tests/profiler/test_device_time.py",
     "tests/profiler/test_device_roofs.py",
     "tests/profiler/test_energy_accelerator.py",
