@@ -15,6 +15,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from profiler.arrays import Array
+from tests.conftest import KEPT
 from tests.fences import PATTERN, Fenced, Side
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,8 @@ ROOMS = (
     "profiler",
 )
 SIZES = (0, 1, 2, 7, 33)
+CHECKED = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(KEPT / "cache" / "checked-kernels")}
+"""The environment of a process whose kernels check the index of each axis: what stays within an array hits no wall."""
 
 
 class Walls:

@@ -1,11 +1,13 @@
 """Every compiled kernel outside of scoring run on arrays between walls, at sizes 0, 1, odd and full.
 
 An exercise names the kernels that it runs; `test_kernel_walls` wants every kernel named by one. As a program it does
-what cannot be done in the process of the tests: each planted fault in a process of its own, and prints how it ended.
+what cannot be done in the process of the tests: each planted fault in a process of its own, and prints how it ended;
+with the word `indices` and NUMBA_BOUNDSCHECK=1 all exercises, whose kernels then check each index.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import sys
@@ -21,7 +23,7 @@ from pipelines.training import align
 from profiler.machine.roofs import _kernels as machine
 from profiler.recording import kernel_spans
 from profiler.recording.layout import AT, DROPPED, LEFT, N_LENT, OPEN, SLOT
-from tests.kernel_exercises import SIZES, Walls, runs
+from tests.kernel_exercises import EXERCISES, SIZES, Walls, runs
 from tests.search_walls import PLANTED, loud, search
 
 # -- features, models, alignment -------------------------------------------------------------------
@@ -202,8 +204,16 @@ def spans(walls: Walls) -> None:
                 assert state[OPEN] == ((at + left) % slots if left else -1)
 
 
-def main() -> None:
+def main(*words: str) -> None:
     """See the file's beginning."""
+    if words == ("indices",):
+        for exercise in EXERCISES.values():
+            exercise(Walls(None))
+        for fault in PLANTED:
+            with contextlib.suppress(IndexError):
+                fault(Walls(None))
+                raise AssertionError(f"{fault.__name__} is not found")
+        return
     fork = multiprocessing.get_context("fork")
     search(Walls(None))  # compiled before, so that each child has to load nothing
     ends = {}
@@ -216,4 +226,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -16,8 +16,7 @@ from pipelines.search.workspace import Workspace
 from profiler.arrays import ArrayError
 from profiler.process import children
 from tests import kernel_exercises, kernel_walls, search_walls
-from tests.interpreted import Checked, interpreted
-from tests.kernel_exercises import EXERCISES, NAMED, ROOT, Walls
+from tests.kernel_exercises import CHECKED, EXERCISES, NAMED, ROOT, Walls
 from tests.waiting import PATIENCE_S
 
 ENTRIES = {
@@ -129,43 +128,30 @@ def test_a_workspace_with_a_lattice_that_does_not_fit_is_refused():
                 space.hold(held._replace(lattice=held.lattice._replace(**{name: other})))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="walls stand on POSIX only")
-def test_a_planted_fault_is_caught():
+def run_walls(*words: str, **more: str) -> str:
+    """What `kernel_walls` prints as a program."""
     done = subprocess.run(
-        children.python("-m", "tests.kernel_walls"),
+        children.python("-m", "tests.kernel_walls", *words),
         cwd=ROOT,
-        env=children.environment({"PYTHONPATH": str(ROOT)}),
+        env=children.environment({"PYTHONPATH": str(ROOT), **more}),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=3 * PATIENCE_S,  # kernels are compiled anew
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    ends = json.loads(done.stdout)
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="walls stand on POSIX only")
+def test_a_planted_fault_is_caught():
+    ends = json.loads(run_walls())
     assert set(ends) == {fault.__name__ for fault in kernel_walls.PLANTED}
     for fault, code in ends.items():
         assert -code in (signal.SIGSEGV, signal.SIGBUS), (fault, code)
 
 
-class Indexed(Walls):
-    """No walls: arrays that refuse what lies beyond one of their axes, and not only beyond the last."""
-
-    def __init__(self):
-        super().__init__(None)
-
-    def __call__(self, array, dtype=None):
-        return super().__call__(array, dtype).view(Checked)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_every_index_is_within_bounds(exercise):
-    with interpreted():
-        EXERCISES[exercise](Indexed())
-
-
-@pytest.mark.parametrize("fault", kernel_walls.PLANTED)
-def test_a_planted_index_is_found(fault):
-    with interpreted(), pytest.raises(IndexError):
-        fault(Indexed())
+def test_every_index_is_within_bounds():
+    run_walls("indices", **CHECKED)

@@ -4,11 +4,11 @@ A kernel need not be entered here. Models and nets of odd sizes score all kinds 
 into a kernel is written down; each is then repeated on copies next to pages that nobody may touch. What no model
 calls is missing in the list that this prints, and `test_kernel_fences` wants every kernel of the room in it.
 
-    python kernel_calls.py replay cut FILE | plant     (a process of its own: a mistake kills it)
+    python kernel_calls.py replay cut | indices | plant     (a process of its own: a mistake kills it)
 
-The first writes some calls of the kernels that go by indices alone to FILE (.npz), to be interpreted (`read`). One
-line of JSON goes to stdout: way → kernel → what went wrong. Among the ways is "made up": what the compiler made of the
-kernel and all that it calls is looked at, as other processes load it from the cache.
+One line of JSON goes to stdout: way → kernel → what went wrong. Among the ways is "made up": what the compiler made of
+the kernel and all that it calls is looked at, as other processes load it from the cache. `indices`, with
+NUMBA_BOUNDSCHECK=1, plays all models with kernels that check each axis: what stays within an array hits no wall.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import inspect
 import itertools
 import json
 import os
@@ -24,7 +23,6 @@ import pkgutil
 import re
 import sys
 import traceback
-import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -48,8 +46,6 @@ ROOM = pipelines.scoring.__name__
 BY_ADDRESS = ("dnn.products.blocks._multiply_few", "dnn.products.simd._multiply")
 """They take x by its address and strides; `Product.multiply` compares these, and is called between walls itself."""
 MAX_CALLS = 150
-SOME = 12
-"""Calls of a kernel that are kept to be interpreted."""
 
 
 def loaded() -> list[Any]:
@@ -275,15 +271,20 @@ def main(*words: str) -> None:
     if words[0] == "plant":
         replay("one_row_too_many", one_row_too_many, (np.ones(32, np.float32), np.ones(1, "f")))
         return
+    if words[0] == "indices":
+        play()
+        with contextlib.suppress(IndexError):
+            one_index_too_many(np.ones((2, 3)))
+            raise AssertionError("no index is checked")
+        return
     with written_down() as calls:
         play()
-    _write(words[-1], calls)
     # Forks share what they do not write; looking for garbage writes to all there is.
     gc.disable()
     gc.freeze()
     within = inner()
     report = {"made up": {name: made_up(kernel) for name, kernel in kernels().items() if name not in within}}
-    for way in words[:-1]:
+    for way in words:
         jobs = {
             name: partial(_repeat, way, name, kernel, list(calls[name].values()))
             for name, kernel in kernels().items()
@@ -293,58 +294,6 @@ def main(*words: str) -> None:
             jobs["products"] = walled_products
         report[way] = {name: apart(job) for name, job in jobs.items()}
     print(json.dumps(report))
-
-
-def by_index() -> dict[str, Dispatcher]:
-    """The kernels that go by indices alone: they can be interpreted."""
-    found, within = steps().values(), inner()
-    return {
-        name: kernel
-        for name, kernel in kernels().items()
-        if name not in within and not any(value in found for value in used(kernel))
-    }
-
-
-def _write(file: str, calls: Calls) -> None:
-    """Keep a few calls of these, as arrays."""
-    np.savez(
-        file,
-        **{  # type: ignore[arg-type]
-            f"{name} {i} {j}": np.asarray(leaf)
-            for name in by_index()
-            for i, call in enumerate(list(calls[name].values())[-SOME:])
-            for j, leaf in enumerate(leaves(call))
-        },
-    )
-
-
-def read(file: str) -> Iterator[tuple[str, tuple[Dispatcher, list[Call]]]]:
-    """What `_write` kept, as (name, (kernel, its calls))."""
-    known = by_index()
-    with np.load(file, allow_pickle=False) as found:
-        calls: dict[str, dict[str, list[Any]]] = {}
-        for key in found.files:
-            name, i, _ = key.split()
-            value = found[key]
-            argument = value if value.ndim else value.item()
-            calls.setdefault(name, {}).setdefault(i, []).append(argument)
-    for name, kept in calls.items():
-        yield name, (known[name], [tuple(_grouped(known[name], one)) for one in kept.values()])
-
-
-def _grouped(kernel: Dispatcher, flat: list[Any]) -> list[Any]:
-    """The arguments that `kernel` takes, of their leaves: its annotations say which are tuples."""
-    hints = typing.get_type_hints(kernel.py_func)
-    of = iter(flat)
-    return [_taken(hints.get(name), of) for name in inspect.signature(kernel.py_func).parameters]
-
-
-def _taken(hint: Any, of: Iterator[Any]) -> Any:
-    if hasattr(hint, "_fields"):
-        return hint(*(next(of) for _ in hint._fields))
-    if typing.get_origin(hint) is tuple:
-        return tuple(next(of) for _ in typing.get_args(hint))
-    return next(of)
 
 
 def _repeat(what: str, name: str, kernel: Any, calls: list[Call]) -> None:
