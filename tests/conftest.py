@@ -1,7 +1,5 @@
 """Shared by all tests: a cache of their own, and the real human speech where it lies next to the checkout."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random

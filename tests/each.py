@@ -1,7 +1,5 @@
 """A table of cases in one test: what pytest collects, sets up and reports for every case of its own costs more."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection
 from typing import Any

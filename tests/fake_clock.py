@@ -1,7 +1,5 @@
 """A clock for tests in the place of the real one: it makes every time in them exact."""
 
-from __future__ import annotations
-
 
 class FakeClock:
     """A clock that stands still until it is advanced: `clock()` reads it, `advance(ns)` moves it."""

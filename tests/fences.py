@@ -5,8 +5,6 @@ The side that has no wall, and the gaps of a strided array, are filled with a pa
 (POSIX; elsewhere only the pattern.) `tests/walls.py` puts every array of numpy next to a wall.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import sys

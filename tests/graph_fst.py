@@ -1,7 +1,5 @@
 """The graph that is searched as a transducer for OpenFst and for other decoders."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import kaldi_decoder

@@ -3,8 +3,6 @@
 The exercises stand in `kernel_walls` and `search_walls`.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ what cannot be done in the process of the tests: each planted fault in a process
 with the word `indices` and NUMBA_BOUNDSCHECK=1 all exercises, whose kernels then check each index.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """Kernels of the search on arrays between walls: the decoder, graphs as they are made, faults that are planted."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

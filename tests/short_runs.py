@@ -6,8 +6,6 @@ program ships is read once, a model laid out once, and the machine looked at onc
 any of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder in which a stranger left code under the names that programs import, each leaving a mark when it runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 NAMES = (

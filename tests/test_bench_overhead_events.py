@@ -1,10 +1,6 @@
 """Every way of recording that `bench overhead` times does record."""
 
-from __future__ import annotations
-
 import importlib.util
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,7 +11,7 @@ from tests.bench import overhead
 
 @pytest.mark.skipif(not kernel_spans.HAS_CLOCK, reason="compiled code has no clock on this system")
 @pytest.mark.parametrize("record", [overhead.kernel_events, overhead.kernel_laps])
-def test_a_compiled_way_records_its_spans(record: Callable[[Any, int], int]) -> None:
+def test_a_compiled_way_records_its_spans(record):
     lane = Lane(0, "bench", "cpu", False)
     assert record(lane.lend(), 100) > 0
     lane.settle()
@@ -23,7 +19,7 @@ def test_a_compiled_way_records_its_spans(record: Callable[[Any, int], int]) -> 
 
 
 @pytest.mark.skipif(importlib.util.find_spec("viztracer") is None, reason="viztracer is not installed")
-def test_no_way_of_recording_loses_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_way_of_recording_loses_an_event(monkeypatch):
     monkeypatch.setattr(overhead, "EVENTS", 200)
     for name, variant in overhead.Events().variants.items():
         _, kept = variant()

@@ -1,7 +1,5 @@
 """A small share of the campaign of hostile inputs, and that its driver sees what it looks for."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Commands that comments and documents name as the origin of a figure exist."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re
@@ -31,13 +29,13 @@ def texts() -> Iterator[tuple[Path, str]]:
         yield ROOT / name, (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_every_module_that_is_cited_is_there() -> None:
+def test_every_module_that_is_cited_is_there():
     cited = {name for _, text in texts() for name, _ in MODULE.findall(text)} - {"tests.bench.NAME"}
     assert len(cited) > 10
     assert not [name for name in cited if importlib.util.find_spec(name) is None]
 
 
-def test_every_kind_of_constant_that_is_cited_is_measured() -> None:
+def test_every_kind_of_constant_that_is_cited_is_measured():
     kinds = {
         kind
         for _, text in texts()
@@ -48,13 +46,13 @@ def test_every_kind_of_constant_that_is_cited_is_measured() -> None:
     assert kinds == set(constants.KINDS)
 
 
-def test_every_bench_that_is_cited_is_one() -> None:
+def test_every_bench_that_is_cited_is_one():
     cited = {name for _, text in texts() for name in BENCH.findall(text)}
     assert len(cited) > 5
     assert cited <= set(bench.names())
 
 
-def test_whatever_is_listed_as_a_bench_is_one() -> None:
+def test_whatever_is_listed_as_a_bench_is_one():
     missing = [
         name
         for name in bench.names()
@@ -63,9 +61,7 @@ def test_whatever_is_listed_as_a_bench_is_one() -> None:
     assert not missing
 
 
-def test_constants_of_speech_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_constants_of_speech_that_is_not_there(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(_data, "HUMAN", tmp_path)
     assert constants.main(["--only", "speech"]) == 2
     assert "there is no" in capsys.readouterr().err
@@ -114,7 +110,7 @@ def odd_words(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_the_odd_words_of_each_room_only_become_fewer() -> None:
+def test_the_odd_words_of_each_room_only_become_fewer():
     most = {room: int(count) for room, count in re.findall(r"([\w/]+)\s+(\d+)", LEFT)}
     rooms: dict[str, list[str]] = defaultdict(list)
     for floor in ("app", "pipelines", "profiler", "tests"):
@@ -146,7 +142,7 @@ def code_words(source: str) -> Iterator[str]:
 
 
 @each("path", sorted(ROOT_SPEECH.rglob("*.py")))
-def test_no_module_of_the_profiler_knows_of_speech(path: Path) -> None:
+def test_no_module_of_the_profiler_knows_of_speech(path):
     module = path.relative_to(ROOT_SPEECH).as_posix()
     text = path.read_text(encoding="utf-8")
     words = code_words(text) if OF_SPEECH.search(text) else ()

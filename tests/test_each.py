@@ -1,7 +1,5 @@
 """A table of cases in one test: all are run, the ones that fail are named, and none leaves anything to the next."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from tests.each import each
 
 
-def test_every_case_is_run_and_those_that_fail_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_case_is_run_and_those_that_fail_are_named(tmp_path, monkeypatch):
     met = []
 
     @each("a, b", [(1, 1), (1, 2), (3, 3), (4, 5)])

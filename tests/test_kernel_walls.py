@@ -1,7 +1,5 @@
 """Kernels outside of scoring: none leaves its arrays, none is called around the place that checks them."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

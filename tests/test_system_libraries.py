@@ -1,7 +1,5 @@
 """`.ci/system-libraries`: every library that Qt loads is looked for by itself, and the line that it prints names it."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy
@@ -106,9 +104,7 @@ def started_modules() -> list[str]:
 
 
 @pytest.mark.parametrize("module", sorted({*started_modules()}))
-def test_help_prints_the_usage_of_a_module_and_ends(
-    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_help_prints_the_usage_of_a_module_and_ends(module, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))  # what builds with other programs finds none
     monkeypatch.setattr(sys, "argv", [module, "--help"])
@@ -123,11 +119,11 @@ def test_help_prints_the_usage_of_a_module_and_ends(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_modules_are_found() -> None:
+def test_the_modules_are_found():
     assert {"assets.speech.build", "pipelines.worker", "pipelines.labs"} <= {*started_modules()}
 
 
-def test_what_a_module_is_given_comes_in_the_order_of_its_names() -> None:
+def test_what_a_module_is_given_comes_in_the_order_of_its_names():
     names = ("TARGET", "RECIPE")
     assert read_arguments("m", "", *names, arguments=["a/b", '{"c": -1}']) == ["a/b", '{"c": -1}']
     assert read_arguments("m", "", "JOB?", "RESULTS?", arguments=[]) == []
@@ -139,9 +135,7 @@ def test_what_a_module_is_given_comes_in_the_order_of_its_names() -> None:
     ("names", "arguments"),
     [((), ["x"]), (("A",), []), (("A",), ["x", "y"]), (("PART+",), []), (("A",), ["--loud", "x"])],
 )
-def test_what_a_module_does_not_take_is_refused(
-    names: tuple[str, ...], arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_module_does_not_take_is_refused(names, arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         read_arguments("pipelines.some", "", *names, arguments=arguments)
     assert ended.value.code == 2
@@ -161,7 +155,7 @@ LIGHT = {
 
 
 @each("code, heavy", list(LIGHT.items()))
-def test_what_must_start_quickly_loads_nothing_heavy(code: str, heavy: str) -> None:
+def test_what_must_start_quickly_loads_nothing_heavy(code, heavy):
     names = f"import sys; {code}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run(children.python("-c", names), capture_output=True, text=True, check=True)
     assert not {*heavy.split()} & {*done.stdout.split()}

@@ -1,7 +1,5 @@
 """Waiting for another process or thread, however busy the machine is."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress

@@ -5,8 +5,6 @@ rights right behind its last byte, or right before its first, so that compiled c
 dies there. Arrays that numba allocates inside a kernel are not numpy's. Linux only.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What every lab keeps to: the test module of its group has a `Contract` for it, which `test_labs_contract` runs."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """However a lab of training ends (the window closes, Ctrl+C, it is killed), torchrun and its workers end with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -82,7 +80,7 @@ def gone(family: list[psutil.Process]) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 @pytest.mark.parametrize("ending", ["the window closes", "killed", "Ctrl+C"])
-def test_no_worker_outlives_a_lab(folder: Path, tmp_path: Path, ending: str) -> None:
+def test_no_worker_outlives_a_lab(folder, tmp_path, ending):
     out = tmp_path / "a.asrs"
     if ending == "Ctrl+C":
         words = [word for k, v in ENDLESS.items() for word in ("--set", f"{k}={v}")]

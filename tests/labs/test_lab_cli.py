@@ -1,7 +1,5 @@
 """`asrscope lab`: the list, one lab, its parameters, what it refuses; its session shown and exported."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The frame of the labs: what lists them loads little, what runs them leaves a valid session however it ends."""
 
-from __future__ import annotations
-
 import ast
 import re
 from contextlib import closing
@@ -24,7 +22,9 @@ from pipelines.labs.verdicts import (
     PART,
     UNDECIDED,
     Finding,
-    Verdict,
+    Lab,
+    Measured,
+    Parameters,
     all_of,
     at_least,
     at_most,
@@ -252,19 +252,17 @@ BOUND = 1.5
         (None, None, UNDECIDED, UNDECIDED),
     ],
 )
-def test_an_interval_decides_where_all_of_it_lies_on_one_side(
-    low: float | None, high: float | None, least: Verdict, most: Verdict
-) -> None:
+def test_an_interval_decides_where_all_of_it_lies_on_one_side(low, high, least, most):
     ratio = Ratio(1.5, low, high)
     assert at_least(ratio, BOUND) == least
     assert at_most(ratio, BOUND) == most
 
 
-def test_without_a_ratio_nothing_is_decided() -> None:
+def test_without_a_ratio_nothing_is_decided():
     assert at_least(None, BOUND) == at_most(None, BOUND) == UNDECIDED
 
 
-def test_the_worst_part_of_a_claim_decides() -> None:
+def test_the_worst_part_of_a_claim_decides():
     assert all_of(HOLDS, UNDECIDED, FAILS, IMPOSSIBLE) == FAILS
     assert all_of(HOLDS, UNDECIDED, IMPOSSIBLE) == UNDECIDED
     assert all_of(HOLDS, UNDECIDED, FAILS) == FAILS
@@ -272,7 +270,7 @@ def test_the_worst_part_of_a_claim_decides() -> None:
     assert all_of(HOLDS, HOLDS) == HOLDS
 
 
-def test_a_claim_of_which_a_part_cannot_be_tried_holds_in_part() -> None:
+def test_a_claim_of_which_a_part_cannot_be_tried_holds_in_part():
     assert all_of(HOLDS, IMPOSSIBLE) == PART
     assert all_of(IMPOSSIBLE, IMPOSSIBLE) == IMPOSSIBLE
 

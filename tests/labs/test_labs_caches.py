@@ -1,7 +1,5 @@
 """Labs of caches and frameworks: what is planted for them, and what they time against plain computations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

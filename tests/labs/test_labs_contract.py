@@ -1,7 +1,5 @@
 """What all labs have in common: card, verdict rule, figures, chart, session, small run. See `contract`."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re
@@ -54,12 +52,12 @@ def cases() -> Iterator[tuple[str, Verdict, Changes]]:
                 yield name, verdict, change
 
 
-def test_every_lab_has_a_contract() -> None:
+def test_every_lab_has_a_contract():
     assert {name: contract.lab for name, contract in CONTRACTS.items()} == labs.every()
 
 
 @every_lab
-def test_a_card_says_everything(name: str) -> None:
+def test_a_card_says_everything(name):
     lab = CONTRACTS[name].lab
     assert lab.group in GROUPS
     assert lab.claim.endswith(".")
@@ -74,7 +72,7 @@ def test_a_card_says_everything(name: str) -> None:
 
 
 @each("name, verdict, change", list(cases()))
-def test_the_rule_finds_what_was_planted(name: str, verdict: Verdict, change: Changes) -> None:
+def test_the_rule_finds_what_was_planted(name, verdict, change):
     contract = CONTRACTS[name]
     finding = contract.lab.judge(contract.planted(**change))
     assert finding.verdict == verdict, finding.why
@@ -83,7 +81,7 @@ def test_the_rule_finds_what_was_planted(name: str, verdict: Verdict, change: Ch
 
 
 @every_lab
-def test_figures_follow_from_what_was_planted(name: str) -> None:
+def test_figures_follow_from_what_was_planted(name):
     contract = CONTRACTS[name]
     assert contract.true
     assert contract.false
@@ -96,7 +94,7 @@ def test_figures_follow_from_what_was_planted(name: str) -> None:
 
 
 @every_lab
-def test_what_was_planted_can_be_drawn(name: str) -> None:
+def test_what_was_planted_can_be_drawn(name):
     contract = CONTRACTS[name]
     for changes in contract.verdicts.values():
         chart = contract.lab.picture(contract.planted(**changes[0]))
@@ -126,7 +124,7 @@ def fits(panel: Chart) -> None:
 
 
 @every_lab
-def test_a_session_gives_back_result_and_verdict(name: str) -> None:
+def test_a_session_gives_back_result_and_verdict(name):
     contract = CONTRACTS[name]
     result = contract.planted()
     finding = contract.lab.judge(result)
@@ -141,7 +139,7 @@ def test_a_session_gives_back_result_and_verdict(name: str) -> None:
 @pytest.mark.slow
 @every_lab
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, over no numbers
-def test_a_strangers_result_breaks_nothing(name: str) -> None:
+def test_a_strangers_result_breaks_nothing(name):
     """Whatever a field of it is, or of its timings: it is no lab, or it is one."""
     contract = CONTRACTS[name]
     fact = record.stored(name, contract.lab.parameters, contract.planted())
@@ -156,7 +154,7 @@ def test_a_strangers_result_breaks_nothing(name: str) -> None:
 
 
 @each("name", [name for name, contract in CONTRACTS.items() if contract.memory])
-def test_more_takes_more_memory(name: str) -> None:
+def test_more_takes_more_memory(name):
     contract = CONTRACTS[name]
     assert contract.memory is not None
     less, more = map(contract.lab.bytes_needed, contract.memory)
@@ -165,7 +163,7 @@ def test_more_takes_more_memory(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, contract in CONTRACTS.items() if contract.small])
-def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
     contract = CONTRACTS[name]
     if contract.trains:
         monkeypatch.setattr(_training, "data", lambda desk: Path())

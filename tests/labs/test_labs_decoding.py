@@ -1,7 +1,5 @@
 """Labs that decode speech: what is planted for them, and what they decode against the recogniser itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

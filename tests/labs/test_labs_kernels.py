@@ -1,7 +1,5 @@
 """Labs of kernels and arithmetic: what is planted for them, and what they time against plain computations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

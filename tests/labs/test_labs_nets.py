@@ -1,7 +1,5 @@
 """Labs of neural nets: what is planted for them, and what they time against plain computations."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Labs of training at scale: what is planted for them, and what they find against plain computations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Writes folders with CTC nets in people's layouts: small nets with the same inputs, outputs and metadata."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path

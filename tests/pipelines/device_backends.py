@@ -4,8 +4,6 @@ Each refuses what its original refuses or hangs on, and each launch, event and s
 price. Work runs in order on its stream; times between events are 32-bit milliseconds, as torch gives them.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Scorers on a device, with the processor in its place, and what they record."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

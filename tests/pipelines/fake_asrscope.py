@@ -5,8 +5,6 @@ next to FILE of `--config` says what goes wrong: {"drift": runs that are slow, "
 "full": what the disk says, "busy": seconds that a run takes}.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -4,8 +4,6 @@ Independent of the readers: struct and plain loops only. A topology is a list of
 [(to, probability)]); the last one emits nothing.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Mapping, Sequence

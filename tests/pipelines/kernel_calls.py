@@ -11,8 +11,6 @@ the kernel and all that it calls is looked at, as other processes load it from t
 NUMBA_BOUNDSCHECK=1, plays all models with kernels that check each axis: what stays within an array hits no wall.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """What the kernels of scoring are called for: models, nets and products of odd sizes on all kinds of blocks."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import tempfile

@@ -1,7 +1,5 @@
 """Small random language models, and writers of language models and dictionaries."""
 
-from __future__ import annotations
-
 import struct
 from collections import defaultdict
 from collections.abc import Iterable

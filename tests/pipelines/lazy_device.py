@@ -6,8 +6,6 @@ What is right under every schedule is right on a device whatever its timing; wha
 one too early, comes out wrong under some. torch computes on the processor, so that nothing else differs.
 """
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Iterator

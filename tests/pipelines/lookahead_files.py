@@ -1,7 +1,5 @@
 """HCLr.fst and Gr.fst written here and not by OpenFst, of small transducers; and composition without look-ahead."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small nets with random weights, in memory and as files; and what they compute, in float64."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ The computation fuses nothing and keeps nothing: a node's value at a time is tha
 that time, whose nodes are computed in turn. It is what the reader and the scorer are held against.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Field numbers are those of onnx.proto; that they are right is what onnxruntime shows by computing the files.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from importlib.util import find_spec

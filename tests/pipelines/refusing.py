@@ -1,7 +1,5 @@
 """Hostile folders of models: each is refused in one sentence, and takes little memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path

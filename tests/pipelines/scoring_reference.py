@@ -1,7 +1,5 @@
 """Senone scores by the definition, in double precision, one frame and stream after the other."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipelines.config import Config, assign

@@ -1,7 +1,5 @@
 """Small search graphs for the tests in this folder: random ones, a toy language, a real one."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Independent of the readers: struct and plain loops only.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from pathlib import Path

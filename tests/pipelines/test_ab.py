@@ -1,7 +1,5 @@
 """Two configurations in turn: order, epochs, warm-up, stopping, and what the session says of it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 
@@ -52,7 +50,7 @@ def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempP
     return outcome, path
 
 
-def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(recorded: tuple[Outcome, Path]) -> None:
+def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(recorded):
     outcome, path = recorded
     assert outcome.state == "closed"
     with closing(Session.open(path)) as session:
@@ -75,7 +73,7 @@ def test_the_session_marks_arms_by_epoch_and_says_where_measuring_begins(recorde
         assert (a.config["search"]["beam"], b.config["search"]["beam"]) == (13.0, 6.0)
 
 
-def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded: tuple[Outcome, Path]) -> None:
+def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded):
     with closing(Session.open(recorded[1])) as session:
         for utterance in session.utterances:
             blocks = session.spans[
@@ -88,7 +86,7 @@ def test_spans_carry_the_epoch_of_the_arm_that_made_them(recorded: tuple[Outcome
     assert laws == {0, 1}
 
 
-def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path]) -> None:
+def test_arms_are_distinguished_in_words_and_times(recorded):
     with closing(Session.open(recorded[1])) as session:
         found = compare(session)
         heard = {(u.name, u.epochs): u.hypothesis for u in session.utterances}
@@ -102,9 +100,7 @@ def test_arms_are_distinguished_in_words_and_times(recorded: tuple[Outcome, Path
     assert errors_b.errors >= errors_a.errors
 
 
-def test_a_repeat_in_which_the_process_stood_still_is_taken_again(
-    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeat_in_which_the_process_stood_still_is_taken_again(quick, bundled_speech, tmp_path, monkeypatch):
     path, asked, told = tmp_path / "ab.asrs", RunMeasurements.lost, list[int]()
 
     def lost(self: RunMeasurements, now: int, *, surely: bool = False) -> Lost:
@@ -133,9 +129,7 @@ def test_a_repeat_in_which_the_process_stood_still_is_taken_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("most", "decided_at", "repeats"), [(8, 4, 4), (8, 99, 8), (5, 99, 5), (1, 99, 2), (0, 99, 2)])
-def test_repeats_are_doubled_until_it_is_decided(
-    quick: Config, bundled_speech: Path, tmp_path: Path, most: int, decided_at: int, repeats: int
-) -> None:
+def test_repeats_are_doubled_until_it_is_decided(quick, bundled_speech, tmp_path, most, decided_at, repeats):
     path = tmp_path / "ab.asrs"
     looks: list[int] = []
     shares: list[float | None] = []
@@ -157,9 +151,7 @@ def test_repeats_are_doubled_until_it_is_decided(
 
 
 @pytest.mark.slow
-def test_settings_that_cannot_change_live_get_a_second_recogniser(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_settings_that_cannot_change_live_get_a_second_recogniser(quick, bundled_speech, tmp_path):
     a, b = arm(quick), arm(quick, graph__order=1)
     outcome, order = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
     assert outcome.state == "closed"
@@ -170,7 +162,7 @@ def test_settings_that_cannot_change_live_get_a_second_recogniser(
         assert [u.epochs for u in session.utterances] == [(0,), (1,), (1,), (0,)]
 
 
-def test_a_stop_leaves_a_valid_session_with_what_was_done(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_stop_leaves_a_valid_session_with_what_was_done(quick, bundled_speech, tmp_path):
     in_second_repeat = round(2.3 * 2 * (131 + 377))
     path = tmp_path / "stopped.asrs"
     impatient = Person((in_second_repeat, Control.stop))
@@ -184,11 +176,11 @@ def test_a_stop_leaves_a_valid_session_with_what_was_done(quick: Config, bundled
 
 
 @pytest.mark.parametrize(("key", "value"), [("pace", 2.0), ("loop", True)])
-def test_settings_of_waiting_and_ending_must_be_equal(quick: Config, key: str, value: float) -> None:
+def test_settings_of_waiting_and_ending_must_be_equal(quick, key, value):
     with pytest.raises(ConfigError, match=f"{key} only says when a run waits or ends"):
         Interleaved(arm(quick), arm(quick, **{key: value}), 1)
 
 
-def test_differences_are_named_in_the_order_of_the_data(quick: Config) -> None:
+def test_differences_are_named_in_the_order_of_the_data(quick):
     other = assign(quick, {"search.beam": 9.0, "block": 8})
     assert differences(quick, other) == ["block", "search.beam"]

@@ -30,7 +30,7 @@ CONTAINERS = [
 
 
 @pytest.mark.parametrize(("name", "subtype"), CONTAINERS)
-def test_every_container_yields_its_sound(name: str, subtype: str, tmp_path: Path) -> None:
+def test_every_container_yields_its_sound(name, subtype, tmp_path):
     samples = voice()
     soundfile.write(tmp_path / name, samples, RATE, subtype=subtype)
     sound = audio.load(tmp_path / name)
@@ -43,7 +43,7 @@ def test_every_container_yields_its_sound(name: str, subtype: str, tmp_path: Pat
     assert np.corrcoef(samples[:n], sound.samples[:n])[0, 1] > 0.98
 
 
-def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
+def test_16_bit_samples_arrive_exactly(tmp_path):
     samples = np.array([0, 1, -1, 32_767, -32_768] * 200, np.int16)
     soundfile.write(tmp_path / "a.flac", samples, RATE)
     assert np.array_equal(audio.load(tmp_path / "a.flac").samples * 32_768, samples)
@@ -51,7 +51,7 @@ def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(part=st.floats(0.001, 0.999), which=st.sampled_from(["a.wav", "c.flac", "d.ogg", "f.mp3"]))
-def test_no_cut_goes_unnoticed(part: float, which: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_cut_goes_unnoticed(part, which, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cut")
     soundfile.write(folder / which, voice(1.0), RATE, subtype=dict(CONTAINERS)[which])
     data = (folder / which).read_bytes()
@@ -72,7 +72,7 @@ def test_no_cut_goes_unnoticed(part: float, which: str, tmp_path_factory: pytest
 @each("rate", [8_000, 16_000, 44_100])
 @each("channels", [1, 2])
 @each("mode", ["CONSTANT", "VARIABLE"])
-def test_an_mp3_that_does_not_note_its_length(rate: int, channels: int, mode: str, tmp_path: Path) -> None:
+def test_an_mp3_that_does_not_note_its_length(rate, channels, mode, tmp_path):
     t = np.arange(3 * rate) / rate
     sweep = 0.5 * np.sin(2 * np.pi * (200.0 + 400.0 * t) * t)  # nowhere alike, to find the lag
     sweep[rate // 2 : rate] = 0.0  # so that the bit rate varies
@@ -95,7 +95,7 @@ def test_an_mp3_that_does_not_note_its_length(rate: int, channels: int, mode: st
     assert audio.load(tmp_path / "d.mp3").duration_s == plain.duration_s
 
 
-def test_a_flac_cut_between_two_frames(tmp_path: Path) -> None:
+def test_a_flac_cut_between_two_frames(tmp_path):
     soundfile.write(tmp_path / "a.flac", voice(), RATE)
     data = (tmp_path / "a.flac").read_bytes()
     frame_starts = [i for i in range(100, len(data)) if data[i : i + 2] == b"\xff\xf8"]
@@ -112,7 +112,7 @@ def flac_of(total: int, data: bytes) -> bytes:
     return data[:18] + (about | total).to_bytes(8, "big") + data[26:]
 
 
-def test_a_wav_from_a_pipe_does_not_know_its_length(tmp_path: Path) -> None:
+def test_a_wav_from_a_pipe_does_not_know_its_length(tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(), RATE, subtype="PCM_16")
     data = bytearray((tmp_path / "a.wav").read_bytes())
     struct.pack_into("<I", data, data.find(b"data") + 4, 0xFFFF_FFFF)
@@ -120,7 +120,7 @@ def test_a_wav_from_a_pipe_does_not_know_its_length(tmp_path: Path) -> None:
     assert audio.load(tmp_path / "a.wav").duration_s == pytest.approx(3.0)
 
 
-def test_a_long_wav_header_tells_its_length_elsewhere(tmp_path: Path) -> None:
+def test_a_long_wav_header_tells_its_length_elsewhere(tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(), RATE, subtype="PCM_16", format="RF64")
     assert audio.load(tmp_path / "a.wav").duration_s == pytest.approx(3.0)
     data = (tmp_path / "a.wav").read_bytes()
@@ -130,7 +130,7 @@ def test_a_long_wav_header_tells_its_length_elsewhere(tmp_path: Path) -> None:
 
 
 @each("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 96_000])
-def test_any_rate_is_resampled_and_said_so(rate: int, tmp_path: Path) -> None:
+def test_any_rate_is_resampled_and_said_so(rate, tmp_path):
     t = np.arange(2 * rate) / rate
     soundfile.write(tmp_path / "a.wav", 0.5 * np.sin(2 * np.pi * 1_000 * t), rate)
     sound = audio.load(tmp_path / "a.wav")
@@ -144,7 +144,7 @@ def test_any_rate_is_resampled_and_said_so(rate: int, tmp_path: Path) -> None:
     assert np.abs(sound.samples[middle] - expected[middle]).max() < 1e-3
 
 
-def test_a_level_that_matters_is_said(tmp_path: Path) -> None:
+def test_a_level_that_matters_is_said(tmp_path):
     for samples, notes in (
         (np.clip(10 * voice(), -1, 1), ["clipped: "]),
         (np.zeros(RATE), ["silent: every sample is 0"]),
@@ -161,7 +161,7 @@ def test_a_level_that_matters_is_said(tmp_path: Path) -> None:
         assert audio.load(tmp_path / "a.wav").notes == ["clipped: 0.5 % of its samples are at full scale"]
 
 
-def test_channels_that_cancel_each_other_are_not_mixed(tmp_path: Path) -> None:
+def test_channels_that_cancel_each_other_are_not_mixed(tmp_path):
     noise = 0.001 * np.random.default_rng(0).standard_normal(3 * RATE)
     soundfile.write(tmp_path / "a.wav", np.stack([0.9 * voice(), noise - voice()], 1), RATE)
     sound = audio.load(tmp_path / "a.wav")
@@ -171,7 +171,7 @@ def test_channels_that_cancel_each_other_are_not_mixed(tmp_path: Path) -> None:
     assert audio.load(tmp_path / "b.wav").notes == ["mixed down from 2 channels"]
 
 
-def test_one_channel_alone_is_read(tmp_path: Path) -> None:
+def test_one_channel_alone_is_read(tmp_path):
     both = np.random.default_rng(1).uniform(-0.5, 0.5, (200_000, 2))
     soundfile.write(tmp_path / "a.wav", both, RATE, subtype="FLOAT")
     for channel in (0, 1):
@@ -182,7 +182,7 @@ def test_one_channel_alone_is_read(tmp_path: Path) -> None:
         audio.load(tmp_path / "a.wav", Part(channel=2))
 
 
-def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:
+def test_very_short_sound_is_read_and_said_so(tmp_path):
     soundfile.write(tmp_path / "a.wav", np.full(5, 0.1), RATE)
     sound = audio.load(tmp_path / "a.wav")
     assert len(sound.samples) == 5
@@ -192,7 +192,7 @@ def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:
         audio.load(tmp_path / "b.wav")
 
 
-def test_what_is_no_sound_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_sound_is_refused(tmp_path):
     refused(audio.load, tmp_path / "missing.wav", says=("missing.wav", "does not exist"))
     refused(audio.load, tmp_path, says=("is a folder",))
     for name, data, part in (
@@ -209,26 +209,26 @@ def test_what_is_no_sound_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.wav", "a.aiff"])
-def test_a_header_without_samples_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_header_without_samples_is_refused(name, tmp_path):
     soundfile.write(tmp_path / name, np.empty(0), RATE)
     refused(audio.load, tmp_path / name, says=(name, "contains no sound"))
 
 
 @each("bad", [np.nan, np.inf, -np.inf])
-def test_samples_that_are_no_numbers_are_refused(bad: float, tmp_path: Path) -> None:
+def test_samples_that_are_no_numbers_are_refused(bad, tmp_path):
     samples = voice()
     samples[24_000] = bad
     soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
     refused(audio.load, tmp_path / "a.wav", says=("a.wav", "not a finite number", "1.500 s"))
 
 
-def test_integers_stored_as_floats_are_refused(tmp_path: Path) -> None:
+def test_integers_stored_as_floats_are_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", 20_000 * voice(), RATE, subtype="FLOAT")
     refused(audio.load, tmp_path / "a.wav", says=("a.wav", "where 1 is full scale"))
 
 
 @each("rate", [1, 500, 2_000_000_000])
-def test_absurd_rates_are_refused(rate: int, tmp_path: Path) -> None:
+def test_absurd_rates_are_refused(rate, tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(), RATE)
     data = bytearray((tmp_path / "a.wav").read_bytes())
     struct.pack_into("<I", data, data.find(b"fmt ") + 12, rate)
@@ -237,14 +237,14 @@ def test_absurd_rates_are_refused(rate: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(), RATE)
     (tmp_path / "a.wav").chmod(0)
     with pytest.raises(AudioError, match="cannot be read"):
         audio.load(tmp_path / "a.wav")
 
 
-def test_peaks_bound_each_frame() -> None:
+def test_peaks_bound_each_frame():
     samples = np.zeros(1_000, np.float32)
     samples[5], samples[170], samples[999], samples[330] = 0.5, -1.0, 0.25, 2.0
     found = audio.peaks(samples, 5)
@@ -264,7 +264,7 @@ def raw_flac(path: Path, seconds: float, rate: int = RATE) -> None:
             left -= n
 
 
-def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path: Path) -> None:
+def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path):
     """Before a sample is decoded: nothing that grows with its length is kept."""
     raw_flac(tmp_path / "day.flac", 24 * 3600, 1_000)  # the lowest rate, which is written soonest
     tracemalloc.start()
@@ -276,7 +276,7 @@ def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path, monkeypatch):
     raw_flac(tmp_path / "a.flac", 90)
     (tmp_path / "a.flac").write_bytes(flac_of(0, (tmp_path / "a.flac").read_bytes()))
     assert audio.load(tmp_path / "a.flac").duration_s == 90
@@ -285,7 +285,7 @@ def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path: Path, mo
         audio.load(tmp_path / "a.flac")
 
 
-def test_decoding_takes_the_memory_of_its_result_once(tmp_path: Path) -> None:
+def test_decoding_takes_the_memory_of_its_result_once(tmp_path):
     raw_flac(tmp_path / "a.flac", 600, 22_050)
     tracemalloc.start()
     try:
@@ -298,14 +298,14 @@ def test_decoding_takes_the_memory_of_its_result_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) -> None:
+def test_containers_of_very_many_parts_are_given_up(order, tmp_path):
     kind = b"RIFF\0\0\0\0WAVE" if order == "<" else b"FORM\0\0\0\0AIFF"
     (tmp_path / "chunks.wav").write_bytes(kind + b"junk\0\0\0\0" * 20_000)
     with pytest.raises(AudioError, match="more than 10,000 chunks before its sound"):
         audio.load(tmp_path / "chunks.wav")
 
 
-def test_pages_are_counted_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_counted_to_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(containers, "MAX_PAGES", 5)
     soundfile.write(tmp_path / "d.ogg", voice(20.0), RATE)
     with pytest.raises(AudioError, match="has more than 5 Ogg pages"):

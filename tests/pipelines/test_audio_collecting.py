@@ -20,7 +20,7 @@ from tests.each import each
 from tests.pipelines.sound_files import RATE, make, refused, table, voice
 
 
-def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
+def test_collect_takes_files_folders_and_patterns(tmp_path):
     b, a, deep, other = make(
         tmp_path / "in" / "b.wav", tmp_path / "in" / "a.flac", tmp_path / "in" / "below" / "c.wav", tmp_path / "z.wav"
     )
@@ -33,12 +33,12 @@ def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
     assert collecting.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
 
 
-def test_collect_prefers_a_file_to_a_pattern(tmp_path: Path) -> None:
+def test_collect_prefers_a_file_to_a_pattern(tmp_path):
     odd, _ = make(tmp_path / "take[1].wav", tmp_path / "take1.wav")
     assert collecting.collect([odd]) == [odd]
 
 
-def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
+def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path):
     file = tmp_path / "sound.dat"
     file.write_bytes(b"")
     assert collecting.collect([file]) == [file]
@@ -48,20 +48,20 @@ def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
     ("given_path", "part"),
     [("", "no sound files directly in it"), ("no*.wav", "No sound file"), ("x.wav", "not exist")],
 )
-def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path: Path) -> None:
+def test_collect_refuses_what_names_nothing(given_path, part, tmp_path):
     make(tmp_path / "below" / "a.wav")
     refused(collecting.collect, [tmp_path / given_path], says=(part,))
     with pytest.raises(AudioError):
         collecting.collect([])
 
 
-def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+def test_transcripts_that_cannot_be_read_are_refused(tmp_path):
     refused(transcripts.read, table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"), says=("not UTF-8",))
 
 
 @pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names are text here")
 @pytest.mark.parametrize("name", ["a.flac", "c.ogg", "f.mp3", "g.wav"])
-def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf8_is_read(name, tmp_path):
     soundfile.write(tmp_path / name, voice(1.0), RATE)
     odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
     (tmp_path / name).rename(odd)
@@ -73,7 +73,7 @@ def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe.wav")
     (tmp_path / "link.wav").symlink_to("/dev/zero")
     (tmp_path / "loop.wav").symlink_to("loop.wav")
@@ -90,7 +90,7 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         playlist.build((), str(tmp_path / "t.tsv"))
 
 
-def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
+def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path):
     good, *bad = make(tmp_path / "a.wav", tmp_path / "b.wav", tmp_path / "c.wav")
     for file in bad:
         file.write_bytes(b"RIFF\0\0\0\0WAVEnothing")
@@ -111,7 +111,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
         (f"{'x' * 3000}.wav\thello\n{'x' * 3000}.wav\tbye\n", "two different"),
     ],
 )
-def test_hostile_transcripts_are_refused_in_a_short_sentence(text: str, part: str, tmp_path: Path) -> None:
+def test_hostile_transcripts_are_refused_in_a_short_sentence(text, part, tmp_path):
     said = refused(transcripts.read, table(tmp_path, "file\ttranscript\n" + text), says=(part,))
     assert len(said) < 500
 
@@ -159,7 +159,7 @@ def channels(folder: Path, name: str, n: int) -> np.ndarray:
         ("right", 1, {"call": None}),
     ],
 )
-def test_channels_are_chosen(channel: str, n: int, named: dict[str, int | None], tmp_path: Path) -> None:
+def test_channels_are_chosen(channel, n, named, tmp_path):
     many = channels(tmp_path, "call.wav", n)
     choice = assign(Config(), {"audio.channel": channel}).audio
     items = playlist.build([str(tmp_path / "call.wav")], None, choice).items
@@ -170,7 +170,7 @@ def test_channels_are_chosen(channel: str, n: int, named: dict[str, int | None],
         assert np.abs(audio.load(item.path, item.part).samples - expected).max() < 1e-6
 
 
-def test_a_row_of_one_channel_is_that_channel_whatever_is_chosen(tmp_path: Path) -> None:
+def test_a_row_of_one_channel_is_that_channel_whatever_is_chosen(tmp_path):
     channels(tmp_path, "call.wav", 2)
     stm = tmp_path / "t.stm"
     stm.write_text("call A x 0 0.1 hello\ncall B y 0.1 0.2 bye\n")
@@ -189,7 +189,7 @@ def test_a_row_of_one_channel_is_that_channel_whatever_is_chosen(tmp_path: Path)
     ]
 
 
-def test_what_was_said_on_one_channel_alone_is_not_known(tmp_path: Path) -> None:
+def test_what_was_said_on_one_channel_alone_is_not_known(tmp_path):
     channels(tmp_path, "call.wav", 2)
     channels(tmp_path, "mono.wav", 1)
     said = str(table(tmp_path, "file\ttranscript\ncall.wav\thello\nmono.wav\tbye\n"))
@@ -203,14 +203,14 @@ def test_what_was_said_on_one_channel_alone_is_not_known(tmp_path: Path) -> None
     assert [item.reference for item in items] == ["hello", "bye"]
 
 
-def test_two_arms_decode_the_same_sound() -> None:
+def test_two_arms_decode_the_same_sound():
     other = assign(Config(), {"audio.channel": "left"})
     with pytest.raises(BadInput, match=r"audio\.channel says what is decoded"):
         Interleaved(Arm(Config(), {}), Arm(other, {"audio.channel": "left"}), 1)
 
 
 @each("suffix", [".sph", ".au", ".snd", ".w64", ".caf", ".rf64", ".aifc", ".voc"])
-def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: Path) -> None:
+def test_folders_and_patterns_take_all_suffixes_of_sound(suffix, tmp_path):
     kinds = {".sph": "NIST", ".snd": "AU", ".aifc": "AIFF"}
     file = tmp_path / f"a{suffix.upper()}"
     kind = kinds.get(suffix, suffix[1:].upper())
@@ -220,7 +220,7 @@ def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: 
 
 
 @pytest.mark.skipif(not hasattr(Path, "symlink_to"), reason="there are no links here")
-def test_links_to_one_file_are_decoded_once_with_a_note(tmp_path: Path) -> None:
+def test_links_to_one_file_are_decoded_once_with_a_note(tmp_path):
     (file,) = make(tmp_path / "in" / "a.wav")
     for n in range(20):
         (tmp_path / "in" / f"b{n:02}.wav").symlink_to(file)
@@ -239,7 +239,7 @@ def pcm(folder: Path, name: str = "a.raw") -> np.ndarray:
     return samples
 
 
-def test_sound_without_a_header_is_read_as_the_setting_says(tmp_path: Path) -> None:
+def test_sound_without_a_header_is_read_as_the_setting_says(tmp_path):
     samples = pcm(tmp_path)
     refused(playlist.build, [str(tmp_path / "a.raw")], None, says=("has no header", "--set audio.raw=16000:s16le"))
     with pytest.raises(AudioError, match="has no sound files directly in it"):
@@ -255,7 +255,7 @@ def test_sound_without_a_header_is_read_as_the_setting_says(tmp_path: Path) -> N
     assert np.array_equal(swapped * 32_768, samples.byteswap())
 
 
-def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path: Path) -> None:
+def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path):
     soundfile.write(tmp_path / "a.wav", voice(1.0), RATE)
     (tmp_path / "b.raw").write_bytes((tmp_path / "a.wav").read_bytes())
     items = playlist.build([str(tmp_path)], None, Audio(raw="8000:u8")).items
@@ -266,13 +266,13 @@ def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path:
 
 
 @each("text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999])
-def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text: str, tmp_path: Path) -> None:
+def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text, tmp_path):
     pcm(tmp_path)
     says = ("audio.raw must be rate:format", "such as 16000:s16le")
     assert len(refused(playlist.build, [str(tmp_path / "a.raw")], None, Audio(raw=text), says=says)) < 400
 
 
-def test_the_help_names_every_format_of_raw_sound() -> None:
+def test_the_help_names_every_format_of_raw_sound():
     for name in formats.FORMATS:
         assert name in option("audio.raw").help
     assert formats.raw_format(option("audio.raw").like)

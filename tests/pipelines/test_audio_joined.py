@@ -29,9 +29,7 @@ def written(file: Path, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize("between", [b"", ID3, ID3V1, ID3V1 + ID3])
-def test_joined_mp3_files_with_tags_between_are_all_read(
-    between: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_joined_mp3_files_with_tags_between_are_all_read(between, tmp_path, capfd):
     a, b = encoded(tmp_path, "a.mp3", FIRST), encoded(tmp_path, "b.mp3", SECOND)
     sound = audio.load(written(tmp_path / "ab.mp3", ID3 + a + between + b + ID3V1))
     assert sound.duration_s == pytest.approx(5.2)
@@ -41,7 +39,7 @@ def test_joined_mp3_files_with_tags_between_are_all_read(
     assert capfd.readouterr().err == "", "no line of a library"
 
 
-def test_joined_mp3_files_without_a_note_of_their_length(tmp_path: Path) -> None:
+def test_joined_mp3_files_without_a_note_of_their_length(tmp_path):
     a, b = (
         encoded(tmp_path, name, samples).replace(b"Info", bytes(4)).replace(b"Xing", bytes(4))
         for name, samples in (("a.mp3", FIRST), ("b.mp3", SECOND))
@@ -51,7 +49,7 @@ def test_joined_mp3_files_without_a_note_of_their_length(tmp_path: Path) -> None
     assert 5.2 <= sound.duration_s < 5.5  # the encoder's delay is not known
 
 
-def test_a_tag_within_a_recording_does_not_part_it(tmp_path: Path) -> None:
+def test_a_tag_within_a_recording_does_not_part_it(tmp_path):
     data = encoded(tmp_path, "a.mp3", voice(3.0))
     whole = audio.load(tmp_path / "a.mp3").samples
     starts = [i for i in range(len(data) - 1) if data[i : i + 2] == data[:2]]
@@ -61,7 +59,7 @@ def test_a_tag_within_a_recording_does_not_part_it(tmp_path: Path) -> None:
     assert np.count_nonzero(sound.samples != whole) <= 1152, "a frame"
 
 
-def test_lines_of_the_mp3_decoder_do_not_reach_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_the_mp3_decoder_do_not_reach_stderr(tmp_path, capfd):
     """It writes some even of whole files."""
     encoded(tmp_path, "a.mp3", 0.1 * np.random.default_rng(0).standard_normal(60 * RATE))
     audio.load(tmp_path / "a.mp3")
@@ -72,7 +70,7 @@ def test_lines_of_the_mp3_decoder_do_not_reach_stderr(tmp_path: Path, capfd: pyt
 
 
 @pytest.mark.parametrize(("subtype", "rates"), [("VORBIS", (16_000, 44_100)), ("OPUS", (16_000, 48_000))])
-def test_chained_ogg_is_read_to_its_end(subtype: str, rates: tuple[int, int], tmp_path: Path) -> None:
+def test_chained_ogg_is_read_to_its_end(subtype, rates, tmp_path):
     a = encoded(tmp_path, "a.ogg", FIRST, rates[0], subtype)
     b = encoded(tmp_path, "b.ogg", voice(2.8, rates[1]), rates[1], subtype)
     sound = audio.load(written(tmp_path / "ab.ogg", a + b))
@@ -86,7 +84,7 @@ def test_chained_ogg_is_read_to_its_end(subtype: str, rates: tuple[int, int], tm
 
 
 @each("between", [b"", ID3, ID3V1])
-def test_joined_flac_files_are_all_read(between: bytes, tmp_path: Path) -> None:
+def test_joined_flac_files_are_all_read(between, tmp_path):
     a = encoded(tmp_path, "a.flac", FIRST)
     b = encoded(tmp_path, "b.flac", np.stack([voice(2.8, 48_000)] * 2, axis=1), 48_000)
     sound = audio.load(written(tmp_path / "ab.flac", a + between + b))
@@ -96,7 +94,7 @@ def test_joined_flac_files_are_all_read(between: bytes, tmp_path: Path) -> None:
 
 
 @each("kind", ["WAV", "AIFF", "AU", "W64", "CAF", "NIST", "RF64"])
-def test_any_joined_files_that_tell_their_length_are_all_read(kind: str, tmp_path: Path) -> None:
+def test_any_joined_files_that_tell_their_length_are_all_read(kind, tmp_path):
     for name, samples in (("a", FIRST), ("b", SECOND)):
         soundfile.write(tmp_path / name, samples, RATE, format=kind, subtype="PCM_16")
     both = (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes()
@@ -152,9 +150,7 @@ def with_length(form: str, folder: Path, change: int | None) -> Path:
         (-38_400, 1.2, "behind its sound are not read"),
     ],
 )
-def test_sound_is_read_to_its_end_whatever_its_header_says(
-    form: str, change: int | None, seconds: float, note: str, tmp_path: Path
-) -> None:
+def test_sound_is_read_to_its_end_whatever_its_header_says(form, change, seconds, note, tmp_path):
     """As a pipe leaves it, or a recorder that was killed or counts its header in."""
     if form == "FLAC" and change is not None:
         if change == -76_800:
@@ -169,7 +165,7 @@ def test_sound_is_read_to_its_end_whatever_its_header_says(
     assert note in sound.notes[0]
 
 
-def test_flac_of_a_killed_recorder_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_flac_of_a_killed_recorder_is_read_as_far_as_it_goes(tmp_path):
     whole = with_length("FLAC", tmp_path, None).read_bytes()
     sound = audio.load(written(tmp_path / "cut", whole[:-3_000]))
     assert 2.0 < sound.duration_s < 2.4
@@ -177,7 +173,7 @@ def test_flac_of_a_killed_recorder_is_read_as_far_as_it_goes(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["data first", "two of data"])
-def test_chunks_of_a_wav_in_any_order(kind: str, tmp_path: Path) -> None:
+def test_chunks_of_a_wav_in_any_order(kind, tmp_path):
     data = encoded(tmp_path, "a.wav", FIRST)
     head, fmt, sound = data[:12], data[12:36], data[44:]
     pieces = [sound] if kind == "data first" else [sound[:20_000], sound[20_000:]]
@@ -195,7 +191,7 @@ def wav_of(data_size: int, tmp_path: Path) -> Path:
 
 
 @each("more", [2, 8, 16, 28, 44, 512])
-def test_a_header_that_promises_a_little_too_much(more: int, tmp_path: Path) -> None:
+def test_a_header_that_promises_a_little_too_much(more, tmp_path):
     sound = audio.load(wav_of(len(FIRST) * 2 + more, tmp_path))
     assert len(sound.samples) == len(FIRST)
     ms = more / (RATE * 2 / 1000)
@@ -204,20 +200,20 @@ def test_a_header_that_promises_a_little_too_much(more: int, tmp_path: Path) -> 
         audio.load(wav_of(len(FIRST) * 2 + 514, tmp_path))
 
 
-def test_sound_behind_the_end_in_the_header_gets_a_note(tmp_path: Path) -> None:
+def test_sound_behind_the_end_in_the_header_gets_a_note(tmp_path):
     sound = audio.load(wav_of(len(FIRST), tmp_path))
     assert sound.duration_s == pytest.approx(1.2)
     assert sound.notes == ["38,400 bytes (1.20 s) behind its sound are not read"]
 
 
-def test_chunks_behind_the_sound_are_no_sound(tmp_path: Path) -> None:
+def test_chunks_behind_the_sound_are_no_sound(tmp_path):
     more = b"id3 " + struct.pack("<I", 3_001) + bytes(3_002) + b"LIST" + struct.pack("<I", 2_000)
     data = encoded(tmp_path, "a.wav", FIRST) + more + bytes(2_000)
     assert audio.load(written(tmp_path / "b.wav", data)).notes == []
 
 
 @pytest.mark.parametrize("pad", [b"", b"\0"])
-def test_a_chunk_of_odd_length_with_and_without_a_pad_byte(pad: bytes, tmp_path: Path) -> None:
+def test_a_chunk_of_odd_length_with_and_without_a_pad_byte(pad, tmp_path):
     data = encoded(tmp_path, "a.wav", FIRST)
     odd = b"LIST" + struct.pack("<I", 5) + b"INFOx" + pad
     sound = audio.load(written(tmp_path / "b.wav", data[:36] + odd + data[36:]))
@@ -236,7 +232,7 @@ def wav_with(tag: int, content: bytes, more: bytes = b"", fact: int | None = Non
 
 @each("fact", [None, 30_000, 40_298])
 @each("noted", [True, False])
-def test_mp3_within_wav_is_read_whole(fact: int | None, noted: bool, tmp_path: Path) -> None:
+def test_mp3_within_wav_is_read_whole(fact, noted, tmp_path):
     frames = encoded(tmp_path, "a.mp3", FIRST)
     if not noted:
         frames = frames.replace(b"Info", bytes(4)).replace(b"Xing", bytes(4))
@@ -266,12 +262,12 @@ def test_mp3_within_wav_is_read_whole(fact: int | None, noted: bool, tmp_path: P
         ),
     ],
 )
-def test_sound_that_is_not_read_is_named(data: bytes, parts: list[str], tmp_path: Path) -> None:
+def test_sound_that_is_not_read_is_named(data, parts, tmp_path):
     refused(audio.load, written(tmp_path / "a.wav", data), says=parts)
 
 
 @each("name", ["a.wav", "a.flac", "a.mp3", "a.ogg"])
-def test_a_part_of_a_file_is_what_lies_there(name: str, tmp_path: Path) -> None:
+def test_a_part_of_a_file_is_what_lies_there(name, tmp_path):
     encoded(tmp_path, name, voice(3.0))
     whole = audio.load(tmp_path / name).samples
     for begin, end in ((0.0, 1.0), (1.0, 2.5), (2.0, None)):
@@ -285,7 +281,7 @@ def test_a_part_of_a_file_is_what_lies_there(name: str, tmp_path: Path) -> None:
         audio.load(tmp_path / name, Part(begin_s=5.0))
 
 
-def test_a_part_may_lie_across_joined_recordings(tmp_path: Path) -> None:
+def test_a_part_may_lie_across_joined_recordings(tmp_path):
     a, b = encoded(tmp_path, "a.flac", FIRST), encoded(tmp_path, "b.flac", SECOND)
     written(tmp_path / "ab.flac", a + b)
     whole = audio.load(tmp_path / "ab.flac").samples

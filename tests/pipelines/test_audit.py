@@ -1,7 +1,5 @@
 """The accuracy audit: nothing lost where nothing is left out, and what is lost measured against its definition."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -32,7 +30,7 @@ def items(bundled_speech: Path) -> list[Item]:
     return [Item(path.stem, path, said[path.resolve()]) for path in paths]
 
 
-def test_requested_scores_are_exact_and_few(quick: Config, items: list[Item]) -> None:
+def test_requested_scores_are_exact_and_few(quick, items):
     found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
     assert found.active.mean is not None
@@ -44,7 +42,7 @@ def test_requested_scores_are_exact_and_few(quick: Config, items: list[Item]) ->
     assert 0.01 < found.shares["senones"] < 0.9
 
 
-def test_score_errors_are_those_of_the_definition(quick: Config, items: list[Item]) -> None:
+def test_score_errors_are_those_of_the_definition(quick, items):
     config = assign(quick, {"gmm.selection.method": "top-n", "gmm.selection.top_n": 2})
     found = audit(config, items[:1], quiet, never)
     model, recorder = sphinx.load(sphinx.default_directory()), Recorder()
@@ -65,7 +63,7 @@ def test_score_errors_are_those_of_the_definition(quick: Config, items: list[Ite
     assert found.wer_change_interval() is None  # one utterance says nothing of others
 
 
-def test_skipping_halves_the_work_and_costs_scores(quick: Config, items: list[Item]) -> None:
+def test_skipping_halves_the_work_and_costs_scores(quick, items):
     found = audit(assign(quick, {"frames.skip": 2}), items, quiet, never)
     assert found.shares["senones"] == pytest.approx(0.5, abs=0.01)
     assert found.near.mean is not None
@@ -77,7 +75,7 @@ def utterance(errors: int, exact: int, words: int) -> AuditedUtterance:
     return AuditedUtterance("u", 1, "", "", "x", Count(errors, 0, 0, words), Count(exact, 0, 0, words))
 
 
-def test_the_interval_of_the_change_is_that_of_paired_utterances() -> None:
+def test_the_interval_of_the_change_is_that_of_paired_utterances():
     """20 utterances of 10 words, one error more in each of half of them: 5 % ± 1.96 · 10 % · √(¼ / 20)."""
     found = Audit(Config(), [utterance(3 + i % 2, 3, 10) for i in range(20)])
     assert found.wer_change == pytest.approx(0.05)
@@ -92,7 +90,7 @@ def test_the_interval_of_the_change_is_that_of_paired_utterances() -> None:
     assert found.wer_change_interval() == (0.0, 0.0)
 
 
-def test_without_transcripts_there_is_no_error_rate() -> None:
+def test_without_transcripts_there_is_no_error_rate():
     found = Audit(Config(), [AuditedUtterance("u", 3, "a", "a", None, None, None)], frames=3)
     tree = report(found)
     for key in ("wer", "wer_exact", "wer_change", "wer_change_ci95", "score_error_near"):
@@ -100,7 +98,7 @@ def test_without_transcripts_there_is_no_error_rate() -> None:
     assert tree["shares"] == {}
 
 
-def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick: Config, items: list[Item]) -> None:
+def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick, items):
     with pytest.raises(Cancelled):
         audit(quick, items, quiet, lambda: True)
     wrong = assign(quick, {"gmm.senones": "active", "gmm.component": "int8"})
@@ -109,9 +107,7 @@ def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick: Config, items
 
 
 @pytest.mark.slow
-def test_the_verb_names_bad_files_and_prints_what_its_help_says(
-    items: list[Item], bundled_speech: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_names_bad_files_and_prints_what_its_help_says(items, bundled_speech, tmp_path, capsys):
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
     arguments = ["audit", "--preset", "gmm-quick", "--set", "gmm.senones=active", "--json"]
@@ -137,7 +133,7 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(
     assert "unknown: no transcripts" in text
 
 
-def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_comes_before_any_work(capsys):
     words = ["audit", "--set", "gmm.senones=ci", "--set", "gmm.selection.method=top-n"]
     assert main(words) == 2
     sentence = capsys.readouterr().err
@@ -155,13 +151,13 @@ def test_a_refusal_comes_before_any_work(capsys: pytest.CaptureFixture[str]) -> 
         ({"model": "dnn", "dnn.dtype": "int8", "gmm.senones": "active"}, {"dnn.dtype": "int8"}),
     ],
 )
-def test_settings_that_make_scoring_inexact_are_named(changes: dict, wanted: dict) -> None:
+def test_settings_that_make_scoring_inexact_are_named(changes, wanted):
     plain = assign(presets.load("gmm-quick").config, {"dnn.senones": "all"})
     assert approximations(assign(plain, changes)) == wanted
 
 
 @pytest.mark.slow
-def test_a_net_is_audited_against_all_of_it_in_float32(items: list[Item], tmp_path: Path) -> None:
+def test_a_net_is_audited_against_all_of_it_in_float32(items, tmp_path):
     made = net_files.net(net_files.card(Layer(48), Layer(48), senones=5126))
     graph = {"graph.vocabulary": 500, "graph.bigrams": 5000, "search.beam": 5.0}
     path = str(net_files.write(tmp_path, made))

@@ -1,7 +1,5 @@
 """Which number of streams comes next, what a study keeps, and that no process outlives a measurement."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -37,7 +35,7 @@ def outcomes_of(low: int, high: int, holds: Callable[[int], bool]) -> dict[int, 
 
 
 @each("carried", range(70))
-def test_the_bend_is_found_to_a_stream_or_five_percent(carried: int) -> None:
+def test_the_bend_is_found_to_a_stream_or_five_percent(carried):
     outcomes = outcomes_of(1, 64, lambda n: n <= carried)
     most = min(carried, 64)
     capacity = study.capacity(outcomes)
@@ -47,13 +45,13 @@ def test_the_bend_is_found_to_a_stream_or_five_percent(carried: int) -> None:
     assert all(len(outcomes[n]) == (3 if n in sides else 1) for n in outcomes)
 
 
-def test_a_small_range_is_doubled_from_its_beginning() -> None:
+def test_a_small_range_is_doubled_from_its_beginning():
     assert list(outcomes_of(3, 20, lambda n: n <= 10)) == [3, 6, 12, 9, 10, 11]
     assert outcomes_of(8, 8, lambda n: True) == {8: [True] * 3}
     assert outcomes_of(8, 64, lambda n: False) == {8: [False] * 3}
 
 
-def test_most_of_three_measurements_decide_and_the_interval_has_the_others() -> None:
+def test_most_of_three_measurements_decide_and_the_interval_has_the_others():
     assert study.capacity({8: [True], 9: [True, False, True], 10: [False] * 3}) == 9
     assert study.interval({8: [True], 9: [True, False, True], 10: [False] * 3}) == (8, 9)
     assert study.interval({8: [True] * 3, 9: [False, True, False]}) == (8, 9)
@@ -61,7 +59,7 @@ def test_most_of_three_measurements_decide_and_the_interval_has_the_others() -> 
     assert study.following({8: [True], 9: [True, False], 10: [False]}, 1, 64) == 8
 
 
-def test_a_noisy_bend_ends_the_search() -> None:
+def test_a_noisy_bend_ends_the_search():
     noise = random.Random(1)
     for _ in range(50):
         outcomes = outcomes_of(1, 64, lambda n: n + noise.gauss(0, 4) < 30)
@@ -69,7 +67,7 @@ def test_a_noisy_bend_ends_the_search() -> None:
         assert sum(map(len, outcomes.values())) < 40
 
 
-def test_what_is_left_to_measure_is_what_would_be_measured() -> None:
+def test_what_is_left_to_measure_is_what_would_be_measured():
     assert study.remaining({}, 1, 64, 5) == [1, 2, 4, 8, 6, 5, 5, 5, 6, 6]
     assert study.remaining({1: [True], 2: [True], 4: [False]}, 1, 64, 2) == [3, 2, 2, 3, 3]
     # A guess that what was measured contradicts.
@@ -80,7 +78,7 @@ def test_what_is_left_to_measure_is_what_would_be_measured() -> None:
 # -- sound and starts ------------------------------------------------------------------------------
 
 
-def test_sounds_are_repeated_with_pauses_and_begin_elsewhere(tmp_path: Path) -> None:
+def test_sounds_are_repeated_with_pauses_and_begin_elsewhere(tmp_path):
     rate = 1000
     sound = Sound.of([np.full(500, 0.5, np.float32), np.full(300, -0.5, np.float32)], rate)
     assert sound.seconds == 2 * streams.PAUSE_S + 0.8
@@ -96,7 +94,7 @@ def test_sounds_are_repeated_with_pauses_and_begin_elsewhere(tmp_path: Path) -> 
 
 
 @each("n", [1, 2, 7, 40])
-def test_streams_begin_one_after_the_other_spread_over_a_chunk(n: int) -> None:
+def test_streams_begin_one_after_the_other_spread_over_a_chunk(n):
     starts = streams._starts(n, 0.16)
     assert starts == sorted(starts)
     assert len(starts) == n
@@ -136,7 +134,7 @@ needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason
 
 @needs_affinity
 @pytest.mark.usefixtures("hasty")
-def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path: Path) -> None:
+def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path):
     steps: list[str] = []
     level = bench().measure(3, 0.3, tmp_path / "3-1", steps.append)
     assert (level.n, level.joules) == (3, None)
@@ -156,7 +154,7 @@ def test_the_streams_share_the_cores_and_end_with_the_measurement(tmp_path: Path
 @needs_affinity
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_stop_leaves_no_process(begun: bool, tmp_path: Path) -> None:
+def test_a_stop_leaves_no_process(begun, tmp_path):
     """While streams start, and while they are measured."""
     before = set(psutil.Process().children())
     met: list[set[psutil.Process]] = []
@@ -177,7 +175,7 @@ def test_a_stop_leaves_no_process(begun: bool, tmp_path: Path) -> None:
 
 @needs_affinity
 @pytest.mark.usefixtures("hasty")
-def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_path: Path) -> None:
+def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_path):
     before = set(psutil.Process().children())
     with pytest.raises(BadInput, match="Stream 1 has ended: there is no such model"):
         bench(work="sys.exit('asrscope: there is no such model.')").measure(2, 60.0, tmp_path / "2-1", print)
@@ -188,7 +186,7 @@ def test_a_stream_that_ends_early_ends_the_measurement_with_its_last_words(tmp_p
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler of Linux tells the waiting")
 @needs_affinity
 @pytest.mark.usefixtures("hasty")
-def test_streams_that_share_a_core_wait_for_it(tmp_path: Path) -> None:
+def test_streams_that_share_a_core_wait_for_it(tmp_path):
     busy = (
         "end = time.time() + 60\nwhile time.time() < end and not __import__('select').select([0], [], [], 0)[0]: pass"
     )
@@ -250,7 +248,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.usefixtures("decoded_once", "memory")
-def test_a_study_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     said: list[str] = []
     first = Planted(stop_after=4)
     with opened(tmp_path, ABOUT), pytest.raises(Cancelled):
@@ -275,7 +273,7 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("decoded_once")
-def test_no_more_streams_are_tried_than_fit_into_memory(tmp_path: Path, memory: SimpleNamespace) -> None:
+def test_no_more_streams_are_tried_than_fit_into_memory(tmp_path, memory):
     memory.available = study.RESERVE_BYTES + 11 * 200_000_000
     planted = Planted()
     with opened(tmp_path, ABOUT):
@@ -289,7 +287,7 @@ def test_no_more_streams_are_tried_than_fit_into_memory(tmp_path: Path, memory: 
             made(tmp_path, Planted(), 30, low=32).run([], lambda text, share: None)
 
 
-def test_another_study_is_refused(tmp_path: Path) -> None:
+def test_another_study_is_refused(tmp_path):
     with opened(tmp_path / "a", ABOUT):
         pass
     other = msgspec.structs.replace(ABOUT, settings={"search.beam": "9"})
@@ -312,7 +310,7 @@ def test_another_study_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_what_has_no_result_is_removed(tmp_path: Path) -> None:
+def test_what_has_no_result_is_removed(tmp_path):
     (tmp_path / "levels" / "8-1").mkdir(parents=True)
     assert kept(tmp_path) == {}
     assert not (tmp_path / "levels" / "8-1").exists()
@@ -335,7 +333,7 @@ GOOD = Level(8, 0, 10**9, 2 * 10**9, 1.0, 0.5, 0.1, 1.0, 1000, None)
         {"memory_bytes": "x"},
     ],
 )
-def test_a_measurement_that_cannot_be_is_made_again(spoilt: dict[str, object], tmp_path: Path) -> None:
+def test_a_measurement_that_cannot_be_is_made_again(spoilt, tmp_path):
     levels = tmp_path / "levels"
     for name, result in (("8-2", {}), ("8-3", spoilt), ("x-y", {}), ("8-", {})):
         (levels / name).mkdir(parents=True)
@@ -348,7 +346,7 @@ def test_a_measurement_that_cannot_be_is_made_again(spoilt: dict[str, object], t
 @pytest.mark.parametrize("name", ["study.json", "levels", "first", "first/result.json"])
 @pytest.mark.parametrize("kind", ["fifo", "link"])
 @pytest.mark.usefixtures("decoded_once", "memory")
-def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name: str, kind: str, tmp_path: Path) -> None:
+def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name, kind, tmp_path):
     with opened(tmp_path / "a", ABOUT):
         made(tmp_path / "a", Planted(), 1, high=2).run([], lambda text, share: None)
     place, elsewhere = tmp_path / "a" / name, tmp_path / "elsewhere"
@@ -381,7 +379,7 @@ except BadInput as problem:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_sound_that_does_not_fit_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_that_does_not_fit_is_a_sentence(tmp_path, monkeypatch):
     words = children.python("-c", LIMITED, str(tmp_path / "a.wav"))
     said = subprocess.run(words, env=children.environment(), capture_output=True, text=True, check=True).stdout
     assert said == f"{tmp_path}/a.wav: the sound cannot be written there: file too large.\n"

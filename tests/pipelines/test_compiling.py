@@ -1,7 +1,5 @@
 """A child compiles the kernels of scoring: once, and never longer than its parent lives."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -38,7 +36,7 @@ def never() -> bool:
     return False
 
 
-def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick: Config) -> None:
+def test_the_child_gets_the_configuration_and_is_waited_for(kernels, quick):
     slow = f"import sys, time; time.sleep(0.2); open({str(kernels / 'given')!r}, 'w').write(sys.argv[1])"
     with compiling.in_child(quick, child(slow)) as wait:
         wait(never)
@@ -48,7 +46,7 @@ def test_the_child_gets_the_configuration_and_is_waited_for(kernels: Path, quick
 PREPARED = {"gmm.selection.method": "vq-table", "gmm.selection.prepare": True, "gmm.selection.enabled": False}
 
 
-def test_what_is_marked_is_not_compiled_again_and_what_else_is_chosen_is(kernels: Path, quick: Config) -> None:
+def test_what_is_marked_is_not_compiled_again_and_what_else_is_chosen_is(kernels, quick):
     for mark in compiling.marks(quick):
         mark.touch()
     begun = kernels / "begun"
@@ -71,7 +69,7 @@ def test_what_is_marked_is_not_compiled_again_and_what_else_is_chosen_is(kernels
         begun.unlink(missing_ok=True)
 
 
-def test_a_child_that_fails_is_no_error(kernels: Path, quick: Config) -> None:
+def test_a_child_that_fails_is_no_error(kernels, quick):
     with compiling.in_child(quick, child("raise SystemExit(1)")) as wait:
         wait(never)
 
@@ -88,7 +86,7 @@ def begin(config: Config, alive: Path, cancel: bool) -> None:
 
 
 @pytest.mark.parametrize("cancel", [True, False], ids=["cancelled", "an error of the parent"])
-def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config, cancel: bool) -> None:
+def test_the_child_ends_with_what_it_was_begun_for(kernels, quick, cancel):
     alive = kernels / "alive"
     with pytest.raises(Cancelled if cancel else ZeroDivisionError):
         begin(quick, alive, cancel)
@@ -98,7 +96,7 @@ def test_the_child_ends_with_what_it_was_begun_for(kernels: Path, quick: Config,
     assert before != "2999", "it was ended, and did not come to its end"
 
 
-def test_only_what_is_chosen_is_compiled(quick: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_chosen_is_compiled(quick, monkeypatch):
     called = set()
     for made in {getattr(make, "func", make) for methods in selection.METHODS.values() for make in methods.values()}:
         score = made.score
@@ -120,7 +118,7 @@ def test_only_what_is_chosen_is_compiled(quick: Config, monkeypatch: pytest.Monk
 # -- requests from a person's hands reach the decode loop ------------------------------------------
 
 
-def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:
+def test_requests_keep_their_order_and_the_frame_they_were_made_at():
     control = Control()
     control.frame = 7
     control.ask("frames.skip", 2)
@@ -139,7 +137,7 @@ def test_requests_keep_their_order_and_the_frame_they_were_made_at() -> None:
         ("nonsense", 1, "no setting called"),
     ],
 )
-def test_what_cannot_be_is_refused(key: str, value: object, says: str) -> None:
+def test_what_cannot_be_is_refused(key, value, says):
     control = Control()
     with pytest.raises(ConfigError, match=says):
         control.ask(key, value)
@@ -147,7 +145,7 @@ def test_what_cannot_be_is_refused(key: str, value: object, says: str) -> None:
 
 
 @pytest.mark.parametrize("wake", ["stop", "ask"])
-def test_waiting_for_the_pace_ends_with_a_request(wake: str) -> None:
+def test_waiting_for_the_pace_ends_with_a_request(wake):
     control = Control()
     an_hour_from_now = time.perf_counter_ns() + 3_600_000_000_000
     waiting = threading.Thread(target=control.sleep_until, args=(an_hour_from_now,))
@@ -158,7 +156,7 @@ def test_waiting_for_the_pace_ends_with_a_request(wake: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of signals here")
-def test_a_signal_that_interrupts_the_wait_can_stop_it() -> None:
+def test_a_signal_that_interrupts_the_wait_can_stop_it():
     """Ctrl+C hung now and then: the handler waited for a lock that the interrupted wait held."""
     control, deep = Control(), 0
 
@@ -181,7 +179,7 @@ def test_a_signal_that_interrupts_the_wait_can_stop_it() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_change_says_values_as_the_form_does() -> None:
+def test_a_change_says_values_as_the_form_does():
     """The flag said "Frame skipping: 1" where the form said "off"."""
     said = [Change(*what, 0).text for what in (("frames.skip", 1), ("frames.skip", 2))]
     assert said == ["Frame skipping: off", "Frame skipping: every 2nd"]

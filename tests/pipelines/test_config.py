@@ -1,13 +1,10 @@
 """The settings tree: what is written once must come out the same everywhere."""
 
-from __future__ import annotations
-
 import datetime
 import functools
 import itertools
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,7 +20,7 @@ from tests.each import each
 
 
 @each("option", settings.options())
-def test_every_setting_explains_itself(option: settings.Option) -> None:
+def test_every_setting_explains_itself(option):
     assert option.title
     assert option.help.endswith(".")
     assert option.layer
@@ -50,7 +47,7 @@ def values(option: settings.Option) -> st.SearchStrategy[settings.Value]:
 
 
 @given(st.data())
-def test_a_configuration_survives_text_and_storage(data: st.DataObject) -> None:
+def test_a_configuration_survives_text_and_storage(data):
     config = Config()
     for option in settings.options():
         value = data.draw(values(option), label=option.key)
@@ -81,21 +78,21 @@ def test_a_configuration_survives_text_and_storage(data: st.DataObject) -> None:
         ("gmm.selection=on", "no setting called"),
     ],
 )
-def test_a_bad_assignment_is_refused_in_one_sentence(text: str, says: str) -> None:
+def test_a_bad_assignment_is_refused_in_one_sentence(text, says):
     with pytest.raises(ConfigError) as refusal:
         settings.parse_assignment(text)
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
-def test_choosing_a_method_turns_its_switch_on() -> None:
+def test_choosing_a_method_turns_its_switch_on():
     assert settings.assign(Config(), {"gmm.selection.top_n": 8}).gmm.selection.enabled
     off = settings.assign(Config(), {"gmm.selection.top_n": 8, "gmm.selection.enabled": False})
     assert not off.gmm.selection.enabled
     assert not settings.assign(Config(), {"gmm.selection.method": "none"}).gmm.selection.enabled
 
 
-def test_a_preset_says_only_what_differs() -> None:
+def test_a_preset_says_only_what_differs():
     """A default that changes must not be held back by a preset that repeats the old one."""
     for name in presets.names():
         tree = tomllib.loads(presets.assets.path("presets", f"{name}.toml").read_text())
@@ -104,7 +101,7 @@ def test_a_preset_says_only_what_differs() -> None:
                 assert settings.option(key).default != value
 
 
-def test_what_cannot_act_with_the_others_says_why() -> None:
+def test_what_cannot_act_with_the_others_says_why():
     config = Config()
     reason = settings.unavailable_reason(config, "gmm.ci_cap")
     assert reason is not None
@@ -113,7 +110,7 @@ def test_what_cannot_act_with_the_others_says_why() -> None:
 
 
 @each("option", settings.options())
-def test_conditions_name_settings_and_values_that_exist(option: settings.Option) -> None:
+def test_conditions_name_settings_and_values_that_exist(option):
     assert set(option.choices_when) <= {str(choice) for choice in option.choices}
     for condition in (option.when, *itertools.chain(*option.choices_when.values())):
         for key, wanted in condition.items():
@@ -121,7 +118,7 @@ def test_conditions_name_settings_and_values_that_exist(option: settings.Option)
                 settings.replace(Config(), key, value)
 
 
-def test_a_choice_that_cannot_act_is_refused_in_one_sentence() -> None:
+def test_a_choice_that_cannot_act_is_refused_in_one_sentence():
     class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
         pump: Annotated[
@@ -135,7 +132,7 @@ def test_a_choice_that_cannot_act_is_refused_in_one_sentence() -> None:
         settings.check(Engine(pump="electric"))
 
 
-def test_of_several_conditions_one_is_enough() -> None:
+def test_of_several_conditions_one_is_enough():
     class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fuel: Annotated[Literal["coal", "oil"], settings.setting("Fuel", "What burns.")] = "coal"
         size: Annotated[Literal["small", "big"], settings.setting("Size", "How big.")] = "big"
@@ -201,7 +198,7 @@ def reads_or_refuses(tree: Any) -> Config | None:
 
 
 @each("place", list(nodes(settings.to_dict(Config()))))
-def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(place: tuple[str, ...]) -> None:
+def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(place):
     whole = settings.to_dict(Config())
     key = ".".join(place)
     for value in STRANGE + UNSHOWN:
@@ -226,12 +223,12 @@ def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(place: tupl
         max_leaves=8,
     )
 )
-def test_any_tree_is_read_or_refused_in_a_sentence(tree: Any) -> None:
+def test_any_tree_is_read_or_refused_in_a_sentence(tree):
     reads_or_refuses(tree)
 
 
 @given(st.sampled_from(settings.options()), st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]))
-def test_any_text_assigned_is_read_or_refused_in_a_sentence(option: settings.Option, text: str) -> None:
+def test_any_text_assigned_is_read_or_refused_in_a_sentence(option, text):
     try:
         key, value = settings.parse_assignment(f"{option.key}={text}")
     except ConfigError as refusal:
@@ -264,7 +261,7 @@ def test_any_text_assigned_is_read_or_refused_in_a_sentence(option: settings.Opt
         ("[config]\n'" + "y" * 100_000 + "' = 1", "no setting called"),
     ],
 )
-def test_a_bad_preset_file_is_refused_in_a_short_sentence(tmp_path: Path, content: str | bytes, says: str) -> None:
+def test_a_bad_preset_file_is_refused_in_a_short_sentence(tmp_path, content, says):
     file = tmp_path / "mine.toml"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError) as refusal:
@@ -290,7 +287,7 @@ def differing(preset: Preset) -> list[settings.Option]:
     ]
 
 
-def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
+def test_groups_come_after_what_stands_alone_and_by_their_steps():
     alone = presets.names("")
     assert alone == ["demo", presets.DEFAULT, "gmm-selected", "gmm-continuous", "dnn", "ctc"]
     assert presets.names() == [*alone, *(name for group in presets.groups() for name in presets.names(group))]
@@ -302,7 +299,7 @@ def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
 
 
 @each("name", presets.names(LADDER) + presets.names(SMALLER))
-def test_a_step_can_be_run_and_says_what_it_changes(name: str) -> None:
+def test_a_step_can_be_run_and_says_what_it_changes(name):
     preset = presets.load(name)
     assert settings.check(preset.config) is preset.config
     if preset.after:
@@ -312,7 +309,7 @@ def test_a_step_can_be_run_and_says_what_it_changes(name: str) -> None:
         assert all(settings.unavailable_reason(preset.config, option.key) is None for option in changed)
 
 
-def test_each_rung_of_the_ladder_is_one_switch_thrown_while_running() -> None:
+def test_each_rung_of_the_ladder_is_one_switch_thrown_while_running():
     rungs = [presets.load(name) for name in presets.names(LADDER) if name.startswith("ladder-")]
     assert [rung.name.split("-")[1] for rung in rungs] == list("1234567")
     assert rungs[0].after == ""
@@ -323,7 +320,7 @@ def test_each_rung_of_the_ladder_is_one_switch_thrown_while_running() -> None:
 
 
 @each("head", ['step = "first"', "step = true", "grupe = 'x'"])
-def test_a_head_that_cannot_be_read_is_refused_by_name(tmp_path: Path, head: str) -> None:
+def test_a_head_that_cannot_be_read_is_refused_by_name(tmp_path, head):
     file = tmp_path / "mine.toml"
     file.write_text(f"{head}\n[config]\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=head.split(maxsplit=1)[0]) as refusal:
@@ -331,7 +328,7 @@ def test_a_head_that_cannot_be_read_is_refused_by_name(tmp_path: Path, head: str
     assert str(file) in str(refusal.value)
 
 
-def test_a_file_of_ones_own_may_belong_to_a_group(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_may_belong_to_a_group(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text('group = "Mine"\nstep = 2\nafter = "gmm"\n[config]\nblock = 4\n')
     preset = presets.from_file(file)

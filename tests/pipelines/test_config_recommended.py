@@ -1,7 +1,5 @@
 """Decoder options in a model folder become defaults, the same on the command line, in a file and in the window."""
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 from pathlib import Path
@@ -48,7 +46,7 @@ def vosk(tmp_path: Path) -> Path:
     return folder
 
 
-def test_options_of_a_vosk_folder_are_settings(vosk: Path) -> None:
+def test_options_of_a_vosk_folder_are_settings(vosk):
     found = recommended.read(str(vosk))
     assert found.settings == RECOMMENDED
     assert (found.subsampling, found.chunk, found.silence) == (3, 24, (1, 2, 3))
@@ -60,7 +58,7 @@ def test_options_of_a_vosk_folder_are_settings(vosk: Path) -> None:
     assert recommended.read(str(vosk)).chunk == 21
 
 
-def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path: Path) -> None:
+def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path):
     (tmp_path / "final.mdl").write_bytes(b"")
     assert recommended.read(str(tmp_path)) == recommended.NOTHING
     (tmp_path / "ivector").mkdir()
@@ -72,7 +70,7 @@ def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path: Path) -> None:
     assert found.settings["search.min_active"] == 200
 
 
-def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
+def test_settings_of_other_nets_and_graphs_do_nothing(vosk):
     def idle(**changes: settings.Value) -> list[str]:
         chosen = {"model_directory": str(vosk), **{key.replace("__", "."): value for key, value in changes.items()}}
         config = settings.assign_with_folder(Config(), chosen)
@@ -100,7 +98,7 @@ def test_settings_of_other_nets_and_graphs_do_nothing(vosk: Path) -> None:
     )
 
 
-def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk: Path) -> None:
+def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk):
     (vosk / "conf/model.conf").write_text("--max-active=5000\n--acoustic-scale=1.0\n")
     of_rule2 = "stream.rule2_silence_s"
     assert recommended.read(str(vosk)).settings | {of_rule2: 0.7} == RECOMMENDED | {
@@ -110,7 +108,7 @@ def test_what_model_conf_does_not_name_has_kaldis_defaults(vosk: Path) -> None:
     }
 
 
-def test_kaldis_files_are_read_and_name_what_does_not_fit(tmp_path: Path) -> None:
+def test_kaldis_files_are_read_and_name_what_does_not_fit(tmp_path):
     (tmp_path / "final.mdl").write_bytes(b"")
     (tmp_path / "frame_subsampling_factor").write_text("3\n")
     found = recommended.read(str(tmp_path))
@@ -133,7 +131,7 @@ def test_kaldis_files_are_read_and_name_what_does_not_fit(tmp_path: Path) -> Non
         ("frame_subsampling_factor", "9999999999999999999", "whole number from 1 to 16"),
     ],
 )
-def test_a_file_that_is_none_is_refused_in_one_sentence(vosk: Path, name: str, text: str, sentence: str) -> None:
+def test_a_file_that_is_none_is_refused_in_one_sentence(vosk, name, text, sentence):
     (vosk / name).write_text(text)
     if name.endswith("factor"):
         (vosk / "conf/model.conf").unlink()
@@ -152,7 +150,7 @@ def values(config: Config) -> dict[str, settings.Value]:
     return {key: settings.get(config, key) for key in RECOMMENDED}
 
 
-def test_command_line_file_and_window_agree_and_explicit_settings_win(vosk: Path, tmp_path: Path) -> None:
+def test_command_line_file_and_window_agree_and_explicit_settings_win(vosk, tmp_path):
     folder = f"model_directory={vosk}"
     config = on_the_command_line("--set", folder)
     assert values(config) == RECOMMENDED
@@ -172,7 +170,7 @@ def test_command_line_file_and_window_agree_and_explicit_settings_win(vosk: Path
     assert sent == pipeline.next
 
 
-def test_in_the_window_what_a_person_set_stays_and_the_rest_goes_back(vosk: Path) -> None:
+def test_in_the_window_what_a_person_set_stays_and_the_rest_goes_back(vosk):
     pipeline = Pipeline()
     before = pipeline.next
     pipeline.set("search.max_active", 4000)
@@ -189,7 +187,7 @@ def test_in_the_window_what_a_person_set_stays_and_the_rest_goes_back(vosk: Path
     assert pipeline.next == expected
 
 
-def test_a_folder_with_a_broken_file_is_not_taken_in_the_window(vosk: Path) -> None:
+def test_a_folder_with_a_broken_file_is_not_taken_in_the_window(vosk):
     (vosk / "conf/model.conf").write_text("what")
     pipeline = Pipeline()
     sentences: list[str] = []
@@ -198,7 +196,7 @@ def test_a_folder_with_a_broken_file_is_not_taken_in_the_window(vosk: Path) -> N
     assert "expected an option such as --beam=13, found 'what'" in sentences[0]
 
 
-def test_the_command_of_a_session_says_what_equals_the_preset_but_not_the_folder(vosk: Path) -> None:
+def test_the_command_of_a_session_says_what_equals_the_preset_but_not_the_folder(vosk):
     base = presets.load("gmm").config
     config = settings.with_folder(base, str(vosk), base)
     beam = base.search.beam
@@ -210,7 +208,7 @@ def test_the_command_of_a_session_says_what_equals_the_preset_but_not_the_folder
     assert values(made) == values(config) | {"search.beam": beam}
 
 
-def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk: Path) -> None:
+def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk):
     code = (
         "import sys; from pipelines.config import recommended\n"
         f"assert recommended.read({str(vosk)!r}).subsampling == 3\n"
@@ -219,7 +217,7 @@ def test_the_settings_of_a_folder_need_neither_numba_nor_torch(vosk: Path) -> No
     subprocess.run(children.python("-c", code), check=True, timeout=PATIENCE_S)
 
 
-def test_a_net_scores_by_itself(vosk: Path) -> None:
+def test_a_net_scores_by_itself(vosk):
     assert "model" not in recommended.read(str(vosk)).settings
     (vosk / "am/final.mdl").write_bytes(b"\0B<TransitionModel> </TransitionModel> <Nnet3> ")
     assert recommended.read(str(vosk)).settings == RECOMMENDED | recommended.ITS_NET

@@ -1,11 +1,7 @@
 """Old names of settings mean what they meant, wherever a setting or a session comes in."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-
-import pytest
 
 from app.cli import main
 from pipelines import config as settings
@@ -33,9 +29,7 @@ MEANT = [
 
 
 @each("key, value, key_now, value_now", MEANT)
-def test_an_old_name_means_the_new_one(
-    key: str, value: settings.Value, key_now: str, value_now: settings.Value | None, tmp_path: Path
-) -> None:
+def test_an_old_name_means_the_new_one(key, value, key_now, value_now, tmp_path):
     expected = value if value_now is None else value_now
     assert settings.get(Config(), key_now) != expected, "a default would hide a name not read"
     text = f"{key}={str(value).lower() if isinstance(value, bool) else value}"
@@ -54,21 +48,19 @@ def test_an_old_name_means_the_new_one(
 
 
 @each("key, value, key_now, value_now", MEANT)
-def test_no_old_name_is_offered(
-    key: str, value: settings.Value, key_now: str, value_now: settings.Value | None
-) -> None:
+def test_no_old_name_is_offered(key, value, key_now, value_now):
     option = settings.option(key)
     assert option.key == key_now
     assert value_now is None or (value not in option.choices and value_now in option.choices)
 
 
-def test_an_old_switch_stays_off_next_to_what_it_switches() -> None:
+def test_an_old_switch_stays_off_next_to_what_it_switches():
     both = {"search.governor": False, "search.wished_rtf": 0.2}
     config = settings.assign(Config(), both)
     assert (config.search.adaptive_beam, config.search.target_rtf) == (False, 0.2)
 
 
-def test_the_settings_of_an_old_session_are_read() -> None:
+def test_the_settings_of_an_old_session_are_read():
     with Session.open(OLD) as session:
         tree = session.configs[-1].tree
     assert tree["search"]["wished_rtf"] == 0.2
@@ -79,7 +71,7 @@ def test_the_settings_of_an_old_session_are_read() -> None:
     assert (config.gmm.senones, config.dnn.senones) == ("active-ci", "active-ahead")
 
 
-def test_an_old_session_and_one_by_new_names_differ_in_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_session_and_one_by_new_names_differ_in_nothing(capsys):
     with Session.open(OLD) as session:
         old = session.configs[-1].tree
     leaves = settings.named_now(settings.flatten(old))

@@ -1,7 +1,5 @@
 """Every stage of scoring says what it counts, and counts what its spans record."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 
@@ -83,9 +81,7 @@ def check(costs: Mapping[str, Cost]) -> None:
 
 
 @each("kind, changes", ALLOWED)
-def test_mixtures_have_laws_that_count_what_the_spans_record(
-    models: Models, kind: str, changes: dict[str, Value]
-) -> None:
+def test_mixtures_have_laws_that_count_what_the_spans_record(models, kind, changes):
     """No law counts for less than nothing, and none of the stages goes without work."""
     check(build_scorer(assign(Config(), SMALL | changes | {"block": 1}), models[kind]).costs())
     recorder = Recorder()
@@ -139,7 +135,7 @@ def costs_of(dnn_settings: Dnn, name: str, frames: int) -> dict[str, Cost]:
 
 @each("variant", WAYS)
 @each("net", nets.shipped())
-def test_every_stage_of_every_net_has_a_law(net: str, variant: Dnn) -> None:
+def test_every_stage_of_every_net_has_a_law(net, variant):
     for frames in (1, 16, MAX_FRAMES):
         for name, cost in costs_of(variant, net, frames).items():
             assert not cost.is_empty, name
@@ -152,7 +148,7 @@ def test_every_stage_of_every_net_has_a_law(net: str, variant: Dnn) -> None:
 
 
 @each("variant", WAYS)
-def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(variant: Dnn) -> None:
+def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(variant):
     """Integers too: nothing waits for `asrscope calibrate`."""
     costs = costs_of(variant, "base", 16)
     config = assign(Config(), {"model": "dnn", "dnn.dtype": variant.dtype})
@@ -166,7 +162,7 @@ def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(varian
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
-def test_the_best_rate_of_numbers_is_that_of_a_product_of_them(dtype: str) -> None:
+def test_the_best_rate_of_numbers_is_that_of_a_product_of_them(dtype):
     config = assign(Config(), {"model": "dnn", "dnn.dtype": dtype})
     for name, work in peaks.of(config).items():
         assert name == peaks.INT8
@@ -174,14 +170,14 @@ def test_the_best_rate_of_numbers_is_that_of_a_product_of_them(dtype: str) -> No
         assert work.operations > 0
 
 
-def test_more_heads_are_more_calls() -> None:
+def test_more_heads_are_more_calls():
     made = dnn.create(Dnn(), read("multi-frame"), 1, MAX_FRAMES)
     one = made.costs(16)["score.output"].calls[KERNEL_CALL].fixed
     made.heads_used = 3
     assert made.costs(16)["score.output"].calls[KERNEL_CALL].fixed == 3 * one
 
 
-def test_stages_of_the_front_end_have_laws() -> None:
+def test_stages_of_the_front_end_have_laws():
     for p in (FeatureParameters(), FeatureParameters(remove_noise=True, remove_dc=True)):
         assert not any(cost.is_empty for cost in Mfcc(p).costs().values())
 

@@ -1,7 +1,5 @@
 """Graphs of CTC nets: H over L and G as OpenFst composes them, words in units, graphs of other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import kaldifst

@@ -1,7 +1,5 @@
 """CTC nets: the net of the package hama and folders of sherpa-onnx, held against onnxruntime in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +62,7 @@ def noise(seconds: float, rate: int = 16_000, seed: int = 2) -> F32:
 
 
 @needs_hama
-def test_the_net_of_hama_scores_as_onnxruntime_does(speech: F32) -> None:
+def test_the_net_of_hama_scores_as_onnxruntime_does(speech):
     made = front_end_of()
     units = made.net.units
     assert (len(units.symbols), units.blank, units.boundary) == (191, 190, 189)
@@ -78,7 +76,7 @@ def test_the_net_of_hama_scores_as_onnxruntime_does(speech: F32) -> None:
 
 
 @needs_hama
-def test_a_long_sound_is_computed_in_windows(speech: F32) -> None:
+def test_a_long_sound_is_computed_in_windows(speech):
     made = front_end_of()
     sound = np.tile(speech, 40 * 16_000 // len(speech) + 1)[: 40 * 16_000]
     parts = list(nets.windows(made.net.input, made.n_frames(len(sound))))
@@ -90,7 +88,7 @@ def test_a_long_sound_is_computed_in_windows(speech: F32) -> None:
 
 
 @needs_hama
-def test_the_scorer_takes_one_row_for_each_output(speech: F32) -> None:
+def test_the_scorer_takes_one_row_for_each_output(speech):
     model = opening.open_model(of())
     scorer = build_scorer(of(), model)
     features = opening.front_end(model).features(speech)
@@ -101,13 +99,13 @@ def test_the_scorer_takes_one_row_for_each_output(speech: F32) -> None:
 
 
 @needs_hama
-def test_a_net_for_whole_utterances_refuses_a_stream() -> None:
+def test_a_net_for_whole_utterances_refuses_a_stream():
     with pytest.raises(FeatureParameterError, match="needs the whole utterance before it gives a score"):
         front_end_of().start(noise(0.1))
 
 
 @needs_hama
-def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech: F32) -> None:
+def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech):
     made, recorder = front_end_of(), Recorder()
     made.stages(recorder)
     names = {stage.name: stage.group for stage in recorder.stages}
@@ -124,7 +122,7 @@ def test_the_blocks_of_the_net_are_stages_that_tile_its_time(speech: F32) -> Non
 
 
 @needs_hama
-def test_operations_and_bytes_follow_the_outputs_of_a_call() -> None:
+def test_operations_and_bytes_follow_the_outputs_of_a_call():
     profile = front_end_of().profile
     costs = profile.costs(1)
     linear, square = (
@@ -141,13 +139,13 @@ def test_operations_and_bytes_follow_the_outputs_of_a_call() -> None:
 
 
 @needs_hama
-def test_eight_bit_weights_give_other_scores_of_the_same_speech(speech: F32) -> None:
+def test_eight_bit_weights_give_other_scores_of_the_same_speech(speech):
     plain, small = front_end_of().features(speech)[::2], front_end_of(**{"ctc.dtype": "int8"}).features(speech)[::2]
     assert not np.array_equal(plain, small)
     assert (plain.argmax(axis=1) == small.argmax(axis=1)).mean() > 0.95
 
 
-def test_without_the_package_one_sentence_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_one_sentence_says_what_installs_it(monkeypatch):
     monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match=r"pip install 'asrscope\[ctc\]'"):
         opening.open_model(of())
@@ -165,7 +163,7 @@ def fbank(fbank: Fbank, samples: F32) -> F32:
     return fbank.normalised(frames)
 
 
-def test_features_are_normalised_as_nemo_does() -> None:
+def test_features_are_normalised_as_nemo_does():
     import torch
 
     x = torch.randn(50, 80, generator=torch.Generator().manual_seed(2)) * 3 + 1
@@ -191,7 +189,7 @@ WHOLE = {
 
 
 @each("layout", WHOLE)
-def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout: str, tmp_path: Path) -> None:
+def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout, tmp_path):
     folder, sound = write(tmp_path, layout), noise(1.234)
     name, features, arranged = WHOLE[layout]
     model = opening.open_model(of(folder))
@@ -212,9 +210,7 @@ def test_layouts_for_whole_utterances_score_as_onnxruntime_does(layout: str, tmp
 
 
 @each("layout, rate, frames, every", [("streaming", 16_000, SHIFT, EACH), ("t_one", 8_000, 30, 3)])
-def test_layouts_with_states_score_chunk_by_chunk(
-    layout: str, rate: int, frames: int, every: int, tmp_path: Path
-) -> None:
+def test_layouts_with_states_score_chunk_by_chunk(layout, rate, frames, every, tmp_path):
     folder, sound = write(tmp_path, layout), noise(1.5, rate)
     made = front_end_of(folder)
     whole = made.features(sound)
@@ -268,9 +264,7 @@ BAD_ENTRIES: list[tuple[str, dict[str, str | None], str]] = [
 
 
 @each("layout, entries, sentence", BAD_ENTRIES)
-def test_metadata_that_do_not_fit_are_refused(
-    layout: str, entries: dict[str, str | None], sentence: str, tmp_path: Path
-) -> None:
+def test_metadata_that_do_not_fit_are_refused(layout, entries, sentence, tmp_path):
     with pytest.raises(ModelError, match=sentence):
         opening.open_model(of(write(tmp_path, layout, **entries)))
 
@@ -288,7 +282,7 @@ BAD_TOKENS = [
 
 
 @each("text, sentence", BAD_TOKENS)
-def test_lists_of_units_that_do_not_fit_are_refused(text: str | None, sentence: str, tmp_path: Path) -> None:
+def test_lists_of_units_that_do_not_fit_are_refused(text, sentence, tmp_path):
     folder = write(tmp_path, "zipformer2_ctc")
     (folder / "tokens.txt").unlink()
     if text is not None:
@@ -297,20 +291,20 @@ def test_lists_of_units_that_do_not_fit_are_refused(text: str | None, sentence: 
         opening.open_model(of(folder))
 
 
-def test_a_unit_may_be_a_space_and_bytes_may_be_no_text(tmp_path: Path) -> None:
+def test_a_unit_may_be_a_space_and_bytes_may_be_no_text(tmp_path):
     folder = write(tmp_path, "zipformer2_ctc")
     (folder / "tokens.txt").write_bytes(b"<blk> 0\r\n  1\n\xffa 2\nc 3\n<wb> 4\n\n")
     units = files.load(str(folder)).units
     assert (units.symbols[1], units.boundary) == (" ", 4)
 
 
-def test_a_folder_chooses_the_model_and_its_scale(tmp_path: Path) -> None:
+def test_a_folder_chooses_the_model_and_its_scale(tmp_path):
     folder = write(tmp_path, "zipformer2_ctc")
     config = settings.assign_with_folder(Config(), {"model_directory": str(folder)})
     assert (config.model, config.search.acoustic_scale, config.search.insertion_penalty) == ("ctc", 1.0, 0.0)
 
 
-def test_a_folder_without_a_net_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_net_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"has no model.onnx; the folder of a CTC net has one"):
         opening.open_model(of(tmp_path))
 
@@ -364,14 +358,12 @@ DAMAGE: list[tuple[Callable[[Any], None], str]] = [
 
 
 @each("change, sentence", DAMAGE)
-def test_graphs_that_a_net_cannot_have_are_refused(
-    change: Callable[[Any], None], sentence: str, tmp_path: Path
-) -> None:
+def test_graphs_that_a_net_cannot_have_are_refused(change, sentence, tmp_path):
     with pytest.raises(ModelError, match=sentence):
         opening.open_model(of(damaged(tmp_path, change)))
 
 
-def test_a_branch_is_read_and_its_operators_are_checked(tmp_path: Path) -> None:
+def test_a_branch_is_read_and_its_operators_are_checked(tmp_path):
     from onnx import helper
 
     def branched(made: Any, *, drawn: bool) -> None:
@@ -393,9 +385,7 @@ def test_a_branch_is_read_and_its_operators_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_process_that_reads_a_strangers_net_can_be_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_process_that_reads_a_strangers_net_can_be_cancelled(tmp_path, monkeypatch):
     folder = write(tmp_path, "nemo_ctc")
     monkeypatch.undo()  # read by a process of its own
     assert files.load(str(folder)).units.symbols == SYMBOLS
@@ -410,7 +400,7 @@ def test_the_process_that_reads_a_strangers_net_can_be_cancelled(
 # -- what a net consists of ------------------------------------------------------------------------
 
 
-def test_blocks_are_the_outermost_numbered_parts_that_have_parts() -> None:
+def test_blocks_are_the_outermost_numbered_parts_that_have_parts():
     names = [
         "/Conv",
         "/MatMul/MatmulTransposeFusion/",
@@ -447,13 +437,11 @@ SHAPES = [
 
 
 @each("kind, inputs, output, wanted", SHAPES)
-def test_operations_follow_from_shapes(
-    kind: str, inputs: list[tuple[int, ...]], output: tuple[int, ...], wanted: dict[str, float]
-) -> None:
+def test_operations_follow_from_shapes(kind, inputs, output, wanted):
     assert operations(kind, inputs, [output]) == wanted
 
 
-def test_a_made_net_has_its_blocks_as_stages(tmp_path: Path) -> None:
+def test_a_made_net_has_its_blocks_as_stages(tmp_path):
     made = front_end_of(write(tmp_path, "zipformer2_ctc"))
     blocks = {block.stage for block in made.profile.blocks}
     assert {"score.stem", "score.layers 0", "score.output"} <= blocks  # the other one is part of a convolution

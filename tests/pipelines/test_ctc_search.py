@@ -1,7 +1,5 @@
 """The search over the graph of a CTC net with frames of blank left out."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -157,7 +155,7 @@ def decoded(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> t
 
 
 @needs_hama
-def test_numbers_are_recognised(decoded: tuple[Outcome, Path]) -> None:
+def test_numbers_are_recognised(decoded):
     found = decoded[0].result.utterances[0]
     assert found.reference_words == 13
     assert found.errors is not None
@@ -165,7 +163,7 @@ def test_numbers_are_recognised(decoded: tuple[Outcome, Path]) -> None:
 
 
 @needs_hama
-def test_a_session_counts_frames_of_ten_milliseconds(decoded: tuple[Outcome, Path]) -> None:
+def test_a_session_counts_frames_of_ten_milliseconds(decoded):
     with closing(Session.open(decoded[1])) as session:
         utterance = session.utterances[0]
         assert abs(utterance.n_frames - 100 * utterance.audio_s) <= 1
@@ -179,7 +177,7 @@ def test_a_session_counts_frames_of_ten_milliseconds(decoded: tuple[Outcome, Pat
 
 
 @needs_hama
-def test_net_features_and_search_stand_apart(decoded: tuple[Outcome, Path]) -> None:
+def test_net_features_and_search_stand_apart(decoded):
     with closing(Session.open(decoded[1])) as session:
         parts = breakdown(session)
         rows = {row.name: row for row in parts.stages}
@@ -193,7 +191,7 @@ def test_net_features_and_search_stand_apart(decoded: tuple[Outcome, Path]) -> N
 
 
 @needs_hama
-def test_a_report_has_the_operators_and_counts_units_by_output(decoded: tuple[Outcome, Path]) -> None:
+def test_a_report_has_the_operators_and_counts_units_by_output(decoded):
     with closing(Session.open(decoded[1])) as session:
         tree, track = report(session), CostTrack()
         track.update(session)
@@ -207,16 +205,14 @@ def test_a_report_has_the_operators_and_counts_units_by_output(decoded: tuple[Ou
 
 
 @needs_hama
-def test_a_stream_is_refused(bundled_speech: Path) -> None:
+def test_a_stream_is_refused(bundled_speech):
     with pytest.raises(FeatureParameterError, match="needs the whole utterance"):
         whole_runs.run(config(stream__chunk_ms=200), [bundled_speech / NUMBERS])
 
 
 @pytest.mark.slow
 @needs_hama
-def test_its_stages_are_confirmed_and_those_of_the_search_explained(
-    decoded: tuple[Outcome, Path], bundled_speech: Path
-) -> None:
+def test_its_stages_are_confirmed_and_those_of_the_search_explained(decoded, bundled_speech):
     stretch = Stretch((Item(NUMBERS, bundled_speech / NUMBERS, None),), 5.0, "numbers")
     with pytest.raises(BadInput, match="computed before the blocks are searched"):
         explain.explain(config(), "score.backbone 3", stretch, lambda *_: None, lambda: False)
@@ -228,7 +224,7 @@ def test_its_stages_are_confirmed_and_those_of_the_search_explained(
 
 
 @pytest.mark.slow
-def test_a_net_with_states_decodes_a_stream(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_net_with_states_decodes_a_stream(bundled_speech, tmp_path):
     folder = write(tmp_path / "net", "streaming")
     (tmp_path / "phrases.txt").write_text("ab\ndc\n")
     plain = config(model_directory=str(folder), graph__grammar=str(tmp_path / "phrases.txt"))

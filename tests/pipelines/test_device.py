@@ -1,13 +1,10 @@
 """Devices through torch: which are here, and the processor in a device's place."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +48,7 @@ def block_of_work(torch: Any, work: DeviceWork, stage: int, pinned: bool = False
     return scores
 
 
-def test_on_the_processor_copies_work_and_waits_are_recorded(torch: Any, tmp_path: Path) -> None:
+def test_on_the_processor_copies_work_and_waits_are_recorded(torch, tmp_path):
     recorder = Recorder()
     stage = recorder.stage("score.dense", "scoring", ("senones",))
     path = tmp_path / "device.asrs"
@@ -80,7 +77,7 @@ def test_on_the_processor_copies_work_and_waits_are_recorded(torch: Any, tmp_pat
         assert dense["work0"].tolist() == [1600] * 3
 
 
-def test_with_the_recorder_off_the_same_work_is_done(torch: Any) -> None:
+def test_with_the_recorder_off_the_same_work_is_done(torch):
     recorder = Recorder()
     stage = recorder.stage("score.dense", "scoring")
     work = DeviceWork(HostDevice(), recorder, NullLane())
@@ -88,7 +85,7 @@ def test_with_the_recorder_off_the_same_work_is_done(torch: Any) -> None:
     assert recorder.lanes == []
 
 
-def test_a_device_that_is_not_there_is_refused_with_its_reason() -> None:
+def test_a_device_that_is_not_there_is_refused_with_its_reason():
     for name in ("tpu", "cpu"):
         with pytest.raises(DeviceError, match=f"there is no '{name}'; choose one of torch-cpu, cu"):
             device.open_device(name)
@@ -100,7 +97,7 @@ def test_a_device_that_is_not_there_is_refused_with_its_reason() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_process_of_its_own_tells_is_what_torch_tells() -> None:
+def test_what_a_process_of_its_own_tells_is_what_torch_tells():
     assert availability.probe() == tuple(availability.availability())
     absent = {found.name for found in availability.probe() if not found.available}
     for key in ("device", "search.device"):
@@ -110,13 +107,13 @@ def test_what_a_process_of_its_own_tells_is_what_torch_tells() -> None:
     assert availability.unavailable_choices("search.beam") == {}
 
 
-def test_a_device_that_cannot_search_is_reported() -> None:
+def test_a_device_that_cannot_search_is_reported():
     found = (availability.Availability("mps", True, "Apple GPU"),)
     assert availability.unavailable_choices("device", found) == {}
     assert "scatter-minimum" in availability.unavailable_choices("search.device", found)["mps"]
 
 
-def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch):
     availability.probe.cache_clear()
     monkeypatch.setattr(availability.sys, "executable", "/bin/false")
     try:
@@ -130,7 +127,7 @@ def test_where_torch_does_not_start_only_compiled_code_is_left(monkeypatch: pyte
 # -- the processor in a device's place -----------------------------------------------------------
 
 
-def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order() -> None:
+def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order():
     here = HostDevice()
     gate, seen = threading.Event(), []
     here.wait(here.record(COPY))
@@ -148,7 +145,7 @@ def test_streams_of_the_processor_run_in_parallel_to_the_host_and_in_order() -> 
     assert here.time_ns(last) <= time.perf_counter_ns()
 
 
-def test_what_fails_on_a_stream_is_raised_where_it_is_waited_for() -> None:
+def test_what_fails_on_a_stream_is_raised_where_it_is_waited_for():
     here = HostDevice()
 
     def fail() -> None:
@@ -163,7 +160,7 @@ def test_what_fails_on_a_stream_is_raised_where_it_is_waited_for() -> None:
     here.wait(here.record(COMPUTE))
 
 
-def test_threads_of_a_device_end_with_it() -> None:
+def test_threads_of_a_device_end_with_it():
     before = set(threading.enumerate())
     here = HostDevice()
     streams = set(threading.enumerate()) - before
@@ -175,7 +172,7 @@ def test_threads_of_a_device_end_with_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_program_that_ends_under_work_ends_like_any_other() -> None:
+def test_a_program_that_ends_under_work_ends_like_any_other():
     """A thread that was inside torch when the interpreter ended brought the whole process down."""
     code = (
         "import torch; from pipelines.device import COMPUTE, COPY, HostDevice\n"
@@ -194,7 +191,7 @@ def test_a_program_that_ends_under_work_ends_like_any_other() -> None:
 
 
 @pytest.mark.slow
-def test_float32_stays_float32_whatever_the_environment_says() -> None:
+def test_float32_stays_float32_whatever_the_environment_says():
     code = (
         "import torch; from pipelines.device import opening; opening.exact_products();"
         "print(torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision())"
@@ -204,7 +201,7 @@ def test_float32_stays_float32_whatever_the_environment_says() -> None:
     assert done.stdout.split() == ["False", "highest"]
 
 
-def test_a_device_that_runs_no_kernel_is_not_available(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_runs_no_kernel_is_not_available(torch, monkeypatch):
     """A build without kernels for a GPU finds the GPU, and fails with the first of them."""
     ones = torch.ones
 

@@ -1,10 +1,7 @@
 """What can only be seen on a device of torch's own (CUDA, MPS, XPU): scores, streams and times. Skipped without one."""
 
-from __future__ import annotations
-
 import itertools
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,7 +100,7 @@ def placements() -> Any:
 
 
 @pytest.mark.parametrize("owned", [False, True])
-def test_mixtures_score_the_same_however_they_are_placed(model: AcousticModel, where: str, owned: bool) -> None:
+def test_mixtures_score_the_same_however_they_are_placed(model, where, owned):
     chosen = derived.untied(model, 8) if owned else model
     features = likely_features(chosen, 21)
     expected = brute_force(chosen, features)
@@ -118,9 +115,7 @@ def test_mixtures_score_the_same_however_they_are_placed(model: AcousticModel, w
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_net_scores_the_same_however_it_is_placed(
-    model: AcousticModel, made: Any, of_net: Config, keep: bool
-) -> None:
+def test_a_net_scores_the_same_however_it_is_placed(model, made, of_net, keep):
     features = np.random.default_rng(5).normal(0, 3, (21, 39)).astype(np.float32)
     expected = forward(made, features)
     scorer = make(of_net, model, Recorder(), keep=keep)
@@ -135,7 +130,7 @@ def test_a_net_scores_the_same_however_it_is_placed(
     assert scorer.take_notices() == []
 
 
-def test_a_net_made_smaller_while_running(model: AcousticModel, made: Any, of_net: Config, where: str) -> None:
+def test_a_net_made_smaller_while_running(model, made, of_net, where):
     features = np.random.default_rng(5).normal(0, 3, (64, 39)).astype(np.float32)
     scorer = make(placed(of_net, overlapped=True), model, Recorder())
     for kind in ("low-rank", "none"):
@@ -148,7 +143,7 @@ def test_a_net_made_smaller_while_running(model: AcousticModel, made: Any, of_ne
         assert np.abs(scored(scorer, features) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
-def test_moves_and_times_of_a_net(tmp_path: Path, model: AcousticModel, of_net: Config, where: str) -> None:
+def test_moves_and_times_of_a_net(tmp_path, model, of_net, where):
     features = np.zeros((64, 39), np.float32)
     path, recorder = tmp_path / "a.asrs", Recorder()
     with SessionWriter(path, recorder, {}):
@@ -179,7 +174,7 @@ def test_moves_and_times_of_a_net(tmp_path: Path, model: AcousticModel, of_net: 
         assert {f"{where} compute", f"{where} copy"} <= lanes
 
 
-def test_arithmetic_is_not_billed_to_the_copy(where: str) -> None:
+def test_arithmetic_is_not_billed_to_the_copy(where):
     import torch
 
     if not hasattr(getattr(torch, where), "Stream"):

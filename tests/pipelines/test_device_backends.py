@@ -1,7 +1,5 @@
 """torch's calls on simulated devices (`device_backends`): what these demand, their times, graphs and failures."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,7 +64,7 @@ def run_block(rig: SimpleNamespace, pinned: bool) -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_each_stage_gets_its_own_time_pinned_or_not(rig: SimpleNamespace, pinned: bool) -> None:
+def test_each_stage_gets_its_own_time_pinned_or_not(rig, pinned):
     run_block(rig, pinned)
     names = [stage.name for stage in rig.recorder.stages]
     sums: dict[str, int] = {}
@@ -83,7 +81,7 @@ def test_each_stage_gets_its_own_time_pinned_or_not(rig: SimpleNamespace, pinned
     assert copy["duration_ns"].tolist() == pytest.approx([1 * MS, 1 * MS], abs=5000)
 
 
-def test_times_stay_exact_over_an_hour_of_32_bit_milliseconds(rig: SimpleNamespace) -> None:
+def test_times_stay_exact_over_an_hour_of_32_bit_milliseconds(rig):
     there = rig.work.device
     begin = rig.clock()
     first = there.time_ns(there.record(0))
@@ -99,7 +97,7 @@ def test_times_stay_exact_over_an_hour_of_32_bit_milliseconds(rig: SimpleNamespa
 
 
 @pytest.mark.parametrize("make", [Streams, Xpu])
-def test_a_run_longer_than_the_base_reads_no_event_before_it(make: Any) -> None:
+def test_a_run_longer_than_the_base_reads_no_event_before_it(make):
     """The base moved to the clock pair's event while a block's older events had still to be read."""
     clock = FakeClock(5_000 * MS)
 
@@ -116,7 +114,7 @@ def test_a_run_longer_than_the_base_reads_no_event_before_it(make: Any) -> None:
     assert spans["duration_ns"].tolist() == pytest.approx([20 * MS] * 30, abs=500)
 
 
-def test_events_are_used_again_and_what_they_cost_is_known() -> None:
+def test_events_are_used_again_and_what_they_cost_is_known():
     clock = FakeClock(5_000 * MS)
     backend = Streams(clock, event_ns=2_500)
     rig = a_rig(backend, clock)
@@ -132,7 +130,7 @@ def test_events_are_used_again_and_what_they_cost_is_known() -> None:
 
 @each("make", [Streams, Xpu])
 @each("waited", [True, False])
-def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(make: Any, waited: bool) -> None:
+def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(make, waited):
     clock = FakeClock(5_000 * MS)
     rig = a_rig(make(clock), clock)
     work, there = rig.work, rig.work.device
@@ -164,7 +162,7 @@ def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(make: Any
     assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * len(spans), abs=5_000)
 
 
-def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig: SimpleNamespace) -> None:
+def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig):
     """The stream was idle: the time until the next piece is nobody's."""
     work = rig.work
     for i in range(3):
@@ -175,7 +173,7 @@ def test_after_a_pause_a_piece_has_a_beginning_of_its_own(rig: SimpleNamespace) 
     assert spans["duration_ns"].tolist() == pytest.approx([10 * MS] * 3, abs=5_000)
 
 
-def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(rig: SimpleNamespace) -> None:
+def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(rig):
     timer, work = rig.work.timer, rig.work
     before = timer.clock_map.pairs[-1].host_ns
     for _ in range(80):
@@ -186,7 +184,7 @@ def test_a_device_that_is_never_idle_between_blocks_still_gets_clock_pairs(rig: 
     assert timer.worst_ns < 5_000
 
 
-def test_torch_has_the_calls_that_the_device_makes(torch: Any) -> None:
+def test_torch_has_the_calls_that_the_device_makes(torch):
     for backend in (torch.cuda, torch.xpu):
         for call in ("Stream", "Event", "stream", "synchronize"):
             assert hasattr(backend, call)
@@ -198,7 +196,7 @@ def test_torch_has_the_calls_that_the_device_makes(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_device_with_one_queue_is_timed_by_the_hosts_clock(torch: Any, recorded: bool) -> None:
+def test_a_device_with_one_queue_is_timed_by_the_hosts_clock(torch, recorded):
     for call in ("Event", "synchronize"):
         assert hasattr(torch.mps, call)
     assert not hasattr(torch.mps, "Stream")
@@ -224,7 +222,7 @@ def test_a_device_with_one_queue_is_timed_by_the_hosts_clock(torch: Any, recorde
     assert (leaves["start_ns"][1:] >= (leaves["start_ns"] + leaves["duration_ns"])[:-1]).all()
 
 
-def test_memory_that_torch_holds_unused_is_free_too() -> None:
+def test_memory_that_torch_holds_unused_is_free_too():
     clock = FakeClock(5_000 * MS)
     backend = Streams(clock)
     backend.mem_get_info = lambda: (1_000, 8_000)  # type: ignore[attr-defined]
@@ -244,9 +242,7 @@ def test_memory_that_torch_holds_unused_is_free_too() -> None:
         ("mat1 and mat2 shapes cannot be multiplied", False, False),
     ],
 )
-def test_full_memory_and_a_lost_device_are_distinguished(
-    rig: SimpleNamespace, message: str, full: bool, lost: bool
-) -> None:
+def test_full_memory_and_a_lost_device_are_distinguished(rig, message, full, lost):
     def fail() -> None:
         raise RuntimeError(message + "\nCompile with TORCH_USE_CUDA_DSA to enable assertions.")
 
@@ -259,7 +255,7 @@ def test_full_memory_and_a_lost_device_are_distinguished(
         assert "\n" not in str(problem.value)
 
 
-def test_launching_is_what_the_host_does_but_for_its_waits(rig: SimpleNamespace) -> None:
+def test_launching_is_what_the_host_does_but_for_its_waits(rig):
     work, clock = rig.work, rig.clock
     launch = rig.recorder.stage("score.launch", "scoring")
     rig.lane.take()
@@ -276,7 +272,7 @@ def test_launching_is_what_the_host_does_but_for_its_waits(rig: SimpleNamespace)
     assert (leaves["start_ns"][1:] >= (leaves["start_ns"] + leaves["duration_ns"])[:-1]).all()
 
 
-def test_graphs_of_a_device_share_a_pool_for_as_long_as_there_are_any() -> None:
+def test_graphs_of_a_device_share_a_pool_for_as_long_as_there_are_any():
     backend = Cuda(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
     held = [there.capture(lambda: None) for _ in range(3)]
@@ -292,7 +288,7 @@ def test_graphs_of_a_device_share_a_pool_for_as_long_as_there_are_any() -> None:
     assert backend.handles == 2
 
 
-def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
+def test_after_a_capture_that_failed_kernels_are_given_one_by_one():
     backend = Cuda(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
 
@@ -311,7 +307,7 @@ def test_after_a_capture_that_failed_kernels_are_given_one_by_one() -> None:
 
 
 @each("call", ["record", "mark", "is_complete", "wait", "time_ns", "follow", "run"])
-def test_whichever_call_hears_of_a_lost_device_tells_of_it(call: str) -> None:
+def test_whichever_call_hears_of_a_lost_device_tells_of_it(call):
     backend = Streams(FakeClock(5_000 * MS))
     there = TorchDevice("cuda", backend, None)  # type: ignore[arg-type]
     event = there.record(COMPUTE)
@@ -333,7 +329,7 @@ def test_whichever_call_hears_of_a_lost_device_tells_of_it(call: str) -> None:
         getattr(there, call)(*given.get(call, (event,)))
 
 
-def test_memory_of_a_device_that_does_not_tell_is_unknown() -> None:
+def test_memory_of_a_device_that_does_not_tell_is_unknown():
     """torch.xpu has the question, and refuses it for devices on the processor's die."""
     backend = Xpu(FakeClock(5_000 * MS))
 

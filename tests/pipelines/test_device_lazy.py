@@ -4,11 +4,8 @@ Whatever the schedule, the result is that of doing everything at once; and where
 again too early, some schedule shows it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,9 +86,7 @@ def scored(device: LazyDevice, config: Config, model: Any, features: Array, keep
 
 
 @each("placement", PLACEMENTS)
-def test_every_placement_scores_the_same_under_every_schedule(
-    tied: Any, features: Array, placement: dict[str, Any]
-) -> None:
+def test_every_placement_scores_the_same_under_every_schedule(tied, features, placement):
     expected = brute_force(tied, features)
     for skip, keep in ((1, False), (3, True)):
         config = placed(config_of(**{"frames.skip": skip}), placement)
@@ -104,7 +99,7 @@ def test_every_placement_scores_the_same_under_every_schedule(
             assert (device.captured > 0) == placement["graphs"]
 
 
-def test_a_net_scores_the_same_under_every_schedule(tied: Any, tmp_path: Any) -> None:
+def test_a_net_scores_the_same_under_every_schedule(tied, tmp_path):
     made = net(card(senones=tied.n_senones))
     path = write(tmp_path, made, np.float32)
     features = np.random.default_rng(3).normal(0, 2, (23, 39)).astype(np.float32)
@@ -119,7 +114,7 @@ def test_a_net_scores_the_same_under_every_schedule(tied: Any, tmp_path: Any) ->
             np.testing.assert_array_equal(found, eager, err_msg=schedule)
 
 
-def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Array) -> None:
+def test_a_wait_between_streams_that_is_left_out_shows(tied, features):
     config = placed(config_of(), {"overlapped": True})
     eager = LazyDevice(EAGER)
     expected = scored(eager, config, tied, features, False)
@@ -133,7 +128,7 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Arra
         assert wrong, number
 
 
-def test_buffers_used_again_too_early_show(tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_used_again_too_early_show(tied, features, monkeypatch):
     config = placed(config_of(), {"overlapped": True})
     expected = scored(LazyDevice(EAGER), config, tied, features, False)
 
@@ -173,7 +168,7 @@ def decode_together(device: LazyDevice, graph: Any, batches: list[Array], lane: 
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_searches_find_the_same_under_every_schedule(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_find_the_same_under_every_schedule(batch, monkeypatch):
     monkeypatch.setattr(device_search, "FIRST_ROOM", Room(4, 8))
     graph = search_graphs.random_graph(1, True)
     batches = [search_graphs.smooth_scores(1 + b, 15 - 4 * b, 7) for b in range(batch)]
@@ -185,7 +180,7 @@ def test_searches_find_the_same_under_every_schedule(batch: int, monkeypatch: py
         assert device.captured
 
 
-def test_whatever_the_search_waits_for_is_no_work_of_the_host() -> None:
+def test_whatever_the_search_waits_for_is_no_work_of_the_host():
     """Inside `search.launch` nothing but the host's own work counts: taking memory and waiting have their own names."""
     device, recorder = LazyDevice(LATE), Recorder()
     lane = recorder.lane("decode", decode=True)
@@ -218,7 +213,7 @@ def test_whatever_the_search_waits_for_is_no_work_of_the_host() -> None:
 # -- several utterances scored together on a device ------------------------------------------------
 
 
-def test_utterances_scored_together_score_as_if_alone(tied: Any) -> None:
+def test_utterances_scored_together_score_as_if_alone(tied):
     features = likely_features(tied, BLOCK_FRAMES + 9)
     expected = brute_force(tied, features)
     config = settings.assign(Config(), {"device": "torch-cpu"})
@@ -252,14 +247,14 @@ def together(device: LazyDevice, tied: Any) -> list[Array]:
     return found
 
 
-def test_utterances_together_score_the_same_under_every_schedule(tied: Any) -> None:
+def test_utterances_together_score_the_same_under_every_schedule(tied):
     """The host waits before it fills its buffer anew; either stream waits before it takes over from the other."""
     expected = together(LazyDevice(EAGER), tied)
     for schedule in SCHEDULES:
         np.testing.assert_array_equal(together(LazyDevice(schedule), tied), expected)
 
 
-def test_nets_score_utterances_together_with_their_context(tied: Any, tmp_path: Path) -> None:
+def test_nets_score_utterances_together_with_their_context(tied, tmp_path):
     net = net_files.net(net_files.card(senones=tied.n_senones))
     path = net_files.write(tmp_path, net, np.float32)
     chosen = {"device": "torch-cpu", "model": "dnn", "dnn.net": str(path), "dnn.senones": "all"}
@@ -291,7 +286,7 @@ def kernel_counts(cost: Cost, name: str = "launch") -> list[Linear]:
     return [count for kind, count in cost.calls.items() if kind == f"{name}@cuda"]
 
 
-def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
+def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied):
     for graphs in (False, True):
         device = LazyDevice(EAGER)
         scorer = scorer_of(tied, device, **{"placement.graphs": graphs})
@@ -320,7 +315,7 @@ def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
         assert not any(views.values()) if graphs else views["score.mixture"] > 3
 
 
-def test_scoring_and_search_on_one_device_count_their_own_kernels(tied: Any) -> None:
+def test_scoring_and_search_on_one_device_count_their_own_kernels(tied):
     """Before a session has stages for them both number theirs from nought."""
     device = LazyDevice(EAGER)
     device.can_capture = False
@@ -338,9 +333,7 @@ def test_scoring_and_search_on_one_device_count_their_own_kernels(tied: Any) -> 
     assert laws[0]["score.exp"] == laws[1]["score.exp"]
 
 
-def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(
-    tied: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(tied, monkeypatch):
     """Memory of torch's own stream may still be in use there, which no other stream waits for."""
     import torch
 
@@ -374,7 +367,7 @@ def watching(note: Callable[[str, Any], None]) -> Any:
     return Watching()  # type: ignore[no-untyped-call]
 
 
-def test_unused_places_of_a_search_lead_to_different_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_places_of_a_search_lead_to_different_states(monkeypatch):
     """They all led to the target of arc 0: one address, which every thread of a device would have fought for."""
     import torch
 
@@ -395,7 +388,7 @@ def test_unused_places_of_a_search_lead_to_different_states(monkeypatch: pytest.
     assert max(most) <= -(-places // states) + arcs_into
 
 
-def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> None:
+def test_every_class_that_device_code_names_has_a_roof_that_is_measured():
     """Exponentials, logarithms and multiply-adds had none: their stages computed nothing, or vanished."""
     import torch
 

@@ -1,7 +1,5 @@
 """A stage explained by doing it again: what is done, that it changes nothing, and what cannot be."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,11 +1,8 @@
 """Features of every kind that pocketsphinx makes, by the scores that it logs for a model that takes them."""
 
-from __future__ import annotations
-
 import math
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import kaldi_native_fbank as library
 import kaldi_writer
@@ -324,7 +321,7 @@ def mfcc(samples: np.ndarray, p: KaldiFeatures) -> np.ndarray:
 @pytest.mark.parametrize(
     "p", [PLAIN, replace(PLAIN, num_mel_bins=40, num_ceps=20, low_freq=40.0, high_freq=-400.0, frame_length=32.0)]
 )
-def test_cepstra_are_those_of_kaldis_definition(p: KaldiFeatures) -> None:
+def test_cepstra_are_those_of_kaldis_definition(p):
     samples = sound(2.0)
     made = KaldiMfcc(p).features(samples)
     np.testing.assert_allclose(made, mfcc(samples, p), atol=5e-3)
@@ -332,7 +329,7 @@ def test_cepstra_are_those_of_kaldis_definition(p: KaldiFeatures) -> None:
 
 @each("snip", [True, False])
 @each("samples", [1, 100, 399, 400, 560, 16_000])
-def test_every_sound_has_frames(samples: int, snip: bool) -> None:
+def test_every_sound_has_frames(samples, snip):
     front = KaldiMfcc(replace(PLAIN, snip_edges=snip, norm_means=True))
     made = front.features(sound(1.0)[:samples])
     assert len(made) == front.n_frames(samples) >= 1
@@ -346,14 +343,14 @@ def static(samples: np.ndarray, p: KaldiFeatures) -> np.ndarray:
 
 
 @each("order, window", [(1, 2), (2, 2), (3, 1)])
-def test_differences_are_the_librarys(order: int, window: int) -> None:
+def test_differences_are_the_librarys(order, window):
     p = replace(PLAIN, norm_means=True, delta_order=order, delta_window=window)
     samples = sound(0.01 * (PIECE_FRAMES + 40))  # two pieces
     expected = library.compute_deltas(library.DeltaOptions(order=order, window=window), static(samples, p))
     np.testing.assert_allclose(KaldiMfcc(p).features(samples), expected, atol=1e-4)
 
 
-def test_splicing_and_transforms_are_the_librarys() -> None:
+def test_splicing_and_transforms_are_the_librarys():
     p = replace(PLAIN, norm_means=True, left_context=2, right_context=4)
     samples = sound(0.01 * (PIECE_FRAMES + 40))
     spliced = library.splice_frames(static(samples, p), library.SpliceOptions(left_context=2, right_context=4))
@@ -367,13 +364,13 @@ def test_splicing_and_transforms_are_the_librarys() -> None:
     )
 
 
-def test_the_mean_and_variance_are_those_of_the_utterance() -> None:
+def test_the_mean_and_variance_are_those_of_the_utterance():
     made = KaldiMfcc(replace(PLAIN, norm_means=True, norm_vars=True)).features(sound(3.0))
     np.testing.assert_allclose(made.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose(made.std(0), 1, atol=1e-4)
 
 
-def test_stages_cover_all_frames_and_have_laws() -> None:
+def test_stages_cover_all_frames_and_have_laws():
     front = KaldiMfcc(replace(PLAIN, norm_means=True, delta_order=2))
     recorder = Recorder()
     lane = recorder.lane("decode", decode=True)
@@ -388,7 +385,7 @@ def test_stages_cover_all_frames_and_have_laws() -> None:
         assert int(mine[0]["first_frame"]) == 7
 
 
-def test_without_the_package_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_package_one_sentence_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "kaldi_native_fbank", None)
     folder = kaldi_writer.write_model(tmp_path / "model")
     # Before a graph is built, which may take a minute.
@@ -398,6 +395,6 @@ def test_without_the_package_one_sentence_says_what_to_install(monkeypatch: pyte
         KaldiMfcc(PLAIN)
 
 
-def test_options_that_the_library_refuses_are_refused_in_one_sentence() -> None:
+def test_options_that_the_library_refuses_are_refused_in_one_sentence():
     with pytest.raises(FeatureParameterError, match="too large"):
         KaldiMfcc(replace(PLAIN, num_mel_bins=128))

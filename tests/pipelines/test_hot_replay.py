@@ -1,7 +1,5 @@
 """Hot replays: within their budget, half of the time each, set-up to the nanosecond."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import cycle
 from math import ceil
@@ -126,7 +124,7 @@ class Rig:
         return spans[groups == "setup"]
 
 
-def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
+def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time():
     rig = Rig(0.1)
     rig.choose()
     end = rig.again(frame=32)
@@ -161,7 +159,7 @@ def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
         ([round(1e6 * (1 - 2 * GAIN) ** n) for n in range(20)], None, MOST_TIMES),
     ],
 )
-def test_data_are_hot_when_another_pass_takes_no_less(took, least, times) -> None:
+def test_data_are_hot_when_another_pass_takes_no_less(took, least, times):
     order = iter(took)
     passes: list[int] = []
 
@@ -173,13 +171,13 @@ def test_data_are_hot_when_another_pass_takes_no_less(took, least, times) -> Non
     assert len(passes) == times
 
 
-def test_passes_that_give_nothing_do_not_count() -> None:
+def test_passes_that_give_nothing_do_not_count():
     assert hot(dict) == {}
     order = iter([{}, {"a": 100}, {}, {"a": 50}, {"a": 50}, {"a": 50}, {"a": 40}])
     assert hot(lambda: next(order)) == {"a": 50}
 
 
-def test_the_budget_is_kept() -> None:
+def test_the_budget_is_kept():
     rig = Rig(0.02)
     replays = spent = 0
     began = rig.clock()
@@ -201,7 +199,7 @@ def test_the_budget_is_kept() -> None:
 
 
 @each("why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"])
-def test_what_must_not_be_replayed_is_not(why: str) -> None:
+def test_what_must_not_be_replayed_is_not(why):
     rig = Rig(0.0 if why == "no share" else 0.1)
     rig.scorer.can = why != "remembers"
     scorer: Any = object() if why == "another kind" else rig.scorer
@@ -221,7 +219,7 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
     assert not [name for name in names if name.startswith(REPLAYED)]
 
 
-def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
+def test_what_other_programs_took_of_block_and_passes_is_off():
     rig = Rig(0.1)
     rig.choose()
     rig.lane.take()
@@ -247,7 +245,7 @@ def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
     assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
 
 
-def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch):
     """Where no block hands its scores over, the search would else be kept before every one of them."""
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.01)
@@ -263,7 +261,7 @@ def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(monkeypatch: p
     assert 0.005 < spent / (1000 * 3000) <= 0.011
 
 
-def test_a_stage_that_the_block_did_not_have_says_nothing_of_it() -> None:
+def test_a_stage_that_the_block_did_not_have_says_nothing_of_it():
     rig = Rig(0.1)
     more = rig.recorder.stage("score.c", "scoring")
     rig.scorer.stages_of = *rig.stages, more
@@ -317,7 +315,7 @@ SCORED = [f"{REPLAYED}score.a", f"{REPLAYED}score.b"]
 SEARCHED = [f"{REPLAYED}search.emit"]
 
 
-def test_what_takes_less_is_replayed_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_less_is_replayed_more_often(monkeypatch):
     """Three passes over scoring take 2 400 ns, over search 1 500."""
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
@@ -330,7 +328,7 @@ def test_what_takes_less_is_replayed_more_often(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("can", [True, False])
-def test_what_cannot_be_done_again_has_had_its_turn(can: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_done_again_has_had_its_turn(can, monkeypatch):
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
     search = with_search(rig, can)
@@ -342,7 +340,7 @@ def test_what_cannot_be_done_again_has_had_its_turn(can: bool, monkeypatch: pyte
     assert [planned(rig, search) for _ in range(2)] == [SEARCHED if can else []] * 2
 
 
-def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_forgotten_has_not_had_its_turn(monkeypatch):
     """Short utterances end between plan and block most of the time, and search would never be replayed."""
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
@@ -363,7 +361,7 @@ def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch
 
 
 @each("then", [[100], [100_000], [100, 100_000]])
-def test_what_blocks_take_does_not_say_which_is_chosen(then: list[int]) -> None:
+def test_what_blocks_take_does_not_say_which_is_chosen(then):
     """Else those after a long one are, or silence as soon as it comes."""
     rig = Rig(0.01)
     rig.plan(3000)
@@ -372,7 +370,7 @@ def test_what_blocks_take_does_not_say_which_is_chosen(then: list[int]) -> None:
     assert chosen.index(True) == DUE - 2
 
 
-def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> None:
+def test_the_first_replays_come_early_and_the_later_ones_at_their_share():
     rig = Rig(0.01)
     waited = []
     for _ in range(hot_replay.EARLY + 3):
@@ -389,7 +387,7 @@ def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> Non
 
 
 @each("block", [1, 5, 16, 64])
-def test_the_search_is_done_again_over_several_frames(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_is_done_again_over_several_frames(block, monkeypatch):
     seen: list[tuple[int, int]] = []
 
     class Counting(Search):

@@ -1,7 +1,5 @@
 """Hot replays in a whole run, of blocks at once and frame by frame: without a trace in what it hears and takes."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -60,13 +58,7 @@ LAZY = {"gmm.senones": "active", "frames.skip": 1}
     ],
     ids=["dense", "lazy", "lazy at block 1", "lazy with copies"],
 )
-def test_a_run_hears_and_scores_the_same_with_replays(
-    bundled_speech: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    changes: dict[str, Any],
-    stages: tuple[str, ...],
-) -> None:
+def test_a_run_hears_and_scores_the_same_with_replays(bundled_speech, tmp_path, monkeypatch, changes, stages):
     # However busy the machine is: what other programs disturb counts as well.
     monkeypatch.setattr(hot_replay, "LEAST_OWN", 0.0)
     quick = presets.load("gmm-quick").config
@@ -121,14 +113,12 @@ def expected(quick: Config, bundled_speech: Path) -> list[str]:
 
 
 @each("block", [1, 16])
-def test_the_words_are_those_of_dense_scoring_at_any_block(
-    quick: Config, bundled_speech: Path, expected: list[str], block: int
-) -> None:
+def test_the_words_are_those_of_dense_scoring_at_any_block(quick, bundled_speech, expected, block):
     assert words(run_lazy(quick, bundled_speech, None, gmm__senones="active", block=block)) == expected
 
 
 @pytest.mark.slow
-def test_words_under_skipping_do_not_depend_on_the_block(quick: Config, bundled_speech: Path) -> None:
+def test_words_under_skipping_do_not_depend_on_the_block(quick, bundled_speech):
     layers = {"gmm__senones": "active-ci", "gmm__ci_beam": 12.0, "frames__skip": 3, "frames__rule": "conditional"}
     found = [words(run_lazy(quick, bundled_speech, None, block=b, **layers)) for b in (1, 16, 100)]
     assert found[0] == found[1] == found[2]
@@ -141,7 +131,7 @@ def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempP
     return path
 
 
-def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded: Path) -> None:
+def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded):
     with closing(Session.open(recorded)) as session:
         names = {number: stage.name for number, stage in session.stages.items()}
         groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
@@ -170,7 +160,7 @@ def test_a_block_leaves_one_span_a_stage_and_all_lie_within_its_tile(recorded: P
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
-def test_the_requested_senones_are_computed_and_looked_up(recorded: Path) -> None:
+def test_the_requested_senones_are_computed_and_looked_up(recorded):
     with closing(Session.open(recorded)) as session:
         rows = {row.name: row for row in breakdown(session).stages}
         frames = sum(u.n_frames for u in session.utterances)

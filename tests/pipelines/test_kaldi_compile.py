@@ -1,7 +1,5 @@
 """Graphs compiled from a Kaldi model's tree: least costs against HMMs strung together by hand, in float64."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
@@ -97,7 +95,7 @@ def least(folder: Path, names: dict[int, str], words: list[str], scores: np.ndar
 
 
 @each("names, seed", [(PLAIN, 0), (PLACED, 1)])
-def test_least_costs_are_those_of_hmms_strung_together(tmp_path: Path, names: dict[int, str], seed: int) -> None:
+def test_least_costs_are_those_of_hmms_strung_together(tmp_path, names, seed):
     folder = writer.write_triphones(tmp_path / "model", names, seed)
     graph = compile_graph(files(folder, "one two three"), lambda *_: None)
     n = kaldi.load(folder).n_senones
@@ -108,7 +106,7 @@ def test_least_costs_are_those_of_hmms_strung_together(tmp_path: Path, names: di
         assert min_cost(graph, scores, words, 1.0) == pytest.approx(least(folder, names, words, scores), abs=2e-3)
 
 
-def test_homophones_and_choices_keep_their_words(tmp_path: Path) -> None:
+def test_homophones_and_choices_keep_their_words(tmp_path):
     folder = writer.write_triphones(tmp_path / "model", PLAIN, 4)
     graph = compile_graph(files(folder, "(two | to) one"), lambda *_: None)
     scores = smooth_scores(1, 14, graph.n_senones, 5.0).astype(np.float64)
@@ -118,7 +116,7 @@ def test_homophones_and_choices_keep_their_words(tmp_path: Path) -> None:
     assert min_cost(graph, scores, ["one", "two"], 1.0) == np.inf
 
 
-def test_a_folder_without_a_graph_gets_one_from_its_tree(tmp_path: Path) -> None:
+def test_a_folder_without_a_graph_gets_one_from_its_tree(tmp_path):
     folder = writer.write_triphones(tmp_path / "model", PLAIN)
     recipe = files(folder, "one | three")
     config = GraphConfig(grammar=recipe.grammar, dictionary=recipe.dictionary)
@@ -135,7 +133,7 @@ def test_a_folder_without_a_graph_gets_one_from_its_tree(tmp_path: Path) -> None
         graphs.load_or_build(config, kaldi.load(folder))
 
 
-def test_models_that_no_graph_is_compiled_for(tmp_path: Path) -> None:
+def test_models_that_no_graph_is_compiled_for(tmp_path):
     folder = writer.write_triphones(tmp_path / "model", PLAIN)
     (folder / "phones.txt").write_text((folder / "phones.txt").read_text().replace("sil", "quiet"))
     with pytest.raises(ModelError, match="needs a phone called sil"):
@@ -186,7 +184,7 @@ def speech(shared_audio: Path) -> np.ndarray:
 
 
 @each("name", ["kaldi-mono", "mfa-mono", "mfa-triphone-lda"])
-def test_a_thousand_frames_of_real_models(shared_models: Path, speech: np.ndarray, name: str) -> None:
+def test_a_thousand_frames_of_real_models(shared_models, speech, name):
     folder = shared_models / name
     features = front_end(kaldi.load(folder)).features(speech)[:FRAMES]
     assert len(features) == FRAMES
@@ -195,7 +193,7 @@ def test_a_thousand_frames_of_real_models(shared_models: Path, speech: np.ndarra
     np.testing.assert_allclose(scored(folder, features), exact(path, features), atol=1e-3, rtol=2e-6)
 
 
-def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path: Path) -> None:
+def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path):
     folder = writer.write_model(tmp_path / "model", seed=3)
     rng = np.random.default_rng(4)
     model = kaldi.load(folder)
@@ -218,7 +216,7 @@ def test_mixtures_that_are_filled_up_score_alike_by_all_strategies(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_folder_is_run_from_sound_to_words(tmp_path: Path, bundled_speech: Path) -> None:
+def test_a_folder_is_run_from_sound_to_words(tmp_path, bundled_speech):
     folder = put_graph(writer.write_model(tmp_path / "model"), {"ab": (2, 3), "ba": (3, 2)}, silence=1)
     config = assign(Config(), {"model": "continuous", "model_directory": str(folder), "search.beam": 40.0})
     outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")

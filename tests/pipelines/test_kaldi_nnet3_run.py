@@ -1,7 +1,5 @@
 """A folder with a net of nnet3 that scores every third frame: opened, decoded, and recorded over all its frames."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from statistics import mode
@@ -81,7 +79,7 @@ def expected(folder: Path, bundled_speech: Path) -> list[str]:
     return found
 
 
-def test_the_folder_says_what_it_is(folder: Path) -> None:
+def test_the_folder_says_what_it_is(folder):
     model = kaldi.load(folder)
     assert (model.kind, model.n_senones, model.n_features, model.subsampling) == ("nnet3", 8, 13, 3)
     first = model.notes[0]
@@ -108,14 +106,12 @@ def test_the_folder_says_what_it_is(folder: Path) -> None:
     ],
     ids=str,
 )
-def test_the_words_are_the_same_however_they_are_computed(
-    folder: Path, bundled_speech: Path, expected: list[str], changes: dict[str, Any]
-) -> None:
+def test_the_words_are_the_same_however_they_are_computed(folder, bundled_speech, expected, changes):
     assert words(run(folder, bundled_speech, **changes)) == expected
 
 
 @pytest.mark.slow
-def test_integers_and_skipped_rows_decode_too(folder: Path, bundled_speech: Path, expected: list[str]) -> None:
+def test_integers_and_skipped_rows_decode_too(folder, bundled_speech, expected):
     assert words(run(folder, bundled_speech, dnn__dtype="int8"))[0]
     blocks = [words(run(folder, bundled_speech, frames__skip=2, block=block)) for block in (3, 30)]
     assert blocks[0] == blocks[1]
@@ -123,9 +119,7 @@ def test_integers_and_skipped_rows_decode_too(folder: Path, bundled_speech: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("senones", ["all", "active"])
-def test_a_session_covers_all_frames_and_times_its_words_by_them(
-    folder: Path, bundled_speech: Path, expected: list[str], senones: str, tmp_path: Path
-) -> None:
+def test_a_session_covers_all_frames_and_times_its_words_by_them(folder, bundled_speech, expected, senones, tmp_path):
     out = tmp_path / "net.asrs"
     assert words(run(folder, bundled_speech, out, dnn__senones=senones, replay=0.1)) == expected
     with closing(Session.open(out)) as session:
@@ -163,14 +157,14 @@ def test_a_session_covers_all_frames_and_times_its_words_by_them(
     ],
     ids=str,
 )
-def test_what_its_net_cannot_do_is_refused(folder: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_what_its_net_cannot_do_is_refused(folder, changes, sentence):
     chosen = assign(config(folder), changes)
     with pytest.raises(ModelError, match=sentence):
         build_scorer(chosen, opening.open_model(chosen))
 
 
 @pytest.mark.slow
-def test_what_goes_frame_by_frame_is_refused(folder: Path) -> None:
+def test_what_goes_frame_by_frame_is_refused(folder):
     built = recogniser.build(config(folder), Recorder(), NullLane(), lambda *_: None, lambda: False)
     assert built.block == 18
     with pytest.raises(BadInput, match="An audit goes frame by frame, and this net scores one of 3 frames"):
@@ -178,9 +172,7 @@ def test_what_goes_frame_by_frame_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("stage", "senones"), [("score.tdnnf2.linear", "all"), ("search.emit", "active")])
-def test_a_stage_is_explained_by_whole_rows(
-    folder: Path, bundled_speech: Path, stage: str, senones: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_is_explained_by_whole_rows(folder, bundled_speech, stage, senones, monkeypatch):
     monkeypatch.setattr(explain, "ROUNDS", 2)
     monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
     monkeypatch.setattr(replays, "ELSEWHERE", 1)
@@ -204,20 +196,20 @@ def test_a_stage_is_explained_by_whole_rows(
     assert mode(rows for rows, _ in advanced) == (1 if senones == "active" else 6)
 
 
-def test_changes_that_the_folder_does_not_allow_are_no_perturbations(folder: Path) -> None:
+def test_changes_that_the_folder_does_not_allow_are_no_perturbations(folder):
     chosen = config(folder)
     for stage, group, why in (("score.output", "scoring", "its own net"), ("search.emit", "search", "its own graph")):
         made = {change.name: change for change in perturb.changes(chosen, stage, group, "arcs")}
         assert why in (made["model shrunk"].unavailable or "")
 
 
-def test_other_nets_have_no_context_to_compute_again() -> None:
+def test_other_nets_have_no_context_to_compute_again():
     chosen = assign(Config(), {"model": "dnn", "dnn.context": "again"})
     with pytest.raises(ModelError, match=r"dnn\.context=again is for nets of Kaldi"):
         build_scorer(chosen, opening.open_model(chosen))
 
 
-def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path):
     folder = write(tmp_path / "model", ivector_dim=4)
     assert "takes i-vectors of 4 values, and the folder has no extractor" in (refused(kaldi.load, folder) or "")
     (folder / "conf/mfcc.conf").write_text("--num-ceps=20\n")
@@ -226,9 +218,7 @@ def test_a_net_and_features_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert "its transitions name 8 pdfs, it has 7" in (refused(kaldi.load, folder) or "")
 
 
-def test_ivectors_follow_the_search_and_a_stream_hears_what_the_whole_does(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ivectors_follow_the_search_and_a_stream_hears_what_the_whole_does(bundled_speech, tmp_path, monkeypatch):
     folder = write(tmp_path / "model", ivector_dim=7)
     writer.write_ivector(folder)
     conf = folder / "conf/model.conf"
@@ -275,7 +265,7 @@ def test_ivectors_follow_the_search_and_a_stream_hears_what_the_whole_does(
     assert np.abs(others - vectors).max() > 0.01
 
 
-def test_nnet2_is_named(tmp_path: Path) -> None:
+def test_nnet2_is_named(tmp_path):
     data = b"\0B" + writer.transition_model(writer.PHONES, writer.TUPLES) + writer.token("<Nnet>")
     (tmp_path / "final.mdl").write_bytes(data)
     assert "neural net of Kaldi's nnet2 (<Nnet>), which is not read" in (refused(kaldi.load, tmp_path) or "")

@@ -4,8 +4,6 @@
 model of `kernel_plays` calls it.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import signal
@@ -19,7 +17,6 @@ import pytest
 from numba.core.errors import TypingError
 
 from pipelines.scoring.simd.vector import begin_of
-from profiler.arrays import Array
 from profiler.process.children import environment, python
 from tests.fences import Fenced
 from tests.kernel_exercises import CHECKED
@@ -50,20 +47,18 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kernel", [*ENTERED, "products"])
-def test_a_kernel_stays_within_its_arrays(outcomes: dict[str, Any], kernel: str) -> None:
+def test_a_kernel_stays_within_its_arrays(outcomes, kernel):
     assert kernel in outcomes["replay"], f"no model of kernel_plays calls {kernel}"
     assert not outcomes["replay"][kernel], outcomes["said"][-3000:]
 
 
 @pytest.mark.parametrize("kernel", ENTERED)
-def test_a_kernel_refuses_arrays_that_do_not_fit(outcomes: dict[str, Any], kernel: str) -> None:
+def test_a_kernel_refuses_arrays_that_do_not_fit(outcomes, kernel):
     assert not outcomes["cut"][kernel], outcomes["said"][-3000:]
 
 
 @pytest.mark.parametrize("kernel", [*ENTERED, *kernel_calls.BY_ADDRESS])
-def test_a_kernel_stores_what_it_computes_also_when_it_comes_from_the_cache(
-    outcomes: dict[str, Any], kernel: str
-) -> None:
+def test_a_kernel_stores_what_it_computes_also_when_it_comes_from_the_cache(outcomes, kernel):
     """LLVM took one store of eight in a tile to be of no value, where the kernel was compiled into its caller.
 
     A process that compiles calls the kernel itself, and only those that load the caller from the cache got it wrong.
@@ -71,12 +66,12 @@ def test_a_kernel_stores_what_it_computes_also_when_it_comes_from_the_cache(
     assert not outcomes["made up"][kernel]
 
 
-def test_a_store_of_no_value_is_found() -> None:
+def test_a_store_of_no_value_is_found():
     code = "  store <16 x float> poison, ptr %1, align 4\n  store float %2, ptr %poison\n ret i32 0"
     assert kernel_calls.stored_poison(code.replace("%poison", "%3")) == ["store <16 x float> poison, ptr %1, align 4"]
 
 
-def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered() -> None:
+def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered():
     kernels = kernel_calls.kernels()
     entered = [kernels[name] for name in (*ENTERED, *kernel_calls.BY_ADDRESS)]
     run = {id(value) for kernel in entered for value in kernel_calls.used(kernel)}
@@ -85,19 +80,19 @@ def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered()
 
 
 @pytest.mark.slow
-def test_a_planted_mistake_is_caught(tmp_path: Path) -> None:
+def test_a_planted_mistake_is_caught(tmp_path):
     done = child(tmp_path, "plant")
     assert done.returncode == -signal.SIGSEGV
     assert "replay" in done.stderr  # the stack says where
 
 
 @pytest.mark.slow
-def test_every_index_is_within_bounds(tmp_path: Path) -> None:
+def test_every_index_is_within_bounds(tmp_path):
     done = child(tmp_path, "indices", **CHECKED)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_addresses_are_taken_of_checked_arrays_alone() -> None:
+def test_addresses_are_taken_of_checked_arrays_alone():
     """`.ctypes.data` takes any array; `vector.address` compiles for the right one. Python's doors name theirs."""
     doors = {"vector.py", "onnx.py", "int8.py"}
     for file in SCORING.rglob("*.py"):
@@ -113,12 +108,12 @@ def test_addresses_are_taken_of_checked_arrays_alone() -> None:
     [np.ones(32), np.ones((2, 32), np.float32)[:, ::2], np.ones((4, 8), np.float32).T],
     ids=["another type", "with gaps", "in another order"],
 )
-def test_an_address_is_one_of_the_right_type_in_c_order(wrong: Array) -> None:
+def test_an_address_is_one_of_the_right_type_in_c_order(wrong):
     with pytest.raises(TypingError, match="the kernel"):
         kernel_calls.one_row_too_many(wrong, np.ones(1, np.float32))
 
 
-def test_python_gets_the_address_of_floats_alone_in_any_order() -> None:
+def test_python_gets_the_address_of_floats_alone_in_any_order():
     floats = np.ones((4, 8), np.float32)
     for array in (floats, floats.T, floats[:, ::2], floats[1:].T):
         assert begin_of(array) == array.ctypes.data
@@ -126,7 +121,7 @@ def test_python_gets_the_address_of_floats_alone_in_any_order() -> None:
         begin_of(np.ones(4))
 
 
-def test_a_fence_sees_what_is_written_around_and_between() -> None:
+def test_a_fence_sees_what_is_written_around_and_between():
     rows = np.zeros((3, 8), np.float32)[:, :5]
     for side in ("behind", "before"):
         fence = Fenced(rows, side)  # type: ignore[arg-type]

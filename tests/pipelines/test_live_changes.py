@@ -1,7 +1,5 @@
 """Changes that must be made ready first: prepared in a thread while decoding goes on, applied when ready."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,7 +81,7 @@ def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
     raise AssertionError("nothing became due")
 
 
-def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None:
+def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow):
     changes, config = LiveChanges(), Config()
     for size in (64, 128):
         assert changes.due(config, [request("frames.codewords", size, size)], slow) is None
@@ -95,7 +93,7 @@ def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None
     assert slow.started == [64, 128]
 
 
-def test_a_wish_taken_back_cancels_and_acts_at_once(slow: Slow) -> None:
+def test_a_wish_taken_back_cancels_and_acts_at_once(slow):
     changes, config = LiveChanges(), Config()
     assert changes.due(config, [request("frames.codewords", 64)], slow) is None
     due = changes.due(config, [request("frames.codewords", 256)], slow)
@@ -105,7 +103,7 @@ def test_a_wish_taken_back_cancels_and_acts_at_once(slow: Slow) -> None:
     slow.until_cancelled(64)
 
 
-def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) -> None:
+def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow):
     changes, config = LiveChanges(), Config()
     slow.bad = 128
     for size in (64, 128):
@@ -117,7 +115,7 @@ def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) ->
     assert changes.take_failures() == ["frames.codewords=128 could not be made ready: 128 is bad"]
 
 
-def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> None:
+def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence():
     """Whatever the tree says cannot be: the form, the command line and a live change say the same."""
     target = next(o for o in settings.options() if o.live and o.choices_when)
     choice, (condition, *_) = next(iter(target.choices_when.items()))
@@ -148,7 +146,7 @@ def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
     return whole_runs.run(config, files, out, control, transcripts=said)
 
 
-def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
+def test_every_layer_changes_while_it_runs(quick, bundled_speech, tmp_path):
     changes = (
         (40, "gmm.senones", "active"),
         (80, "frames.skip", 2),
@@ -195,9 +193,7 @@ def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, 
 
 
 @pytest.mark.slow
-def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
-    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(quick, bundled_speech, tmp_path, monkeypatch):
     whole_runs.compiled(quick, {"frames.rule": "conditional", "frames.skip": 3})
     made = frames.Conditional._make
     gate = threading.Event()
@@ -235,8 +231,8 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
 
 
 def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
-    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    quick, bundled_speech, tmp_path, monkeypatch
+):
     def prepare(*_: Any) -> Any:
         raise OSError("the cache is gone")
 
@@ -257,9 +253,7 @@ def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
         assert session.configs[-1].tree["frames"]["skip"] == 1
 
 
-def test_a_stop_does_not_wait_for_what_is_being_made(
-    quick: Config, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_does_not_wait_for_what_is_being_made(quick, bundled_speech, tmp_path, monkeypatch):
     seen: list[str] = []
 
     def prepare(self: Any, config: Any, progress: Any, cancelled: Any) -> Any:
@@ -279,7 +273,7 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
     assert not [t for t in threading.enumerate() if t.name == "preparing"]
 
 
-def test_what_a_setting_needs_is_made_in_the_setup_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_setting_needs_is_made_in_the_setup_and_shown(tmp_path, monkeypatch):
     reported = []
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))  # nothing kept: it must be made
     from pipelines.models import sphinx

@@ -1,7 +1,5 @@
 """HCLr.fst and Gr.fst composed: against a plain product of the two, OpenFst and Kaldi's decoder."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -70,7 +68,7 @@ def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:
 
 
 @each("seed", range(6))
-def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path: Path, seed: int) -> None:
+def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path, seed):
     model = made.random_contexts(seed, order=2 + seed % 3)
     (tmp_path / "G.fst").write_bytes(made.ngram(*model, names=["<eps>", *"abcd"] if seed % 2 else ()))
     found, names = files.g(tmp_path / "G.fst")
@@ -79,7 +77,7 @@ def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path: Path, seed: int) -> N
 
 
 @each("seed", range(6))
-def test_other_kinds_of_language_model_are_read(tmp_path: Path, seed: int) -> None:
+def test_other_kinds_of_language_model_are_read(tmp_path, seed):
     g = made.random_g(seed)
     openfst.write(g, tmp_path / "vector.fst")
     (tmp_path / "const.fst").write_bytes(made.const(g, ["<eps>", "é"]))
@@ -90,7 +88,7 @@ def test_other_kinds_of_language_model_are_read(tmp_path: Path, seed: int) -> No
 
 
 @each("seed", range(8))
-def test_look_ahead_data_are_read(tmp_path: Path, seed: int) -> None:
+def test_look_ahead_data_are_read(tmp_path, seed):
     hcl = made.random_hcl(seed)
     (tmp_path / "HCLr.fst").write_bytes(made.lookahead(hcl, ["<eps>", "a"], mapped=seed % 2 > 0))
     found, ahead, names = files.hcl(tmp_path / "HCLr.fst")
@@ -105,7 +103,7 @@ def test_look_ahead_data_are_read(tmp_path: Path, seed: int) -> None:
         assert ahead.final[state] == (made.NO_LABEL in expected[state])
 
 
-def test_symbols_in_a_file_are_skipped(tmp_path: Path) -> None:
+def test_symbols_in_a_file_are_skipped(tmp_path):
     hcl = made.random_hcl(3)
     (tmp_path / "const.fst").write_bytes(made.const(hcl, ["<eps>", "word"]))
     assert_equal(openfst.read(tmp_path / "const.fst"), hcl)
@@ -115,7 +113,7 @@ def test_symbols_in_a_file_are_skipped(tmp_path: Path) -> None:
 
 
 @each("seed", range(20))
-def test_paths_are_those_of_both(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_those_of_both(seed, monkeypatch):
     # Room of one, so that each array grows; and a share of one.
     monkeypatch.setattr(composition, "FIRST_ROOM", 1 << seed % 3)
     monkeypatch.setattr(composition, "SHARE", 1 + seed % 5)
@@ -132,7 +130,7 @@ def test_paths_are_those_of_both(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_paths_are_openfsts(seed: int) -> None:
+def test_paths_are_openfsts(seed):
     hcl, g = made.random_hcl(seed), made.fst_of_contexts(*made.random_contexts(seed))
     a, b = to_kaldifst(hcl), to_kaldifst(g)
     kaldifst.arcsort(a, "olabel")
@@ -143,7 +141,7 @@ def test_paths_are_openfsts(seed: int) -> None:
     assert_same_paths(arcs_of(composed), expected)
 
 
-def test_a_word_is_taken_as_soon_as_no_other_is_ahead() -> None:
+def test_a_word_is_taken_as_soon_as_no_other_is_ahead():
     # Two words that differ in their third sound; the model knows the first alone.
     rows = [(0, 1, 0, 0.0, 1), (1, 2, 0, 0.0, 2), (2, 3, 1, 0.0, 3), (2, 4, 2, 0.0, 3)]
     hcl = from_arcs(4, 0, np.array([np.inf, np.inf, np.inf, 0.0]), *(np.array(c) for c in zip(*rows, strict=True)))
@@ -153,7 +151,7 @@ def test_a_word_is_taken_as_soon_as_no_other_is_ahead() -> None:
     assert sorted(zip(found.ilabel, found.olabel, found.weight, strict=True)) == [(1, 1, 0.5), (2, 0, 0), (3, 0, 0)]
 
 
-def test_weights_are_taken_where_others_are_ruled_out() -> None:
+def test_weights_are_taken_where_others_are_ruled_out():
     # Words 1 and 2 begin alike, 3 does not: after the first sound the sum of their probabilities is known.
     rows = [(0, 1, 0, 0.0, 1), (0, 2, 3, 0.0, 2), (1, 3, 1, 0.0, 2), (1, 4, 2, 0.0, 2)]
     hcl = from_arcs(3, 0, np.array([np.inf, np.inf, 0.0]), *(np.array(c) for c in zip(*rows, strict=True)))
@@ -164,14 +162,14 @@ def test_weights_are_taken_where_others_are_ruled_out() -> None:
     assert weights == pytest.approx({1: -np.log(0.5), 2: -np.log(0.5), 3: -np.log(0.4), 4: -np.log(0.6)}, abs=1e-6)
 
 
-def test_what_leads_nowhere_is_left_out() -> None:
+def test_what_leads_nowhere_is_left_out():
     hcl = from_arcs(3, 0, np.array([np.inf, 0.0, np.inf]), [0, 0], [1, 2], [1, 2], [0.0, 0.0], [1, 2])
     g = from_arcs(1, 0, np.array([0.0]), [0, 0], [1, 2], [1, 2], [0.0, 0.0], [0, 0])
     found = arcs_of(composition.compose(hcl, made.look_ahead(hcl), g))
     assert found.ilabel.tolist() == [1]
 
 
-def test_composition_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_composition_is_cancelled(monkeypatch):
     monkeypatch.setattr(composition, "SHARE", 1)
     hcl, seen = made.random_hcl(1), list[int]()
     with pytest.raises(Cancelled):
@@ -187,7 +185,7 @@ PLUGINS = next(Path("/usr/lib").glob("*/fst/*/olabel_lookahead-fst.so"), None)
     not (PLUGINS and shutil.which("fstcompose")), reason="OpenFst's programs and plugins are not installed"
 )
 @pytest.mark.parametrize("seed", range(6))
-def test_files_and_paths_are_openfsts(tmp_path: Path, seed: int) -> None:
+def test_files_and_paths_are_openfsts(tmp_path, seed):
     assert PLUGINS is not None
     openfst.write(made.random_hcl(seed), tmp_path / "hcl.fst")
     openfst.write(made.fst_of_contexts(*made.random_contexts(seed)), tmp_path / "g.fst")
@@ -222,7 +220,7 @@ def load(folder: Path) -> Graph:
     return graphs.load_or_build(GraphConfig(), kaldi.load(folder))
 
 
-def test_a_folder_is_composed_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_composed_once(folder, tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     steps = list[str]()
     graph = graphs.load_or_build(GraphConfig(), kaldi.load(folder), lambda stage, fraction: steps.append(stage))
@@ -237,7 +235,7 @@ def test_a_folder_is_composed_once(folder: Path, tmp_path: Path, monkeypatch: py
     np.testing.assert_array_equal(again.arcs, graph.arcs)
 
 
-def test_another_content_is_another_graph(folder: Path) -> None:
+def test_another_content_is_another_graph(folder):
     graph = load(folder)
     (folder / "graph/Gr.fst").write_bytes(made.ngram(*made.random_contexts(2, 5), names=["<eps>", *WORDS]))
     assert len(load(folder).arcs) != len(graph.arcs)
@@ -245,7 +243,7 @@ def test_another_content_is_another_graph(folder: Path) -> None:
 
 @pytest.mark.parametrize("place", ["graph", ""])
 @pytest.mark.parametrize("table", ["graph/words.txt", "words.txt", ""])
-def test_words_are_found(folder: Path, place: str, table: str) -> None:
+def test_words_are_found(folder, place, table):
     if not place:
         for file in list((folder / "graph").iterdir()):
             file.rename(folder / file.name)
@@ -259,7 +257,7 @@ def test_words_are_found(folder: Path, place: str, table: str) -> None:
 
 
 @each("seed", range(4))
-def test_kaldis_decoder_finds_the_same_path(tmp_path: Path, seed: int) -> None:
+def test_kaldis_decoder_finds_the_same_path(tmp_path, seed):
     directory = writer.write_model(tmp_path / "model")
     (directory / "tree").unlink()
     hcl, g, symbol = made.put_lookahead(directory, WORDS, seed)
@@ -292,13 +290,13 @@ def test_kaldis_decoder_finds_the_same_path(tmp_path: Path, seed: int) -> None:
         (lambda f: openfst.write(made.random_hcl(1, 1, words=2), f / "Gr.fst"), "and there is no words.txt"),
     ],
 )
-def test_what_does_not_fit_is_named(folder: Path, damage, sentence: str) -> None:
+def test_what_does_not_fit_is_named(folder, damage, sentence):
     damage(folder / "graph")
     with pytest.raises(GraphError, match=sentence):
         load(folder)
 
 
-def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch):
     """HCL walks round a ring of silent states, G round another: nearly every pair of states is one of the product."""
     n, other = 301, 401
     ring = [(s, 1, 0, 0.1, (s + 1) % n) for s in range(n)] + [(0, 1, w, 0.1, 7 * w) for w in (1, 2, 3)]
@@ -320,7 +318,7 @@ def test_files_that_multiply_are_refused_before_they_fill_the_memory(monkeypatch
 
 
 @pytest.mark.parametrize("name", ["HCLr.fst", "Gr.fst"])
-def test_damaged_files_are_sound_or_refused(folder: Path, name: str) -> None:
+def test_damaged_files_are_sound_or_refused(folder, name):
     path = folder / "graph" / name
     model, data, rng, outcomes = kaldi.load(folder), path.read_bytes(), np.random.default_rng(5), list[str]()
     for turn in range(120):

@@ -66,7 +66,7 @@ def floats(samples: np.ndarray) -> np.ndarray:
 
 
 @each("name", ["05-slt-market", "06-rms-noise", "08-kal16-short"])
-def test_cepstra_equal_pocketsphinx(name: str, tmp_path: Path) -> None:
+def test_cepstra_equal_pocketsphinx(name, tmp_path):
     samples = speech(name)
     expected = logged_cepstra(samples, tmp_path)
     ours = our_cepstra(samples)
@@ -74,13 +74,13 @@ def test_cepstra_equal_pocketsphinx(name: str, tmp_path: Path) -> None:
     assert np.abs(ours - expected).max() <= TOLERANCE
 
 
-def test_cepstra_of_human_speech_equal_pocketsphinx(shared_audio: Path, tmp_path: Path) -> None:
+def test_cepstra_of_human_speech_equal_pocketsphinx(shared_audio, tmp_path):
     samples = soundfile.read(shared_audio / "librivox-0870.flac", dtype="int16")[0]
     assert np.abs(our_cepstra(samples) - logged_cepstra(samples, tmp_path)).max() <= TOLERANCE
 
 
 @pytest.mark.parametrize("n", [1, 159, 409, 410, 411, 569, 570, 571, 10_410])
-def test_every_length_yields_the_frames_of_pocketsphinx(n: int, tmp_path: Path) -> None:
+def test_every_length_yields_the_frames_of_pocketsphinx(n, tmp_path):
     samples = speech()[20_000 : 20_000 + n]
     expected = logged_cepstra(samples, tmp_path)
     assert Mfcc(DEFAULT).n_frames(n) == len(expected)
@@ -97,7 +97,7 @@ def test_every_length_yields_the_frames_of_pocketsphinx(n: int, tmp_path: Path) 
         "-wlen 0.03 -nfft 1024 -nfilt 31",
     ],
 )
-def test_other_parameters_equal_pocketsphinx(changes: str, tmp_path: Path) -> None:
+def test_other_parameters_equal_pocketsphinx(changes, tmp_path):
     model, log = tmp_path / "model", tmp_path / "log"
     model.mkdir()
     log.mkdir()
@@ -117,7 +117,7 @@ def test_other_parameters_equal_pocketsphinx(changes: str, tmp_path: Path) -> No
     assert np.abs(ours - expected).max() <= TOLERANCE
 
 
-def test_mean_and_differences_against_a_plain_reference() -> None:
+def test_mean_and_differences_against_a_plain_reference():
     samples = floats(speech())
     utterance = Mfcc(DEFAULT).start(samples)
     for _ in utterance.run():
@@ -137,7 +137,7 @@ def test_mean_and_differences_against_a_plain_reference() -> None:
     assert np.abs(utterance.features - expected).max() <= 5e-5
 
 
-def test_frames_without_energy_do_not_count_for_the_mean(tmp_path: Path) -> None:
+def test_frames_without_energy_do_not_count_for_the_mean(tmp_path):
     samples = floats(np.concatenate([np.zeros(16_000, np.int16), speech()[8_000:24_000]]))
     utterance = Mfcc(DEFAULT).start(samples)
     for _ in utterance.run():
@@ -149,7 +149,7 @@ def test_frames_without_energy_do_not_count_for_the_mean(tmp_path: Path) -> None
 
 @settings(deadline=None, max_examples=25)
 @given(piece=st.integers(1, 700), n=st.integers(1, 60_000))
-def test_the_cut_into_pieces_changes_no_bit(piece: int, n: int) -> None:
+def test_the_cut_into_pieces_changes_no_bit(piece, n):
     front_end = Mfcc(DEFAULT)
     samples = floats(speech()[:n])
     utterance = front_end.start(samples)
@@ -164,7 +164,7 @@ def test_the_cut_into_pieces_changes_no_bit(piece: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("remove_dc", [False, True])
-def test_utterances_do_not_influence_each_other(remove_dc: bool) -> None:
+def test_utterances_do_not_influence_each_other(remove_dc):
     front_end = Mfcc(replace(DEFAULT, remove_dc=remove_dc))
     samples = floats(speech("06-rms-noise"))
     before = front_end.features(samples)
@@ -174,7 +174,7 @@ def test_utterances_do_not_influence_each_other(remove_dc: bool) -> None:
 
 
 @pytest.mark.parametrize("remove_dc", [False, True])
-def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: bool) -> None:
+def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc):
     """They share the buffers of a block, on each thread others."""
     front_end = Mfcc(replace(DEFAULT, remove_dc=remove_dc))
     both = [floats(speech("06-rms-noise")), floats(speech())[:20_001]]
@@ -191,24 +191,24 @@ def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: b
 
 
 @each("n", [1, 200, 5_000])
-def test_digital_silence_has_finite_features(n: int) -> None:
+def test_digital_silence_has_finite_features(n):
     features = Mfcc(DEFAULT).features(np.zeros(n, np.float32))
     assert np.isfinite(features).all()
     assert np.abs(features[:, :13]).max() < 1e-3
 
 
-def test_no_sound_no_frames() -> None:
+def test_no_sound_no_frames():
     assert Mfcc(DEFAULT).features(np.empty(0, np.float32)).shape == (0, 39)
 
 
-def test_other_sample_types_are_refused() -> None:
+def test_other_sample_types_are_refused():
     with pytest.raises(ValueError, match="float32"):
         Mfcc(DEFAULT).start(np.zeros(100, np.int16))
     with pytest.raises(ValueError, match="one channel"):
         Mfcc(DEFAULT).start(np.zeros((100, 2), np.float32))
 
 
-def test_each_piece_is_a_span_on_the_lane() -> None:
+def test_each_piece_is_a_span_on_the_lane():
     recorder = Recorder(itertools.count().__next__)
     lane = recorder.lane("decode", decode=True)
     front_end = Mfcc({"lowerf": "130", "upperf": "6800", "nfilt": "25"})
@@ -227,7 +227,7 @@ def test_each_piece_is_a_span_on_the_lane() -> None:
     assert set(front_end.costs()) == {stage.name for stage in recorder.stages}
 
 
-def test_costs_count_what_is_computed() -> None:
+def test_costs_count_what_is_computed():
     cost = Mfcc(DEFAULT).costs()[mfcc.MFCC]
     assert cost.operations["log"].per_frame == 25
     quiet = Mfcc(parsed("-nfilt 25 -lowerf 130 -upperf 6800")).costs()
@@ -240,7 +240,7 @@ def test_costs_count_what_is_computed() -> None:
         assert law.working_set_bytes > 0
 
 
-def test_pocketsphinx_names_and_defaults() -> None:
+def test_pocketsphinx_names_and_defaults():
     assert parsed("") == FeatureParameters()
     parameters = parsed("# trained 2015\n-nfilt 25 -lowerf 130\n-upperf 6800")
     assert (parameters.nfilt, parameters.lowerf, parameters.remove_noise) == (25, 130.0, False)
@@ -278,7 +278,7 @@ def test_pocketsphinx_names_and_defaults() -> None:
         ("-hyphenation on", "-hyphenation"),
     ],
 )
-def test_features_that_are_not_implemented_are_refused_by_name(text: str, named: str) -> None:
+def test_features_that_are_not_implemented_are_refused_by_name(text, named):
     with pytest.raises(FeatureParameterError) as error:
         parsed(text, "model/feat.params")
     assert named in str(error.value)
@@ -286,7 +286,7 @@ def test_features_that_are_not_implemented_are_refused_by_name(text: str, named:
     assert "\n" not in str(error.value)
 
 
-def test_filters_narrower_than_a_bin_are_refused() -> None:
+def test_filters_narrower_than_a_bin_are_refused():
     parameters = parsed("-nfilt 200")
     with pytest.raises(ValueError, match="-nfilt 200 is too many for -nfft 512"):
         Mfcc(parameters)

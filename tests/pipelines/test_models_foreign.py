@@ -1,11 +1,9 @@
 """Nets of strangers in a process with bounds: what is sound comes back, what asks for too much is one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,7 +50,7 @@ def refused(path: Path) -> str:
     return message
 
 
-def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Path) -> None:
+def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path):
     path = write(tmp_path, MADE)
     found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), nets.load(path)
     assert (found.name, found.card) == (wanted.name, wanted.card)
@@ -63,13 +61,13 @@ def test_tensors_come_back_as_the_reader_in_this_process_gives_them(tmp_path: Pa
 
 
 @needs_onnx
-def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path: Path) -> None:
+def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path):
     path = onnx_files.write(tmp_path, net(card(Layer(16))))
     found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), onnx.load(path)
     assert found == wanted
 
 
-def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
+def test_it_can_be_cancelled_and_leaves_no_process(tmp_path):
     path = write(tmp_path, MADE)
     before = psutil.Process().children()
     calls = iter([False, True])
@@ -78,7 +76,7 @@ def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:
     assert psutil.Process().children() == before
 
 
-def test_what_the_reader_says_is_what_is_said(tmp_path: Path) -> None:
+def test_what_the_reader_says_is_what_is_said(tmp_path):
     path = write(tmp_path, MADE)
     path.write_bytes(path.read_bytes()[:-5])
     assert "is not a whole safetensors file" in refused(path)
@@ -163,9 +161,7 @@ def uneven(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "bomb", [doubling, gathering, folding, broadcasting, repeating, uneven], ids=lambda b: b.__name__
 )
-def test_a_graph_that_asks_for_too_much_is_one_sentence(
-    tmp_path: Path, bomb: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_that_asks_for_too_much_is_one_sentence(tmp_path, bomb, monkeypatch):
     """Read in this process they took 4 to 8 GB, or more than a minute."""
     path = bomb(tmp_path)
     assert path.stat().st_size < 80 << 20
@@ -184,14 +180,14 @@ def patient_for(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign.children, "python", lambda _m, _name, *words: started("-c", code, *words))
 
 
-def test_a_net_has_the_time_and_memory_that_are_promised() -> None:
+def test_a_net_has_the_time_and_memory_that_are_promised():
     promise = (ROOT / "SECURITY.md").read_text("utf-8")
     gigabytes = foreign.MEMORY_BYTES / (1000 << 20)
     assert f"with {gigabytes:.1f} GB of memory and {foreign.CPU_SECONDS} s of" in promise
 
 
 @each("second, bits", [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)])
-def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Path, second: int, bits: int) -> None:
+def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path, second, bits):
     """11 MB of masks, a bit for sixteen weights, took 6.4 GB."""
     wide = card(Layer(60_000), Layer(second), senones=SENONES)
     path = tmp_path / "made.safetensors"
@@ -210,7 +206,7 @@ def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", nets.SUFFIXES)
-def test_pipes_and_devices_are_refused_unread(tmp_path: Path, suffix: str) -> None:
+def test_pipes_and_devices_are_refused_unread(tmp_path, suffix):
     path = write(tmp_path, MADE).with_suffix(suffix)
     single = json.loads(path.with_suffix(".json").read_text()) | {"heads": 1, "layers": []}
     path.with_suffix(".json").write_text(json.dumps(single))

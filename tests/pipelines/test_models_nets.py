@@ -1,7 +1,5 @@
 """Nets from files: what is written comes back, what cannot be is refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -24,7 +22,7 @@ SHAPE = (Layer(16), Layer(8), Layer(4, relu=False))
 
 
 @pytest.mark.parametrize(("dtype", "close"), [(np.float16, 1e-3), (np.float32, 0.0)])
-def test_a_net_comes_back_as_it_was_written(tmp_path: Path, dtype: Any, close: float) -> None:
+def test_a_net_comes_back_as_it_was_written(tmp_path, dtype, close):
     made = net(card(*SHAPE, heads=2, about={"wer": 0.3}))
     read = nets.load(write(tmp_path, made, dtype), senones=50, dimension=39)
     assert read.card == made.card
@@ -45,7 +43,7 @@ def thinned(path: Path) -> None:
     save_file(nets.stored(tensors), path)
 
 
-def test_weights_that_are_mostly_zero_take_less_room_and_come_back(tmp_path: Path) -> None:
+def test_weights_that_are_mostly_zero_take_less_room_and_come_back(tmp_path):
     made = net(card(*SHAPE))
     path = write(tmp_path, made)
     whole = path.stat().st_size
@@ -62,7 +60,7 @@ def test_weights_that_are_mostly_zero_take_less_room_and_come_back(tmp_path: Pat
     assert set(read.tensors) == set(made.tensors)
 
 
-def test_whole_blocks_share_a_bit_of_the_mask(tmp_path: Path) -> None:
+def test_whole_blocks_share_a_bit_of_the_mask(tmp_path):
     made = shrink.blocks(net(card(Layer(24), senones=50)), 0.3)
     made.tensors["heads.0.weight"][3, np.flatnonzero(made.tensors["heads.0.weight"][3])[0]] = 0.0
     path = tmp_path / "made.safetensors"
@@ -76,7 +74,7 @@ def test_whole_blocks_share_a_bit_of_the_mask(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read.tensors[name], values.astype(np.float16))
 
 
-def test_input_statistics_fold_into_the_first_layer(tmp_path: Path) -> None:
+def test_input_statistics_fold_into_the_first_layer(tmp_path):
     features = np.random.default_rng(3).normal(0, 3, (6, 39)).astype(np.float32)
     for layers in (SHAPE, ()):
         made = net(card(*layers, left=0, right=0))
@@ -88,7 +86,7 @@ def test_input_statistics_fold_into_the_first_layer(tmp_path: Path) -> None:
         np.testing.assert_allclose(x @ weight.T + bias, forward(made, features), atol=1e-4)
 
 
-def test_a_net_is_found_by_its_path(tmp_path: Path) -> None:
+def test_a_net_is_found_by_its_path(tmp_path):
     path = write(tmp_path, net(card(*SHAPE)))
     assert nets.find(str(path)) == path
     with pytest.raises(ModelError, match="There is no net 'nothing'"):
@@ -224,9 +222,7 @@ SPOILED: list[tuple[Callable[[Path], Any], str]] = [
 
 # fmt: on
 @each("spoil, sentence", SPOILED)
-def test_what_is_wrong_with_a_net_is_said_in_a_sentence(
-    tmp_path: Path, spoil: Callable[[Path], Any], sentence: str
-) -> None:
+def test_what_is_wrong_with_a_net_is_said_in_a_sentence(tmp_path, spoil, sentence):
     path = write(tmp_path, net(card(*SHAPE)))
     spoil(path)
     with pytest.raises(ModelError, match=sentence) as caught:
@@ -237,7 +233,7 @@ def test_what_is_wrong_with_a_net_is_said_in_a_sentence(
     assert "made." in message
 
 
-def test_a_net_must_fit_the_model_and_the_front_end(tmp_path: Path) -> None:
+def test_a_net_must_fit_the_model_and_the_front_end(tmp_path):
     path = write(tmp_path, net(card(*SHAPE)))
     with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
         nets.load(path, senones=5126)
@@ -245,7 +241,7 @@ def test_a_net_must_fit_the_model_and_the_front_end(tmp_path: Path) -> None:
         nets.load(path, dimension=40)
 
 
-def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_path: Path) -> None:
+def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_path):
     page = (ROOT / "docs" / "nets.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     (tmp_path / "mine.json").write_text(example)
@@ -272,7 +268,7 @@ def size(made: Net) -> int:
 
 
 @pytest.mark.parametrize("heads", [1, 3])
-def test_low_rank_keeps_the_best_part_of_a_net(heads: int) -> None:
+def test_low_rank_keeps_the_best_part_of_a_net(heads):
     made = net(card(*SHAPE_SHRINK, left=1, right=1, heads=heads))
     last = heads - 1
     whole = forward(made, FEATURES, last)
@@ -286,14 +282,14 @@ def test_low_rank_keeps_the_best_part_of_a_net(heads: int) -> None:
     assert errors[0] < 2 * np.abs(whole).mean()
 
 
-def test_a_rank_that_saves_nothing_leaves_the_layers() -> None:
+def test_a_rank_that_saves_nothing_leaves_the_layers():
     made = net(card(*SHAPE_SHRINK, left=1, right=1))
     same = shrink.low_rank(made, 1.0)
     assert same.card == made.card
     np.testing.assert_allclose(forward(same, FEATURES), forward(made, FEATURES), atol=1e-4)
 
 
-def test_bottleneck_and_output_layer_are_factored_as_one_matrix() -> None:
+def test_bottleneck_and_output_layer_are_factored_as_one_matrix():
     made = net(card(Layer(20), Layer(12, relu=False), Layer(8, relu=False), senones=90, heads=2))
     smaller = shrink.low_rank(made, 0.5)
     first, second, head = (made.tensors[f"{n}.weight"] for n in ("layers.1", "layers.2", "heads.1"))
@@ -311,7 +307,7 @@ def test_bottleneck_and_output_layer_are_factored_as_one_matrix() -> None:
     np.testing.assert_allclose(smaller.tensors["heads.1.bias"], head @ bias + made.tensors["heads.1.bias"], atol=1e-5)
 
 
-def test_a_net_without_layers_is_one_matrix() -> None:
+def test_a_net_without_layers_is_one_matrix():
     made = net(card(left=0, right=0, senones=60))
     smaller = shrink.low_rank(made, 0.5)
     assert [layer.outputs for layer in smaller.card.layers] == [12]
@@ -320,7 +316,7 @@ def test_a_net_without_layers_is_one_matrix() -> None:
     np.testing.assert_allclose(forward(wide, FEATURES), forward(made, FEATURES), atol=1e-4)
 
 
-def test_sparse_cuts_the_smallest_weights_of_each_layer() -> None:
+def test_sparse_cuts_the_smallest_weights_of_each_layer():
     made = net(card(*SHAPE_SHRINK))
     for kept in (0.1, 0.4, 1.0):
         for name, values in weights(shrink.sparse(made, kept)).items():
@@ -332,7 +328,7 @@ def test_sparse_cuts_the_smallest_weights_of_each_layer() -> None:
         assert shrink.sparse(made, kept).tensors["layers.0.bias"] is made.tensors["layers.0.bias"]
 
 
-def test_blocks_go_whole_and_the_smallest_first() -> None:
+def test_blocks_go_whole_and_the_smallest_first():
     made = net(card(*SHAPE_SHRINK, senones=50))  # 50 outputs: three blocks and one of two
     smaller = shrink.blocks(made, 0.3)
     for name, values in weights(smaller).items():
@@ -350,7 +346,7 @@ def test_blocks_go_whole_and_the_smallest_first() -> None:
         assert np.array(norms)[mask].min() >= np.array(norms)[~mask].max()
 
 
-def test_a_multi_frame_net_begins_with_one_head_for_each_frame() -> None:
+def test_a_multi_frame_net_begins_with_one_head_for_each_frame():
     made = net(card(Layer(8)))
     several = shrink.with_heads(made, 3)
     for head in range(3):

@@ -1,7 +1,5 @@
 """ONNX files from anywhere: what a card and a graph say is read, what must not be is refused in one sentence."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -56,7 +54,7 @@ def one_product(
     )
 
 
-def test_a_file_is_read_with_its_card_and_its_graph(tmp_path: Path) -> None:
+def test_a_file_is_read_with_its_card_and_its_graph(tmp_path):
     path = write(tmp_path, MADE)
     read = onnx.load(path, senones=50, dimension=39)
     assert (read.card.left, read.card.right, read.card.mean) == (2, 3, MADE.card.mean)
@@ -74,7 +72,7 @@ def listed(name: str, field: int, kind: int, shape: Sequence[int], *values: byte
     return b"".join([*head, *(part(field, one) for one in values)])
 
 
-def test_every_way_to_write_a_tensor_is_read(tmp_path: Path) -> None:
+def test_every_way_to_write_a_tensor_is_read(tmp_path):
     flat = WEIGHT.ravel()
     half = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7BFF))
     packed_shape = part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
@@ -91,12 +89,12 @@ def test_every_way_to_write_a_tensor_is_read(tmp_path: Path) -> None:
         onnx.load(write(tmp_path, MADE, one_product(part(5, infinite))))
 
 
-def test_weights_named_among_the_inputs_are_weights(tmp_path: Path) -> None:
+def test_weights_named_among_the_inputs_are_weights(tmp_path):
     content = one_product(inputs=[ends("x", ["n", INPUTS]), ends("w", [INPUTS, 50])])
     assert onnx.load(write(tmp_path, MADE, content)).input == "x"
 
 
-def test_a_constant_is_a_weight(tmp_path: Path) -> None:
+def test_a_constant_is_a_weight(tmp_path):
     constant = node("Constant", [], ["k"], value=tensor("", np.array([2.0], np.float32)))
     nodes = [constant, node("MatMul", ["x", "w"], ["z"]), node("Mul", ["z", "k"], ["y"])]
     assert onnx.load(write(tmp_path, MADE, one_product(nodes=nodes))).constants["k"] == ((1,), 4)
@@ -189,7 +187,7 @@ HOSTILE: list[tuple[bytes, str]] = [
 
 
 @each("content, sentence", HOSTILE)
-def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, content, sentence):
     path = write(tmp_path, MADE, content)
     with pytest.raises(ModelError, match=sentence) as caught:
         onnx.load(path)
@@ -199,7 +197,7 @@ def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path: Path, content
     assert message.endswith(".")
 
 
-def test_cards_say_what_they_lack(tmp_path: Path) -> None:
+def test_cards_say_what_they_lack(tmp_path):
     def spoiled(**changed: Any) -> Path:
         path = write(tmp_path, MADE)
         file = path.with_suffix(".json")
@@ -228,7 +226,7 @@ def test_cards_say_what_they_lack(tmp_path: Path) -> None:
         onnx.load(path)
 
 
-def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path: Path) -> None:
+def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path):
     whole = bytearray(of_net(net(card(Layer(2), senones=3, left=0, right=0))))
     path = write(tmp_path, net(card(senones=3, left=0, right=0)))
     rng = np.random.default_rng(7)
@@ -245,14 +243,14 @@ def test_bytes_that_are_changed_are_refused_or_read_and_never_crash(tmp_path: Pa
     assert 200 < refused < 600
 
 
-def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path: Path) -> None:
+def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path):
     """As exporters write `x.view(len(x), -1)`."""
     nodes = [node("MatMul", ["x", "w"], ["z"]), node("Shape", ["z"], ["shape"]), node("Reshape", ["z", "shape"], ["y"])]
     read = onnx.load(write(tmp_path, MADE, one_product(nodes=nodes)))
     assert [one.operator for one in read.nodes] == ["MatMul", "Shape", "Reshape"]
 
 
-def test_without_the_package_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_it_is_said_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path, MADE)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModelError, match=r"needs the package onnx, .* `pip install onnx onnxruntime`"):

@@ -1,7 +1,5 @@
 """What a run decodes next: the last utterance again after a change, two settings in turn on request."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 
@@ -43,25 +41,25 @@ def flip(control: Control) -> None:
     control.ask(SELECTION, True)
 
 
-def test_after_a_short_one_the_one_changed_within_comes_again_as_well(bundled_speech: Path, tmp_path: Path) -> None:
+def test_after_a_short_one_the_one_changed_within_comes_again_as_well(bundled_speech, tmp_path):
     """1.3 s tell what became of three words; a ratio with an interval takes 4 s."""
     found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
     assert [(u.name, u.epochs) for u in found] == [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
-def test_a_change_while_something_comes_again_overtakes_it(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_change_while_something_comes_again_overtakes_it(bundled_speech, tmp_path):
     back = (507 + IN_SHORT, lambda control: control.ask(SELECTION, False))
     person = Person((IN_NUMBERS, flip), back)
     found = run(person, bundled_speech, tmp_path / "a.asrs", repeat=1)
     assert [(u.name, u.epochs) for u in found] == [(SHORT, (0,)), (NUMBERS, (0, 1)), (SHORT, (1, 2)), (SHORT, (2,))]
 
 
-def test_with_no_utterance_before_it_the_one_changed_within_comes_again(bundled_speech: Path, tmp_path: Path) -> None:
+def test_with_no_utterance_before_it_the_one_changed_within_comes_again(bundled_speech, tmp_path):
     found = run(Person((IN_SHORT, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
     assert [(u.name, u.epochs) for u in found] == [(SHORT, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
-def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled_speech: Path, tmp_path: Path) -> None:
+def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled_speech, tmp_path):
     names = [SHORT, NUMBERS] * 2
     unwanted = Person((IN_NUMBERS, flip))
     found = run(unwanted, bundled_speech, tmp_path / "a.asrs", repeat_on_change=False)
@@ -70,7 +68,7 @@ def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled
     assert [u.name for u in run(paced, bundled_speech, tmp_path / "b.asrs")] == names
 
 
-def test_one_utterance_is_decoded_in_turn_until_a_request_to_go_on(bundled_speech: Path, tmp_path: Path) -> None:
+def test_one_utterance_is_decoded_in_turn_until_a_request_to_go_on(bundled_speech, tmp_path):
     out = tmp_path / "a.asrs"
     person = Person(
         (IN_NUMBERS, lambda control: control.compare({SELECTION: True})),
@@ -92,7 +90,7 @@ def test_one_utterance_is_decoded_in_turn_until_a_request_to_go_on(bundled_speec
     assert notes == ["A/B begins, against Gaussian selection: on", "A/B ends"]
 
 
-def test_a_change_ends_a_comparison_and_acts_after_it(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_change_ends_a_comparison_and_acts_after_it(bundled_speech, tmp_path):
     person = Person(
         (IN_NUMBERS, lambda control: control.compare({SELECTION: True})),
         (600, lambda control: control.ask("search.beam", 9.0)),
@@ -105,7 +103,7 @@ def test_a_change_ends_a_comparison_and_acts_after_it(bundled_speech: Path, tmp_
 
 
 @pytest.mark.slow
-def test_pace_does_not_hold_a_comparison_up(bundled_speech: Path, tmp_path: Path) -> None:
+def test_pace_does_not_hold_a_comparison_up(bundled_speech, tmp_path):
     """The arms have no pace, and what is left of the utterance under way is not waited for."""
     person = Person(
         (20, lambda control: control.compare({SELECTION: True})), (130 + 2 * 130 + 5, lambda control: control.stop())
@@ -126,7 +124,7 @@ def test_pace_does_not_hold_a_comparison_up(bundled_speech: Path, tmp_path: Path
         ({"nonsense": 1}, "no setting called 'nonsense'"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
+def test_what_cannot_be_compared_is_refused(other, why):
     control = Control()
     with pytest.raises(ConfigError, match=why):
         control.compare(other)
@@ -134,7 +132,7 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
 
 
 @pytest.mark.slow
-def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech: Path, tmp_path: Path) -> None:
+def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech, tmp_path):
     """Its shortlists are made before the first frame, and the roofs that its laws name are measured there."""
     config = presets.load("gmm-quick").config
     for key, value in {
@@ -166,7 +164,7 @@ def empty(folder: Path) -> Path:
     return path
 
 
-def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path) -> None:
+def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path):
     config = settings.replace(presets.load("gmm-quick").config, "loop", True)
     out = tmp_path / "a.asrs"
     outcome = whole_runs.run(config, [empty(tmp_path)], out)
@@ -176,7 +174,7 @@ def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path
         assert [marker.kind for marker in session.markers] == ["error"]
 
 
-def test_a_file_without_a_frame_is_reported_once_in_all_passes(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_file_without_a_frame_is_reported_once_in_all_passes(bundled_speech, tmp_path):
     config = presets.load("gmm-quick").config
     files = [empty(tmp_path), bundled_speech / f"{SHORT}.flac"]
     out = tmp_path / "a.asrs"

@@ -1,7 +1,5 @@
 """Reruns on real speech: interleaved arms, changes and their reasons."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -51,7 +49,7 @@ def configurations() -> list[Config]:
     return [settings.assign(QUICK, changes) for changes in chosen]
 
 
-def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short) -> None:
+def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short):
     """The stages that a decode records, and those that are only announced."""
     announced: dict[str, str] = {}
     lawful: set[str] = set()
@@ -82,7 +80,7 @@ def test_every_stage_has_a_cost_law_or_a_reason(recogniser, short) -> None:
     assert {"frontend.audio", "score.copy", "search.backtrace"} <= set(announced)
 
 
-def test_front_end_products_count_as_torch_counts_them() -> None:
+def test_front_end_products_count_as_torch_counts_them():
     torch = pytest.importorskip("torch")
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -105,7 +103,7 @@ def test_front_end_products_count_as_torch_counts_them() -> None:
     assert law.total(1, n, (0, 0, 0)) == pytest.approx(fft_and_power + filters + cosines.get_total_flops(), rel=1e-12)
 
 
-def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
+def test_a_stretch_is_bounded_cut_and_named(short, tmp_path):
     length = audio.load(short).duration_s
     whole = rerun.audio_of([Item("x", short, None)] * 2, tmp_path, 12.0)
     assert [item.path for item in whole.items] == [short]
@@ -121,7 +119,7 @@ def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
     assert "names no audio" in rerun.audio_of([], tmp_path, 1.0).note
 
 
-def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
+def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path):
     both = np.random.default_rng(0).uniform(-0.5, 0.5, (32_000, 2)).astype(np.float32)
     soundfile.write(tmp_path / "call.wav", both, 16_000, subtype="FLOAT")
     parts = ({"channel": 0}, {"channel": 1}, {"channel": 1, "begin_s": 0.5, "end_s": 1.0})
@@ -145,7 +143,7 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
             rerun.items_of([SimpleNamespace(name="call-9", path="x.wav", part=broken, reference=None)])
 
 
-def test_what_is_cut_keeps_the_rate_of_its_file(tmp_path) -> None:
+def test_what_is_cut_keeps_the_rate_of_its_file(tmp_path):
     """A model may take another one than most."""
     samples = np.random.default_rng(0).normal(0, 0.1, 44_100)
     soundfile.write(tmp_path / "long.wav", samples, 22_050)
@@ -154,7 +152,7 @@ def test_what_is_cut_keeps_the_rate_of_its_file(tmp_path) -> None:
     assert (about.samplerate, about.frames) == (22_050, 13_230)
 
 
-def test_whether_a_stretch_is_what_came_first_is_known(short, tmp_path) -> None:
+def test_whether_a_stretch_is_what_came_first_is_known(short, tmp_path):
     other = tmp_path / "other.flac"
     shutil.copy(short, other)
     gone = tmp_path / "gone.wav"
@@ -171,7 +169,7 @@ def test_whether_a_stretch_is_what_came_first_is_known(short, tmp_path) -> None:
 
 
 @pytest.mark.skipif("sys.platform == 'win32'")
-def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
+def test_what_is_no_file_is_not_run_again(short, tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
     link.symlink_to("/dev/zero")
@@ -199,7 +197,7 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
     assert f"model_directory={tmp_path}" in sentence
 
 
-def test_the_longest_configuration_is_taken() -> None:
+def test_the_longest_configuration_is_taken():
     def epoch(first: int, skip: int) -> SimpleNamespace:
         return SimpleNamespace(first_frame=first, tree={"frames": {"skip": skip}})
 
@@ -214,7 +212,7 @@ def test_the_longest_configuration_is_taken() -> None:
 
 
 @pytest.mark.slow
-def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch) -> None:
+def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch):
     order = []
     decode = rerun.Runner.decode
     monkeypatch.setattr(
@@ -253,14 +251,14 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     assert measured.low < measured.ratio < measured.high
 
 
-def test_a_rerun_can_be_stopped(short, tmp_path) -> None:
+def test_a_rerun_can_be_stopped(short, tmp_path):
     stretch = rerun.audio_of([Item("x", short, None)], tmp_path)
     asked = iter([False] * 6 + [True] * 100)
     with pytest.raises(Cancelled):
         rerun.decode([rerun.Arm("a", QUICK)], stretch, ROOF_TABLE, quiet, lambda: next(asked))
 
 
-def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
+def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path):
     soundfile.write(tmp_path / "x.wav", np.zeros(8000, np.float32), 16_000)
     stretch = rerun.audio_of([Item("x", tmp_path / "x.wav", None)], tmp_path)
     (tmp_path / "x.wav").write_bytes(b"nothing")
@@ -268,7 +266,7 @@ def test_broken_audio_in_a_rerun_is_one_sentence(tmp_path) -> None:
         rerun.decode([rerun.Arm("a", QUICK)], stretch, ROOF_TABLE, quiet, never)
 
 
-def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
+def test_changes_that_cannot_be_made_say_why(monkeypatch):
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 2)
     big = presets.load("gmm").config
     mixture = reasons(big, "score.mixture", "scoring", "components")
@@ -291,7 +289,7 @@ def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
     assert all(reasons(big, "frontend.mfcc", "frontend").values())
 
 
-def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> None:
+def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly():
     untied = settings.replace(presets.load("gmm").config, "model", "continuous")
     made = {c.name: c for c in perturb.changes(untied, "score.gmm", "scoring", "gaussians")}
     shrunk = made["model shrunk"]
@@ -311,7 +309,7 @@ def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> Non
 
 
 @pytest.mark.slow
-def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:
+def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch):
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
     # Of a smaller cache than this no codebook may find room, and nothing is shrunk then.
     monkeypatch.setattr(perturb, "_second_level", lambda: float(2 << 20))
@@ -347,7 +345,7 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     assert (idle.rounds, idle.unchanged) == (0, None)
 
 
-def test_fewer_codebooks_score_their_senones_as_before() -> None:
+def test_fewer_codebooks_score_their_senones_as_before():
     model = sphinx.load(sphinx.default_directory())
     small = perturb.fewer_codebooks(model, 3)
     features = np.random.default_rng(1).standard_normal((5, 39)).astype(np.float32)
@@ -359,7 +357,7 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
 # -- nets are perturbed by their own settings ------------------------------------------------------
 
 
-def test_a_net_is_perturbed_by_its_own_settings() -> None:
+def test_a_net_is_perturbed_by_its_own_settings():
     made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}
     assert made["block ×2"].config == settings.replace(NET, "block", 8)
     assert made["dtype halved"].text == "dtype fp32 → int8"

@@ -29,7 +29,7 @@ def build(folder: Path, text: str, name: str = "t.tsv") -> playlist.Playlist:
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [("NFD", "NFC"), ("NFC", "NFD")])
-def test_names_are_the_same_whichever_way_accents_are_written(on_disk: str, in_table: str, tmp_path: Path) -> None:
+def test_names_are_the_same_whichever_way_accents_are_written(on_disk, in_table, tmp_path):
     make(tmp_path / f"{unicodedata.normalize(on_disk, CAFE)}.wav")
     row = unicodedata.normalize(in_table, CAFE)
     for text, name in ((f"file\ttranscript\n{row}.wav\ttwo\n", "t.tsv"), (f"{row} two\n", "text")):
@@ -38,7 +38,7 @@ def test_names_are_the_same_whichever_way_accents_are_written(on_disk: str, in_t
         assert found.notes == ()
 
 
-def test_each_of_two_names_that_differ_in_their_form_alone_has_its_own_row(tmp_path: Path) -> None:
+def test_each_of_two_names_that_differ_in_their_form_alone_has_its_own_row(tmp_path):
     one, other = (unicodedata.normalize(form, f"{CAFE}.wav") for form in ("NFC", "NFD"))
     make(tmp_path / one, tmp_path / other)
     if len(list(tmp_path.iterdir())) < 2:
@@ -48,7 +48,7 @@ def test_each_of_two_names_that_differ_in_their_form_alone_has_its_own_row(tmp_p
     assert len({item.name for item in found.items}) == 2
 
 
-def test_rows_that_name_no_file_are_reported(tmp_path: Path) -> None:
+def test_rows_that_name_no_file_are_reported(tmp_path):
     make(tmp_path / "a.wav", tmp_path / "b.wav")
     found = build(tmp_path, "file\ttranscript\na.wav\ttwo\nc.wav\tnine\nd.wav\tfour\n")
     assert references(found.items) == {"a": "two", "b": None}
@@ -69,7 +69,7 @@ def test_rows_that_name_no_file_are_reported(tmp_path: Path) -> None:
         ("pitch\tgain\n1\t2\n", "The words are not judged: "),
     ],
 )
-def test_transcripts_that_nobody_chose_are_left_out_with_a_note(text: str, says: str, tmp_path: Path) -> None:
+def test_transcripts_that_nobody_chose_are_left_out_with_a_note(text, says, tmp_path):
     make(tmp_path / "a.wav")
     refused(build, tmp_path, text, says=("t.tsv",))
     found = playlist.build([str(tmp_path / "a.wav")], str(tmp_path / "t.tsv"), chosen=False)
@@ -78,7 +78,7 @@ def test_transcripts_that_nobody_chose_are_left_out_with_a_note(text: str, says:
     assert says in note
 
 
-def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path: Path) -> None:
+def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path):
     make(tmp_path / "spk1" / "001.wav", tmp_path / "spk2" / "001.wav", tmp_path / "002.wav")
     elsewhere = "file\ttranscript\n/gone/spk1/001.flac\ttwo\n/gone/spk2/001.flac\tnine\n"
     found = build(tmp_path, elsewhere)
@@ -101,7 +101,7 @@ def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path: Path) -
     assert references(playlist.build(files, str(text)).items) == {"002": "nine", "003": None}
 
 
-def test_rows_of_one_name_in_a_folder_that_is_not_there_are_distinguished_or_refused(tmp_path: Path) -> None:
+def test_rows_of_one_name_in_a_folder_that_is_not_there_are_distinguished_or_refused(tmp_path):
     make(tmp_path / "spk2" / "001.wav")
     rows = "file\ttranscript\n/gone/spk1/001.wav\ttwo\n/gone/spk2/001.wav\tnine\n"
     found = build(tmp_path, rows)
@@ -110,7 +110,7 @@ def test_rows_of_one_name_in_a_folder_that_is_not_there_are_distinguished_or_ref
     refused(build, tmp_path, rows.replace("spk2", "spk3"), says=("001.wav", "two different", "lines 2 and 3"))
 
 
-def test_utterances_are_parts_of_files(tmp_path: Path) -> None:
+def test_utterances_are_parts_of_files(tmp_path):
     (sound, other) = make(tmp_path / "r1.wav", tmp_path / "r2.wav")
     (tmp_path / "segments").write_text("u1 r1 0 0.5\nu2 r1 0.5 1\n")
     (tmp_path / "wav.scp").write_text("r1 r1.wav\nr2 r2.wav\nr3 r3.wav\n")
@@ -129,7 +129,7 @@ def test_utterances_are_parts_of_files(tmp_path: Path) -> None:
     "name, text",
     [("t.stm", "d 1 x 0 1 two\n"), ("t.ctm", "d 1 0 1 two\n"), ("t.trn", "two (d)\n"), ("text", "d.wav two\n")],
 )
-def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name: str, text: str, tmp_path: Path) -> None:
+def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name, text, tmp_path):
     file = tmp_path / name
     file.write_text(text)
     says = (name, "names no sound file that is there", "its first: d", "--audio")
@@ -139,7 +139,7 @@ def test_a_name_alone_is_a_file_in_the_folder_of_the_table(name: str, text: str,
     assert (item.path, item.reference) == (tmp_path / "d.wav", "two")
 
 
-def test_a_recording_in_an_archive_is_named(tmp_path: Path) -> None:
+def test_a_recording_in_an_archive_is_named(tmp_path):
     (tmp_path / "wav.scp").write_text("u x/wav.ark:1234\n")
     (tmp_path / "text").write_text("u two\n")
     refused(playlist.build, (), str(tmp_path / "text"), says=("wav.scp", "line 1", "archive (x/wav.ark:1234)"))
@@ -155,15 +155,13 @@ def test_a_recording_in_an_archive_is_named(tmp_path: Path) -> None:
         (["001", "a/001"], None),
     ],
 )
-def test_names_have_as_many_folders_as_tell_them_apart(
-    files: list[str], names: list[str] | None, tmp_path: Path
-) -> None:
+def test_names_have_as_many_folders_as_tell_them_apart(files, names, tmp_path):
     made = make(*(tmp_path / f"{file}.wav" for file in files))
     found = playlist.build(list(map(str, made)), None).items
     assert [item.name for item in found] == (names or [f"{tmp_path.name}/001", "a/001"])
 
 
-def test_names_in_one_folder_differ_by_suffix_or_number(tmp_path: Path) -> None:
+def test_names_in_one_folder_differ_by_suffix_or_number(tmp_path):
     made = make(tmp_path / "a.wav", tmp_path / "a.flac", tmp_path / "a.wav.flac")
     found = playlist.build(list(map(str, made)), None).items
     assert [item.name for item in found] == ["a.wav", "a.flac", "a.wav-2"]
@@ -177,7 +175,7 @@ def test_names_in_one_folder_differ_by_suffix_or_number(tmp_path: Path) -> None:
     ),
     suffixes=st.lists(st.sampled_from([".wav", ".flac", ""]), min_size=8, max_size=8),
 )
-def test_no_two_utterances_have_one_name(paths: list[list[str]], suffixes: list[str]) -> None:
+def test_no_two_utterances_have_one_name(paths, suffixes):
     files = [Path("/", *path[:-1], path[-1] + suffix) for path, suffix in zip(paths, suffixes, strict=False)]
     files = list(dict.fromkeys(files))
     names = playlist._distinct(files)
@@ -190,7 +188,7 @@ def test_no_two_utterances_have_one_name(paths: list[list[str]], suffixes: list[
             assert item.name == stem
 
 
-def test_speech_is_taken_up_to_a_length_and_never_none() -> None:
+def test_speech_is_taken_up_to_a_length_and_never_none():
     items = playlist.build([], None).items
     lengths = [sound.duration_s for _, sound in spoken(items, 8.0)]
     assert len(lengths) > 1

@@ -1,7 +1,5 @@
 """What other settings would cost: a session's stages change as they do where both settings are tried in turns."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -59,7 +57,7 @@ def tried(
     return predict.tried(before, after, stretch, ROOF_TABLE, quiet, never)
 
 
-def test_both_settings_decode_and_every_stage_has_its_time(stretch, monkeypatch) -> None:
+def test_both_settings_decode_and_every_stage_has_its_time(stretch, monkeypatch):
     before, after = tried(stretch, monkeypatch, gmm__selection__enabled=True, search__max_active=150)
     assert "score.select" in after.groups["scoring"]
     assert "score.select" not in before.groups["scoring"]
@@ -72,7 +70,7 @@ def test_both_settings_decode_and_every_stage_has_its_time(stretch, monkeypatch)
     assert after.tokens <= 150 < before.tokens
 
 
-def test_all_the_time_of_a_decode_is_in_some_group(stretch, monkeypatch) -> None:
+def test_all_the_time_of_a_decode_is_in_some_group(stretch, monkeypatch):
     monkeypatch.setattr(predict, "BUDGET_S", 0.0)
     arms: list[rerun.Arm] = []
     decode = rerun.decode
@@ -89,7 +87,7 @@ def test_all_the_time_of_a_decode_is_in_some_group(stretch, monkeypatch) -> None
         assert whole == pytest.approx(sum(float(undisturbed(times)) for times in rounds))
 
 
-def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch) -> None:
+def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch):
     then = Tried(
         {"scoring": {"score.mixture": 4.0}, "search": {"search.emit": 10.0}, OVERHEAD: {OVERHEAD: 2.0}}, 1000.0
     )
@@ -118,7 +116,7 @@ def test_the_stages_of_a_session_change_as_they_did_in_the_trial(monkeypatch) ->
     assert asked == [(QUICK, after)]
 
 
-def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
+def test_what_needs_no_trial_gets_none(monkeypatch):
     monkeypatch.setattr(predict, "tried", None)
 
     def predict_with(**changes: object) -> tuple[Prediction, list[str]]:
@@ -129,7 +127,7 @@ def test_what_needs_no_trial_gets_none(monkeypatch) -> None:
     assert "already" in predict_with()[0].assumptions[-1]
 
 
-def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch) -> None:
+def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch):
     before, after = tried(stretch, monkeypatch, gmm__senones="active")
     assert sum(after.groups["scoring"].values()) > 0
     assert "search.active" in after.groups["search"]
@@ -138,9 +136,7 @@ def test_senones_that_the_search_asks_for_are_tried_with_it(stretch, monkeypatch
 
 @each("before", [{}, {"device": "torch-cpu"}])
 @each("change", [{"device": "torch-cpu"}, {"search.device": "torch-cpu"}])
-def test_work_of_a_device_has_no_model(
-    before: dict[str, object], change: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_of_a_device_has_no_model(before, change, monkeypatch):
     monkeypatch.setattr(predict, "tried", None)
     old = settings.assign(Config(), before)  # type: ignore[arg-type]
     after = settings.assign(old, {**change, "block": 32})  # type: ignore[arg-type]
@@ -157,7 +153,7 @@ def test_work_of_a_device_has_no_model(
 
 
 @each("arms", [1, 2, 3, 5])
-def test_each_item_is_taken_by_all_arms_before_the_next(arms: int) -> None:
+def test_each_item_is_taken_by_all_arms_before_the_next(arms):
     order = list(turns(arms, 3, range(4)))
     assert len(order) == arms * 3 * 4
     for at in range(0, len(order), arms):
@@ -166,12 +162,12 @@ def test_each_item_is_taken_by_all_arms_before_the_next(arms: int) -> None:
         assert {turn.arm for turn in some} == set(range(arms))
 
 
-def test_two_arms_swap_from_item_to_item_and_from_round_to_round() -> None:
+def test_two_arms_swap_from_item_to_item_and_from_round_to_round():
     assert "".join("AB"[turn.arm] for turn in turns(2, 3, range(3))) == "ABBAABBAABBAABBAAB"
 
 
 @pytest.mark.parametrize("arms", [2, 3])
-def test_each_arm_begins_as_often_as_the_others_for_every_item(arms: int) -> None:
+def test_each_arm_begins_as_often_as_the_others_for_every_item(arms):
     order = list(turns(arms, 3, range(-arms, arms)))
     began = Counter((turn.place, turn.arm) for turn in order[::arms])
     assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
@@ -190,7 +186,7 @@ def session(path: Path, config: Config, *utterances: SimpleNamespace, **meta: An
     return SimpleNamespace(path=path, configs=epochs, utterances=list(utterances), meta=meta)
 
 
-def test_a_run_is_found_again(quick: Config, short: Path, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_run_is_found_again(quick, short, bundled_speech, tmp_path):
     said = tmp_path / "said.flac"
     shutil.copy(short, said)
     (tmp_path / "t.tsv").write_text("file\ttranscript\nsaid.flac\tyes of course\n")
@@ -203,7 +199,7 @@ def test_a_run_is_found_again(quick: Config, short: Path, bundled_speech: Path, 
     assert (item.path, item.reference) == (said, "yes of course")
 
 
-def test_two_sessions_are_arm_a_and_arm_b_on_audio_that_is_here(quick: Config, short: Path, tmp_path: Path) -> None:
+def test_two_sessions_are_arm_a_and_arm_b_on_audio_that_is_here(quick, short, tmp_path):
     other = settings.replace(quick, "search.beam", 9)
     gone, here = spoken(tmp_path / "gone.wav"), spoken(short)
     a, b = session(tmp_path / "a.asrs", quick, gone), session(tmp_path / "b.asrs", other, here, here)
@@ -212,9 +208,7 @@ def test_two_sessions_are_arm_a_and_arm_b_on_audio_that_is_here(quick: Config, s
     assert [item.path for item in found.items] == [short], "each once, of the session whose audio is here"
 
 
-def test_a_bundled_voice_of_another_copy_of_the_program_is_the_one_here(
-    quick: Config, short: Path, tmp_path: Path
-) -> None:
+def test_a_bundled_voice_of_another_copy_of_the_program_is_the_one_here(quick, short, tmp_path):
     for path in (f"C:\\asrscope\\assets\\speech\\{short.name}", f"/other/assets/speech/{short.name}"):
         (item,) = recorded([session(tmp_path / "a.asrs", quick, spoken(path, name="v"))], {}).items
         assert item.path == short
@@ -228,7 +222,7 @@ def refusal(*sessions: Any) -> str:
     return str(refused.value)
 
 
-def test_what_cannot_be_run_again_is_one_sentence(quick: Config, short: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_run_again_is_one_sentence(quick, short, tmp_path):
     path = tmp_path / "a.asrs"
     gone = [spoken(tmp_path / f"{name}.wav") for name in ("one", "two", "two")]
     assert refusal(session(path, quick, *gone)) == (
@@ -239,7 +233,7 @@ def test_what_cannot_be_run_again_is_one_sentence(quick: Config, short: Path, tm
     assert "--set graph.grammar=PATH" in refusal(session(path, file, spoken(short)))
 
 
-def test_an_ab_session_has_the_settings_of_its_arms(quick: Config, short: Path, tmp_path: Path) -> None:
+def test_an_ab_session_has_the_settings_of_its_arms(quick, short, tmp_path):
     other = settings.replace(quick, "search.beam", 9)
     arms = [{"name": name, "epoch": epoch, "set": {}} for epoch, name in enumerate("AB")]
     ab = session(
@@ -267,14 +261,14 @@ def naming(**files: str) -> Config:
 
 
 @each("name", presets.names())
-def test_what_ships_is_no_file_to_look_for(name: str, tmp_path: Path) -> None:
+def test_what_ships_is_no_file_to_look_for(name, tmp_path):
     config = presets.load(name).config
     assert rerun.named_files(config, tmp_path / "s.asrs") == (config, [])
     assert settings.kept(config) == config
 
 
 @each("name", ["cards", "digits", "robot"])
-def test_a_shipped_grammar_is_known_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shipped_grammar_is_known_by_name(name, tmp_path, monkeypatch):
     assert name in settings.option("graph.grammar").shipped()
     config = naming(graph__grammar=name)
     assert rerun.named_files(config, tmp_path / "s.asrs") == (config, [])
@@ -293,7 +287,7 @@ def _model_folder() -> Path:
 
 
 @each("key", FILES)
-def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_keeps_whole_paths(key, tmp_path, monkeypatch):
     (tmp_path / "there").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -306,9 +300,7 @@ def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(
-    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(short, tmp_path, monkeypatch):
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()
@@ -329,9 +321,7 @@ def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(
 
 
 @pytest.mark.parametrize("where", ["beside the session", "in the current folder"])
-def test_old_sessions_with_relative_paths(
-    where: str, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_sessions_with_relative_paths(where, short, tmp_path, monkeypatch):
     sessions, current = tmp_path / "sessions", tmp_path / "current"
     sessions.mkdir()
     current.mkdir()
@@ -352,7 +342,7 @@ def _spoken_file(path: str) -> SimpleNamespace:
     return SimpleNamespace(name="said", path=path, part={}, reference=None)
 
 
-def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
+def test_what_is_gone_is_said_and_can_be_named(tmp_path):
     session, gone = tmp_path / "s.asrs", str(tmp_path / "gone.gram")
     config = naming(graph__grammar=gone)
     with pytest.raises(BadInput) as said:

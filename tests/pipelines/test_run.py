@@ -1,7 +1,5 @@
 """Whole runs: the real recogniser on the bundled voices, recorded into sessions."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing
 from pathlib import Path
@@ -43,7 +41,7 @@ def recorded(
     return run(quick, files, path, transcripts=bundled_speech / "transcripts.tsv"), path
 
 
-def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
+def test_it_hears_what_was_said(recorded):
     outcome, _ = recorded
     assert outcome.state == "closed"
     first, second = outcome.result.utterances
@@ -55,7 +53,7 @@ def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_a_call_with_a_speaker_on_each_channel(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_call_with_a_speaker_on_each_channel(quick, bundled_speech, tmp_path):
     """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
     first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
     second, _ = soundfile.read(bundled_speech / UTTERANCES[0])
@@ -76,7 +74,7 @@ def test_a_call_with_a_speaker_on_each_channel(quick: Config, bundled_speech: Pa
     assert items == playlist.build([str(tmp_path / "call.wav")], None, each.audio).items
 
 
-def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> None:
+def test_the_session_says_what_the_run_did(recorded):
     outcome, path = recorded
     with closing(Session.open(path)) as session:
         assert session.state == "closed"
@@ -95,7 +93,7 @@ def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> No
     assert {"score.gaussians", "search.emit", "frontend.mfcc"} <= {s.name for s in parts.stages}
 
 
-def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded: tuple[Outcome, Path]) -> None:
+def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded):
     _, path = recorded
     with closing(Session.open(path)) as session:
         group = {number: stage.group for number, stage in session.stages.items()}
@@ -113,7 +111,7 @@ def test_decode_spans_tile_the_frames_without_gap_or_overlap(recorded: tuple[Out
     assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
 
 
-def test_what_the_run_does_for_itself_counts_once(recorded: tuple[Outcome, Path]) -> None:
+def test_what_the_run_does_for_itself_counts_once(recorded):
     """It is the overhead, and with the spans of the stages the recorder's cost; no stage of the recogniser has it."""
     with closing(Session.open(recorded[1])) as session:
         assert {stage.group for stage in session.stages.values()} <= {*LEAF_GROUPS, *TILING, "setup", "idle"}
@@ -128,9 +126,7 @@ def test_what_the_run_does_for_itself_counts_once(recorded: tuple[Outcome, Path]
     assert overhead < cost.perturbation * parts.wall_ns < overhead + spans_ns
 
 
-def test_words_do_not_depend_on_the_block_or_the_recorder(
-    recorded: tuple[Outcome, Path], quick: Config, files: list[Path]
-) -> None:
+def test_words_do_not_depend_on_the_block_or_the_recorder(recorded, quick, files):
     heard = [u.hypothesis for u in recorded[0].result.utterances]
     for block in (1, 37):
         outcome = run(assign(quick, {"block": block}), files, None)
@@ -140,8 +136,8 @@ def test_words_do_not_depend_on_the_block_or_the_recorder(
 
 @pytest.mark.slow
 def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and_says_so(
-    quick: Config, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    quick, files, tmp_path, monkeypatch
+):
     kept = tmp_path / "marks"
     kept.mkdir()
     monkeypatch.setattr(compiling, "_kept", lambda _: kept)
@@ -174,7 +170,7 @@ def test_a_switch_to_kernels_that_are_not_compiled_waits_for_another_process_and
     assert all(u.hypothesis for u in outcome.result.utterances[:-1])
 
 
-def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_toggles_change_the_work_and_leave_marks(quick, files, tmp_path):
     # Compiled before, they act at once.
     compiled(quick, {"gmm.selection.enabled": True})
     control = Person(ask(100, "gmm.selection.enabled", True), ask(200, "frames.skip", 2))
@@ -197,7 +193,7 @@ def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path
         assert session.utterances[0].epochs == (0, 1, 2)
 
 
-def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick, files, tmp_path):
     path = tmp_path / "stopped.asrs"
     outcome = run(quick, files, path, Person((300, Control.stop)))
     assert outcome.state == "stopped"
@@ -210,7 +206,7 @@ def test_a_stop_leaves_a_valid_session_with_the_words_so_far(quick: Config, file
         assert 300 <= breakdown(session).last_frame <= 300 + 2 * quick.block
 
 
-def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick, files, tmp_path):
     control = Control()
     control.stop()
     path = tmp_path / "never.asrs"
@@ -220,7 +216,7 @@ def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick: Config, fil
         assert not session.utterances
 
 
-def test_pace_and_loop_act_while_it_runs(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_pace_and_loop_act_while_it_runs(quick, files, tmp_path):
     """A run paced at real time waits; after a request to hurry and to loop it starts over, and idle stays outside."""
     path = tmp_path / "paced.asrs"
     frames = 120  # of 08-kal16-short
@@ -237,9 +233,7 @@ def test_pace_and_loop_act_while_it_runs(quick: Config, files: list[Path], tmp_p
     assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
-def test_a_bad_file_among_good_ones_is_named_and_the_rest_decoded(
-    quick: Config, files: list[Path], tmp_path: Path
-) -> None:
+def test_a_bad_file_among_good_ones_is_named_and_the_rest_decoded(quick, files, tmp_path):
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
     path = tmp_path / "mixed.asrs"
@@ -251,7 +245,7 @@ def test_a_bad_file_among_good_ones_is_named_and_the_rest_decoded(
         assert [m.text for m in session.markers if m.kind == "error"] == [sentence]
 
 
-def test_very_short_audio_is_decoded(quick: Config, tmp_path: Path) -> None:
+def test_very_short_audio_is_decoded(quick, tmp_path):
     path = tmp_path / "click.wav"
     soundfile.write(path, np.full(80, 0.1, np.float32), 16000)
     outcome = run(quick, [path], tmp_path / "click.asrs")
@@ -260,9 +254,7 @@ def test_very_short_audio_is_decoded(quick: Config, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["missing-folder/a.asrs", "a-folder"])
-def test_an_impossible_session_path_is_refused_before_anything_is_done(
-    quick: Config, files: list[Path], tmp_path: Path, where: str
-) -> None:
+def test_an_impossible_session_path_is_refused_before_anything_is_done(quick, files, tmp_path, where):
     (tmp_path / "a-folder").mkdir()
     with pytest.raises((BadInput, OSError)) as refusal:
         run(quick, files, tmp_path / where)
@@ -270,9 +262,7 @@ def test_an_impossible_session_path_is_refused_before_anything_is_done(
     assert str(tmp_path) in str(refusal.value)
 
 
-def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
-    quick: Config, files: list[Path], tmp_path: Path
-) -> None:
+def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(quick, files, tmp_path):
     path = tmp_path / "gone.asrs"
 
     saboteur = Person((101, lambda _: os.unlink(path)))
@@ -284,9 +274,7 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
 
 
 @pytest.mark.slow
-def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(quick, bundled_speech, tmp_path):
     grammar = tmp_path / "yes.gram"
     grammar.write_text("#JSGF V1.0; grammar yes; public <yes> = yes of course;")
     sound, rate = soundfile.read(bundled_speech / "08-kal16-short.flac", dtype="float32")
@@ -304,9 +292,7 @@ def test_what_was_done_to_the_sound_and_a_half_sentence_are_reported(
 
 
 @pytest.mark.slow
-def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_what_is_left_out_of_a_language_model_is_in_result_and_session(quick, bundled_speech, tmp_path):
     words = ("yes", "of", "course", "vielleicht", "natürlich")
     unigrams = "".join(f"-0.8 {word}\n" for word in ("<s>", "</s>", *words))
     (tmp_path / "own.arpa").write_text(f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8")
@@ -320,7 +306,7 @@ def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
 
 
 @pytest.mark.slow
-def test_a_run_on_the_untied_model(quick: Config, files: list[Path], tmp_path: Path) -> None:
+def test_a_run_on_the_untied_model(quick, files, tmp_path):
     config = assign(quick, {"model": "continuous", "gmm.components": 24, "threads": 2})
     outcome = run(config, files[1:], tmp_path / "run.asrs")
     assert outcome.state == "closed"

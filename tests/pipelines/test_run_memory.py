@@ -1,7 +1,5 @@
 """Which component of a real recogniser holds which memory, and what a session keeps of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -79,7 +77,7 @@ PLANT: dict[str, Callable[[Rig, object], Callable[[], object]]] = {
 
 @needs_pages
 @each("component", PLANT)
-def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) -> None:
+def test_a_component_that_holds_10_mb_more_is_named(rig, component):
     before = rig.used()
     assert before.keys() == PLANT.keys()
     undo = PLANT[component](rig, np.ones(PLANTED, np.uint8))
@@ -91,14 +89,14 @@ def test_a_component_that_holds_10_mb_more_is_named(rig: Rig, component: str) ->
 
 
 @needs_pages
-def test_graph_and_parameters_have_the_size_of_their_arrays(rig: Rig) -> None:
+def test_graph_and_parameters_have_the_size_of_their_arrays(rig):
     graph = rig.recogniser.search.graph
     size = graph.states.nbytes + graph.arcs.nbytes + graph.final.nbytes
     assert size < rig.used()["graph"] < 1.2 * size + 100 * len(graph.words)
 
 
 @needs_pages
-def test_the_lattice_is_apart_from_the_tokens(rig: Rig) -> None:
+def test_the_lattice_is_apart_from_the_tokens(rig):
     reserved = {name: held.reserved for name, held in rig.memory.meter.measure().parts.items()}
     recogniser: Recogniser = rig.recogniser
     entries = len(recogniser.search._space.graph.arcs)  # type: ignore[union-attr]
@@ -107,7 +105,7 @@ def test_the_lattice_is_apart_from_the_tokens(rig: Rig) -> None:
 
 
 @needs_pages
-def test_what_replaces_the_scorer_takes_its_memory_along(rig: Rig) -> None:
+def test_what_replaces_the_scorer_takes_its_memory_along(rig):
     """Nothing but what the run holds is kept alive by the readings."""
     size = 32 * PLANTED  # the heap would keep a smaller block
     undo = hold(rig.recogniser.scorer, np.ones(size, np.uint8))
@@ -119,9 +117,7 @@ def test_what_replaces_the_scorer_takes_its_memory_along(rig: Rig) -> None:
 
 
 @needs_pages
-def test_a_session_has_the_memory_from_set_up_to_the_end(
-    quick: Config, short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_has_the_memory_from_set_up_to_the_end(quick, short, tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "SHARE", 1.0)
     assert run(quick, [short], tmp_path / "run.asrs").state == "closed"
     with closing(Session.open(tmp_path / "run.asrs")) as session:
@@ -144,9 +140,7 @@ def test_a_session_has_the_memory_from_set_up_to_the_end(
 
 
 @needs_pages
-def test_features_are_held_while_they_are_decoded_and_neither_before_nor_after(
-    quick: Config, short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_are_held_while_they_are_decoded_and_neither_before_nor_after(quick, short, monkeypatch):
     recogniser = build(quick, Recorder(), NullLane(), quiet, never)
     decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
     advance, held = recogniser.search.advance, []
@@ -165,7 +159,7 @@ def test_features_are_held_while_they_are_decoded_and_neither_before_nor_after(
 
 @needs_pages
 @pytest.mark.slow
-def test_a_run_over_looped_speech_has_no_growth(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_looped_speech_has_no_growth(short, monkeypatch):
     """The bench's two hours in small."""
     monkeypatch.setattr(memory, "SHARE", 0.5)
     monkeypatch.setattr("profiler.analysis.resources.LEAST_S", 30.0)
@@ -217,9 +211,7 @@ def rig_measured(monkeypatch: pytest.MonkeyPatch) -> MeasuredRig:
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_a_search_whose_beam_follows_the_time_is_not_kept(
-    rig_measured: MeasuredRig, monkeypatch: pytest.MonkeyPatch, adaptive: bool
-) -> None:
+def test_a_search_whose_beam_follows_the_time_is_not_kept(rig_measured, monkeypatch, adaptive):
     """It would be another one when it is done again."""
     kept: list[int] = []
     replay = SimpleNamespace(viterbi=None, keep=lambda: kept.append(1))
@@ -232,7 +224,7 @@ def test_a_search_whose_beam_follows_the_time_is_not_kept(
     assert len(kept) == (not adaptive)
 
 
-def test_a_span_holds_what_other_programs_took_however_long(rig_measured: MeasuredRig) -> None:
+def test_a_span_holds_what_other_programs_took_however_long(rig_measured):
     rig_measured.queue.answers = [7, LIMIT + 5]
     assert rig_measured.measurements.lost(0, surely=True) == Lost(7)
     held = rig_measured.measurements.lost(OTHERS_EVERY_NS)
@@ -243,8 +235,6 @@ def test_a_span_holds_what_other_programs_took_however_long(rig_measured: Measur
 @pytest.mark.parametrize(
     ("stolen_ns", "wall_ns", "notes"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
 )
-def test_what_the_host_took_is_told_where_it_is_worth_telling(
-    rig_measured: MeasuredRig, stolen_ns: float, wall_ns: float, notes: int
-) -> None:
+def test_what_the_host_took_is_told_where_it_is_worth_telling(rig_measured, stolen_ns, wall_ns, notes):
     rig_measured.queue.steal.total_ns = int(stolen_ns)
     assert len(rig_measured.measurements.notes(int(wall_ns))) == notes

@@ -1,9 +1,6 @@
 """A block scored again: the same scores and spans, and only where scoring is a function of the block alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,14 +50,14 @@ def scored(scorer: Any, again: bool, block: int = 7) -> Iterator[np.ndarray]:
 
 
 @each("chosen", LAYERS.values())
-def test_scoring_again_leaves_no_trace(models: Any, chosen: dict[str, Any]) -> None:
+def test_scoring_again_leaves_no_trace(models, chosen):
     config = assign(Config(), {**SOME, "gmm.selection.enabled": False, **chosen})
     plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
     for one, other in zip(scored(plain, False), scored(replayed, True), strict=True):
         assert one.tobytes() == other.tobytes()
 
 
-def test_scoring_again_records_the_stages_that_scoring_records(models: Any) -> None:
+def test_scoring_again_records_the_stages_that_scoring_records(models):
     scorer = build_scorer(assign(Config(), {"frames.skip": 2}), models["tied"])
     recorder = Recorder()
     scorer.stages(recorder)
@@ -73,7 +70,7 @@ def test_scoring_again_records_the_stages_that_scoring_records(models: Any) -> N
         assert once[name].tolist() == again[name].tolist(), name
 
 
-def test_what_goes_by_the_block_before_is_not_replayed(models: Any) -> None:
+def test_what_goes_by_the_block_before_is_not_replayed(models):
     scorer = build_scorer(Config(), models["tied"])
     assert not scorer.replayable, "nothing was scored yet"
     list(scored(scorer, False))
@@ -121,7 +118,7 @@ def turns(scorer: Any, lanes: Any, *, again: bool, block: int = 7) -> Iterator[n
 
 
 @each("chosen", FRAME_BY_FRAME.values())
-def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(models: Any, chosen: dict[str, Any]) -> None:
+def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(models, chosen):
     config = assign(Config(), {**SOME, "gmm.selection.enabled": False, "gmm.senones": "active", **chosen})
     plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
     recorder = Recorder()
@@ -136,7 +133,7 @@ def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(model
         assert once[name].tolist() == again[name].tolist(), name
 
 
-def test_what_was_not_noted_is_not_scored_again(models: Any) -> None:
+def test_what_was_not_noted_is_not_scored_again(models):
     scorer = build_scorer(assign(Config(), {"gmm.senones": "active"}), models["tied"])
     list(turns(scorer, (LANE, LANE), again=False))
     assert not scorer.again(0, LANE)
@@ -147,7 +144,7 @@ def test_what_was_not_noted_is_not_scored_again(models: Any) -> None:
 
 
 @pytest.mark.slow
-def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
+def test_nets_are_replayed_but_for_heads(models, tmp_path):
     made = net(card(senones=models["real"].n_senones, heads=3), 0)
     base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}
     plain = assign(Config(), base)

@@ -1,7 +1,5 @@
 """What kernels are bound to: parameters that do not belong to each other, or lead beyond themselves, are refused."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import gc
@@ -21,7 +19,6 @@ from scoring_reference import KINDS, configured, family_of
 from pipelines.config import Config, assign
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.models import sphinx
-from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache, selection
 from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.continuous.dense import ContinuousGmm
@@ -42,7 +39,7 @@ from tests.waiting import wait_until
 HERE = Path(__file__).parent
 
 
-def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
+def test_the_bytes_of_one_codebook_are_not_those_of_all(families):
     gmm = families["tied"]
     one = in_int8(gmm.parameters.gaussians[:1])
     with pytest.raises(ArrayError, match="gaussians"):
@@ -55,7 +52,7 @@ def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
 
 @each("kind", ["tied", "untied"])
 @each("method", ["vq", "vq-table", "clusters", "last-top-n"])
-def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind, method) -> None:
+def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind, method):
     family = families[kind]
     strategy, _ = configured(family, method)
     _, of_a_part = configured(family.small(), method)
@@ -67,7 +64,7 @@ def test_what_was_prepared_for_a_part_is_not_taken_for_the_whole(families, kind,
 
 @each("kind", KINDS)
 @each("method", list(selection.METHODS["Tied"]))
-def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, method) -> None:
+def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, method):
     family = families[kind]
     strategy, _ = configured(family, method)
     features = np.random.default_rng(1).normal(0, 3, (5, 39)).astype(np.float32)
@@ -82,7 +79,7 @@ def test_a_warm_up_that_fails_leaves_what_scores_as_it_was(families, kind, metho
     np.testing.assert_array_equal(before, after)
 
 
-def test_indices_from_a_cache_lead_to_what_there_is(families) -> None:
+def test_indices_from_a_cache_lead_to_what_there_is(families):
     family = families["tied"]
     gaussians, slots = family.parameters.gaussians, family.parameters.gaussians.shape[2]
     _, lists = configured(family, "vq")
@@ -110,7 +107,7 @@ def test_indices_from_a_cache_lead_to_what_there_is(families) -> None:
             dataclasses.replace(book, children=damaged(book.children, value))
 
 
-def test_a_way_down_a_tree_never_leads_back(families) -> None:
+def test_a_way_down_a_tree_never_leads_back(families):
     book = configured(families["tied"], "vq-tree")[1].codebook
     children = book.children.copy()
     children[0, 0, 0] = 0
@@ -118,7 +115,7 @@ def test_a_way_down_a_tree_never_leads_back(families) -> None:
         dataclasses.replace(book, children=children)
 
 
-def test_a_packed_model_has_each_senone_once(families) -> None:
+def test_a_packed_model_has_each_senone_once(families):
     p = families["tied"].parameters
     for name, place, value in (
         ("start", 1, 7),
@@ -135,7 +132,7 @@ def test_a_packed_model_has_each_senone_once(families) -> None:
         dataclasses.replace(p, weights=p.weights[:-16])
 
 
-def test_parents_are_senones() -> None:
+def test_parents_are_senones():
     with pytest.raises(ArrayError):
         Parents(np.array([0, 3]), np.zeros(3, np.int32))
     with pytest.raises(ArrayError):
@@ -143,7 +140,7 @@ def test_parents_are_senones() -> None:
 
 
 @each("threads", [1, 2, 3, 7, 64])
-def test_every_thread_has_a_range_of_its_own(threads) -> None:
+def test_every_thread_has_a_range_of_its_own(threads):
     for work in ([1], [1000, 1, 1], [1, 1, 1000], [1] * 5, [0, 5, 0, 5]):
         pool = BlockPool(threads, np.array(work))
         assert [a for a, _ in pool.ranges] == [0, *(b for _, b in pool.ranges[:-1])]
@@ -152,7 +149,7 @@ def test_every_thread_has_a_range_of_its_own(threads) -> None:
         assert pool.threads == len(pool.ranges)
 
 
-def test_features_for_more_frames_than_there_is_room_are_refused(families) -> None:
+def test_features_for_more_frames_than_there_is_room_are_refused(families):
     for kind in ("tied", "untied"):
         with pytest.raises(ArrayError, match="expand"):
             families[kind].expand(np.zeros((65, STREAMS * STREAM_DIM), np.float32))
@@ -160,7 +157,7 @@ def test_features_for_more_frames_than_there_is_room_are_refused(families) -> No
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSEGV"), reason="needs pages with rights")
 @pytest.mark.parametrize("side", ["behind", pytest.param("before", marks=pytest.mark.slow)])
-def test_warm_up_stays_within_every_array_of_the_process(side, tmp_path) -> None:
+def test_warm_up_stays_within_every_array_of_the_process(side, tmp_path):
     made = environment({"ASRSCOPE_CACHE": str(tmp_path)})
     made["PYTHONPATH"] = f"{HERE.parents[1]}:{HERE}"
     command = python(str(HERE / "warm_ups.py"), side)
@@ -169,7 +166,7 @@ def test_warm_up_stays_within_every_array_of_the_process(side, tmp_path) -> None
     assert done.stdout.split() == ["tied", "one", "three"]
 
 
-def test_a_codebook_of_codewords_knows_its_arrays(families) -> None:
+def test_a_codebook_of_codewords_knows_its_arrays(families):
     book = configured(families["tied"], "vq")[1].codebook
     for name in ("scale", "children", "panels"):
         with pytest.raises(ArrayError, match=name):
@@ -186,7 +183,7 @@ def others() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "scoring"}
 
 
-def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
+def test_each_range_is_done_once_and_by_a_thread_of_its_own():
     pool = ThreadPool(3)
     for n in (1, 2, 3) * 100:
         results: dict[int, tuple[Range, int]] = {}
@@ -205,7 +202,7 @@ def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
 
 
 @each("bad", [0, 1, 2])
-def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
+def test_what_one_raises_is_raised_when_all_are_done(bad):
     pool = ThreadPool(3)
     done: list[int] = []
 
@@ -223,7 +220,7 @@ def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
     pool.share(lambda i, first, last: done.append(i), RANGES)
 
 
-def test_who_finds_the_others_at_work_does_it_all() -> None:
+def test_who_finds_the_others_at_work_does_it_all():
     """From within a part, in the caller's thread and in the other: nobody waits for anybody."""
     pool = ThreadPool(2)
     inner: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
@@ -239,7 +236,7 @@ def test_who_finds_the_others_at_work_does_it_all() -> None:
         assert inner[i] == [(0, thread), (1, thread)]
 
 
-def test_a_caller_who_was_interrupted_finds_things_as_they_should_be() -> None:
+def test_a_caller_who_was_interrupted_finds_things_as_they_should_be():
     pool = ThreadPool(2)
     (other,) = pool._others
     seen: list[object] = []
@@ -267,7 +264,7 @@ class Holder:
         pass
 
 
-def test_the_threads_of_a_pool_end_with_it() -> None:
+def test_the_threads_of_a_pool_end_with_it():
     before = others()
     holder = Holder()
     # What was done no longer holds on to its caller.
@@ -297,12 +294,12 @@ def _begins_with_a_line(array: Array) -> bool:
 
 
 @each("make", MADE.values())
-def test_what_is_made_for_kernels_begins_with_a_line(make: Callable[[], Array]) -> None:
+def test_what_is_made_for_kernels_begins_with_a_line(make):
     kept = [make() for _ in range(TRIES)]
     assert all(map(_begins_with_a_line, kept))
 
 
-def test_a_copy_has_the_values_and_their_type() -> None:
+def test_a_copy_has_the_values_and_their_type():
     values = np.arange(24, dtype=np.int16).reshape(4, 6)[:, ::2]
     copied = aligned_copy(values)
     assert np.array_equal(copied, values)
@@ -312,7 +309,7 @@ def test_a_copy_has_the_values_and_their_type() -> None:
 
 
 @each("name", ["tied", "three streams", "one stream"])
-def test_parameters_and_workspace_of_a_model_begin_with_a_line(models: dict[str, AcousticModel], name: str) -> None:
+def test_parameters_and_workspace_of_a_model_begin_with_a_line(models, name):
     for _ in range(TRIES):
         family = family_of(models[name])
         p = family.parameters
@@ -345,14 +342,14 @@ def exponentials(x: Array) -> Array:
     return found
 
 
-def test_it_is_the_exponential_down_to_the_lowest_exponent() -> None:
+def test_it_is_the_exponential_down_to_the_lowest_exponent():
     x = np.linspace(LOWEST_EXPONENT, 0.0, SIZE, dtype=np.float32)
     expected = np.exp(x.astype(np.float64))
     # An exponent of 60 has a spacing of 4e-6 in float32.
     assert np.abs(exponentials(x) / expected - 1).max() < 4e-6
 
 
-def test_what_lies_below_is_nothing_next_to_the_best() -> None:
+def test_what_lies_below_is_nothing_next_to_the_best():
     x = np.full(SIZE, -1e30, np.float32)
     x[::2] = LOWEST_EXPONENT - 0.5
     found = exponentials(x)
@@ -362,7 +359,7 @@ def test_what_lies_below_is_nothing_next_to_the_best() -> None:
     assert 3 * 128 * float(found[0]) / float(weights.min()) < np.finfo(np.float32).eps
 
 
-def test_its_product_with_any_weight_is_a_normal_number() -> None:
+def test_its_product_with_any_weight_is_a_normal_number():
     least = exponentials(np.full(SIZE, -1e30, np.float32))[0]
     weights = packing.pack(sphinx.load(sphinx.default_directory())).weights
     assert weights.min() > 0

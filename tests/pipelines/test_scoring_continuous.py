@@ -149,7 +149,7 @@ def test_tied_models_are_not_packed(tmp_path):
         pack(sphinx.load(writer.write_model(tmp_path)))
 
 
-def test_the_components_of_large_mixtures_are_put_in_order_in_windows() -> None:
+def test_the_components_of_large_mixtures_are_put_in_order_in_windows():
     """Costs of all pairs of a mixture of 32 000 would take four gigabytes, and as many seconds."""
     rng = np.random.default_rng(3)
     components = 2 * WINDOW + 44

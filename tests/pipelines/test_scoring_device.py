@@ -1,7 +1,5 @@
 """The device's scorer, on the processor: against the definition, and what placement does to its spans."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sphinx_writer as writer

@@ -1,7 +1,5 @@
 """A net on a device, on the processor in its place: against float64, and what placement does to its spans."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 

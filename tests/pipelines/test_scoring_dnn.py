@@ -1,8 +1,5 @@
 """Scoring by a net against float64, block by block, all senones and wanted ones."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +40,7 @@ def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:
     return found
 
 
-def test_stages_carry_their_work() -> None:
+def test_stages_carry_their_work():
     made = net(card(*SHAPES[0]))
     dense = DenseNet(made, 1, 32)
     spliced = dense.splice(padded(utterance(7), dense), Meter())
@@ -57,7 +54,7 @@ def test_stages_carry_their_work() -> None:
 
 
 @each("layers", SHAPES)
-def test_a_net_in_integers_is_the_formula_rounded_twice(layers: Any) -> None:
+def test_a_net_in_integers_is_the_formula_rounded_twice(layers):
     made, features = net(card(*layers)), utterance()
     quantised = QuantisedNet(made, 1, 32)
     spliced = quantised.splice(padded(features, quantised), Meter()).copy()
@@ -105,7 +102,7 @@ DNN = presets.load("dnn").config
 
 
 @each("block", [1, 7, 200])
-def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
+def test_a_shipped_net_scores_speech_as_the_formula_does(block):
     shipped = nets.load(nets.find(DNN.dnn.net))
     found = scored(DNN, speech(), block)
     assert len(speech()) > 64  # more than is scored at once
@@ -115,7 +112,7 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
 @pytest.mark.parametrize(("block", "skip"), [(16, 3), (1, 2), (5, 4), (200, 4)])
-def test_each_head_scores_its_own_frame(tmp_path: Path, block: int, skip: int, dtype: str) -> None:
+def test_each_head_scores_its_own_frame(tmp_path, block, skip, dtype):
     layers = Layer(16), Layer(8, relu=False)
     made = net(card(*layers, senones=model().n_senones, heads=4))
     config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32)), "dnn.dtype": dtype, "dnn.senones": "all"})
@@ -131,7 +128,7 @@ def test_each_head_scores_its_own_frame(tmp_path: Path, block: int, skip: int, d
             assert np.abs(found[t] - expected).mean() < 0.05 * np.abs(expected).mean()
 
 
-def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path: Path) -> None:
+def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path):
     made = net(card(Layer(16), senones=model().n_senones, heads=2))
     config = assign(DNN, {"dnn.net": str(write(tmp_path, made, np.float32))})
     scorer = build_scorer(config, model())
@@ -150,7 +147,7 @@ def test_heads_switched_on_while_running_begin_at_the_next_frame(tmp_path: Path)
         scorer.make_ready(four, lambda *_: None, lambda: False)
 
 
-def test_what_cannot_be_says_why(tmp_path: Path) -> None:
+def test_what_cannot_be_says_why(tmp_path):
     small = str(write(tmp_path, net(card(Layer(8)))))
     with pytest.raises(ModelError, match="scores 50 senones and the acoustic model has 5126"):
         build_scorer(assign(DNN, {"dnn.net": small}), model())
@@ -164,7 +161,7 @@ def test_what_cannot_be_says_why(tmp_path: Path) -> None:
         check(assign(DNN, {"frames.rule": "conditional"}))
 
 
-def test_integers_change_scores_by_less_than_the_search_notices() -> None:
+def test_integers_change_scores_by_less_than_the_search_notices():
     exact, quick = (scored(assign(DNN, {"dnn.dtype": d}), speech(), 16) for d in ("fp32", "int8"))
     exact, quick = (x - x.max(1, keepdims=True) for x in (exact, quick))
     near = exact > -20  # nats below the best: what a beam can keep

@@ -1,7 +1,5 @@
 """Lazy evaluation of nets against brute force: kernels, bookkeeping over blocks and changes, words, work counts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -40,7 +38,7 @@ def around(values: Array) -> Array:
 
 
 @each("width", WIDTHS)
-def test_rows_are_dot_products_and_nothing_else_is_written(width: int) -> None:
+def test_rows_are_dot_products_and_nothing_else_is_written(width):
     rng = np.random.default_rng(width)
     weight = rng.standard_normal((SENONES, width + 1)).astype(np.float32)
     values = np.column_stack([rng.standard_normal((9, width)), np.ones(9)]).astype("f")
@@ -65,7 +63,7 @@ def integers(width: int) -> tuple[Array, Array, Array]:
 
 
 @each("width", WIDTHS)
-def test_rows_of_integers_are_exact(width: int) -> None:
+def test_rows_of_integers_are_exact(width):
     weight, hidden, products = integers(width)
     rng = np.random.default_rng(width)
     scale, bias = (rng.random(SENONES).astype(np.float32) for _ in range(2))
@@ -85,7 +83,7 @@ def test_rows_of_integers_are_exact(width: int) -> None:
 @pytest.mark.parametrize(
     "pairs", [False, pytest.param(True, marks=pytest.mark.skipif(not PAIR_PRODUCTS, reason=LACKS))]
 )
-def test_a_processor_without_the_byte_product_computes_the_same(pairs: bool) -> None:
+def test_a_processor_without_the_byte_product_computes_the_same(pairs):
     weight, hidden, products = integers(64)
     tile = dot_products.make_byte_rows(2, one_instruction=False, pairs=pairs)
 
@@ -183,9 +181,7 @@ def alike(seen: list[Array], expected: list[Array], active: list[Array], atol: f
 
 @each("rule", ["active", "active-ahead"])
 @each("block", [1, 3, 4, 16, 64])
-def test_requested_scores_are_exact_to_the_end_of_every_utterance(
-    small: tuple[Config, Any], rule: str, block: int
-) -> None:
+def test_requested_scores_are_exact_to_the_end_of_every_utterance(small, rule, block):
     base, made = small
     base = assign(base, {"dnn.senones": rule, "block": block})
     scorer = build_scorer(base, model())
@@ -201,7 +197,7 @@ RULES = ("all", "active", "active-ahead")
 
 
 @each("seed", range(6))
-def test_changes_between_blocks_leave_requested_scores_right(small: tuple[Config, Any], seed: int) -> None:
+def test_changes_between_blocks_leave_requested_scores_right(small, seed):
     base, made = small
     rng = np.random.default_rng(seed)
     base = assign(base, {"dnn.senones": "all", "frames.skip": 1})
@@ -222,7 +218,7 @@ def test_changes_between_blocks_leave_requested_scores_right(small: tuple[Config
         alike(seen_rows(scorer, base, features, active, plan), expected, active, 1e-3)
 
 
-def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, Any]) -> None:
+def test_another_arithmetic_in_the_middle_of_an_utterance(small):
     base, made = small
     base = assign(base, {"dnn.senones": "active-ahead"})
     scorer = build_scorer(base, model())
@@ -240,9 +236,7 @@ def test_another_arithmetic_in_the_middle_of_an_utterance(small: tuple[Config, A
 @each("dtype", ["fp32", "int8"])
 @each("rule", ["active", "active-ahead"])
 @each("block", [1, 6, 16])
-def test_work_counts_say_what_was_computed_and_read(
-    small: tuple[Config, Any], rule: str, block: int, dtype: str
-) -> None:
+def test_work_counts_say_what_was_computed_and_read(small, rule, block, dtype):
     base = assign(small[0], {"dnn.senones": rule, "dnn.dtype": dtype, "block": block})
     scorer, active = build_scorer(base, model()), asking(32)
     recorder = Recorder()

@@ -1,14 +1,11 @@
 """Neural nets while decoding: settings that change between blocks, and which frame each score comes from."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,9 +65,7 @@ def blocks(scorer: Any, features: Array, block: int) -> Iterator[tuple[int, int,
 @pytest.mark.parametrize("skip", [2, 3, 4])
 @pytest.mark.parametrize("block", [1, 5, 16])
 @pytest.mark.parametrize("rule", ["copy", "multi-frame"])
-def test_skipped_frames_to_the_end_of_every_utterance(
-    base: Config, made: Net, rule: str, block: int, skip: int
-) -> None:
+def test_skipped_frames_to_the_end_of_every_utterance(base, made, rule, block, skip):
     chosen = {"frames.skip": skip, "frames.rule": rule, "block": block}
     scorer = build_scorer(check(assign(base, chosen)), model())
     for number, length in enumerate(LENGTHS):
@@ -106,7 +101,7 @@ def changed(scorer: Any, config: Config) -> None:
     assert scorer.needs(config) is None
 
 
-def test_every_setting_acts_from_the_next_block_on(base: Config) -> None:
+def test_every_setting_acts_from_the_next_block_on(base):
     given, config = features(60), base
     scorer = build_scorer(config, model())
     for at, change in zip(count(0, 6), CHANGES, strict=False):
@@ -119,7 +114,7 @@ def test_every_setting_acts_from_the_next_block_on(base: Config) -> None:
         np.testing.assert_array_equal(found, alone.score(part, 0, LANE))
 
 
-def test_smaller_nets_are_those_that_the_settings_say(base: Config, made: Net) -> None:
+def test_smaller_nets_are_those_that_the_settings_say(base, made):
     given = features(9)
     for way, make in (("low-rank", shrink.low_rank), ("sparse", shrink.sparse)):
         config = assign(base, {"dnn.shrink": way, "dnn.share": 0.4})
@@ -131,7 +126,7 @@ def test_smaller_nets_are_those_that_the_settings_say(base: Config, made: Net) -
 
 
 @pytest.mark.parametrize("rule", ["copy", "multi-frame"])
-def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> None:
+def test_a_change_begins_with_a_frame_of_its_own(base, rule):
     """In the middle of skipped frames: no score of another arithmetic is carried over."""
     given = features(12)
     config = assign(base, {"frames.skip": 4, "frames.rule": rule})
@@ -149,7 +144,7 @@ def test_a_change_begins_with_a_frame_of_its_own(base: Config, rule: str) -> Non
         np.testing.assert_allclose(found[2], fresh[2], atol=NAT)  # frame 8
 
 
-def test_lazy_scores_of_another_arithmetic_are_forgotten(base: Config) -> None:
+def test_lazy_scores_of_another_arithmetic_are_forgotten(base):
     given, active = features(12), np.array([5, 700, 5125], np.int64)
     config = assign(base, {"frames.skip": 4, "dnn.senones": "active"})
     scorer = build_scorer(config, model())
@@ -165,7 +160,7 @@ def test_lazy_scores_of_another_arithmetic_are_forgotten(base: Config) -> None:
     np.testing.assert_allclose(row[active], expected[active], atol=NAT)
 
 
-def test_another_net_may_look_at_other_frames(base: Config, tmp_path: Path) -> None:
+def test_another_net_may_look_at_other_frames(base, tmp_path):
     given = features(20)
     other = small(seed=9, heads=1, left=5, width=13)
     config = assign(base, {"dnn.net": str(write(tmp_path, other, np.float32))})
@@ -177,9 +172,7 @@ def test_another_net_may_look_at_other_frames(base: Config, tmp_path: Path) -> N
     assert np.abs(scorer.score(part, 10, LANE) - forward(other, given)[10:]).max() < NAT
 
 
-def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(
-    base: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(base, monkeypatch):
     reads = []
     read = dnn.read
 
@@ -204,7 +197,7 @@ def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(
     assert len(reads) == 2
 
 
-def test_preparing_can_be_cancelled_and_refused(base: Config, tmp_path: Path) -> None:
+def test_preparing_can_be_cancelled_and_refused(base, tmp_path):
     scorer = build_scorer(base, model())
     with pytest.raises(Cancelled):
         scorer.make_ready(assign(base, {"dnn.dtype": "int8"}), lambda *_: None, lambda: True)
@@ -220,7 +213,7 @@ def test_preparing_can_be_cancelled_and_refused(base: Config, tmp_path: Path) ->
     assert scorer.costs() == before
 
 
-def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base: Config) -> None:
+def test_stages_of_a_deeper_net_are_known_when_it_takes_over(base):
     scorer = build_scorer(base, model())
     recorder = Recorder()
     scorer.stages(recorder)
@@ -257,7 +250,7 @@ class Person(Control):
 
 
 @pytest.mark.slow
-def test_a_run_changes_nets_and_arithmetics(base: Config, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_run_changes_nets_and_arithmetics(base, bundled_speech, tmp_path):
     quick = assign(presets.load("gmm-quick").config, {"model": "dnn"})
     other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}
     person = Person(

@@ -1,9 +1,6 @@
 """Scoring by a net from an ONNX file: against float64, what it says it costs, and what it refuses."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,14 +36,14 @@ NAT = 1e-3
 
 @each("layers", SHAPES)
 @each("block", [1, 5, 23])
-def test_scores_are_those_of_the_formula_for_any_block(tmp_path: Path, layers: Any, block: int) -> None:
+def test_scores_are_those_of_the_formula_for_any_block(tmp_path, layers, block):
     made, features = net(card(*layers)), utterance()
     computed = OnnxNet(write(tmp_path, made), 1, 32)
     scores = in_blocks(computed, features, block)
     assert np.abs(scores - forward(made, features)).max() < NAT
 
 
-def test_chosen_frames_are_scored_into_any_rows(tmp_path: Path) -> None:
+def test_chosen_frames_are_scored_into_any_rows(tmp_path):
     made, features = net(card(*SHAPES[0])), utterance()
     computed = OnnxNet(write(tmp_path, made), 1, 32)
     spliced = computed.splice(padded(features, computed), Meter())
@@ -71,7 +68,7 @@ def probabilities_of(made: Any) -> bytes:
     )
 
 
-def test_probabilities_are_seen_and_their_logarithms_taken(tmp_path: Path) -> None:
+def test_probabilities_are_seen_and_their_logarithms_taken(tmp_path):
     made, features = net(card()), utterance()
     computed = OnnxNet(write(tmp_path, made, probabilities_of(made)), 1, 32)
     assert computed.notes == ("made.onnx gives probabilities; their logarithms are taken",)
@@ -85,7 +82,7 @@ def test_probabilities_are_seen_and_their_logarithms_taken(tmp_path: Path) -> No
     assert OnnxNet(write(tmp_path, made), 1, 32).notes == ()
 
 
-def test_what_probability_nothing_has_is_a_finite_score(tmp_path: Path) -> None:
+def test_what_probability_nothing_has_is_a_finite_score(tmp_path):
     made = net(card())
     made.tensors["heads.0.bias"][3] = -1e4
     computed = OnnxNet(write(tmp_path, made, probabilities_of(made)), 1, 32)
@@ -94,7 +91,7 @@ def test_what_probability_nothing_has_is_a_finite_score(tmp_path: Path) -> None:
     assert (scores[:, 3] < -80).all()
 
 
-def test_stages_carry_their_frames_and_have_laws(tmp_path: Path) -> None:
+def test_stages_carry_their_frames_and_have_laws(tmp_path):
     made = net(card(*SHAPES[0]))
     computed = OnnxNet(write(tmp_path, made), 1, 32)
     recorder, meter = Recorder(), Meter()
@@ -115,7 +112,7 @@ def test_stages_carry_their_frames_and_have_laws(tmp_path: Path) -> None:
             assert 0 < least <= most
 
 
-def test_operations_are_those_that_torch_counts(tmp_path: Path) -> None:
+def test_operations_are_those_that_torch_counts(tmp_path):
     made, frames = net(card(*SHAPES[0])), 9
     with FlopCounterMode(display=False) as counter:
         x = torch.zeros(frames, made.card.inputs)
@@ -139,7 +136,7 @@ WEIGHT = tensor("w", np.full((234, 50), 0.01, np.float32))
 TURNED = tensor("t", np.full((50, 234), 0.01, np.float32))
 
 
-def test_what_stands_between_products_is_counted_and_weights_may_be_turned(tmp_path: Path) -> None:
+def test_what_stands_between_products_is_counted_and_weights_may_be_turned(tmp_path):
     made = net(card())
     nodes = [
         node("Sub", ["x", "m"], ["a"]),
@@ -169,13 +166,13 @@ UNMODELLED: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("content", "name"), UNMODELLED)
-def test_an_operator_without_a_law_is_named(tmp_path: Path, content: bytes, name: str) -> None:
+def test_an_operator_without_a_law_is_named(tmp_path, content, name):
     found = OnnxNet(write(tmp_path, net(card()), content), 1, 32).costs(16)[NET_STAGE]
     assert found.is_empty
     assert f"and not {name}." in found.unmodelled
 
 
-def test_the_session_has_the_requested_threads(tmp_path: Path) -> None:
+def test_the_session_has_the_requested_threads(tmp_path):
     path = write(tmp_path, net(card(*SHAPES[0])))
     for threads in (1, 2):
         options = OnnxNet(path, threads, 32)._session.get_session_options()
@@ -216,9 +213,7 @@ REFUSED: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("content", "sentence"), REFUSED)
-def test_what_cannot_be_computed_is_said_in_a_sentence(
-    tmp_path: Path, content: bytes, sentence: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_computed_is_said_in_a_sentence(tmp_path, content, sentence, capfd):
     path = write(tmp_path, net(card()), content)
     with pytest.raises(ModelError, match=sentence) as caught:
         OnnxNet(path, 1, 32)
@@ -229,7 +224,7 @@ def test_what_cannot_be_computed_is_said_in_a_sentence(
     assert capfd.readouterr().err == ""
 
 
-def test_without_onnxruntime_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_onnxruntime_it_is_said_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path, net(card()))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ModelError, match=r"made\.onnx needs the package onnxruntime, .* `pip install"):
@@ -247,7 +242,7 @@ def test_without_onnxruntime_it_is_said_what_to_install(tmp_path: Path, monkeypa
         ({"device": "cuda"}, "needs device=cpu"),
     ],
 )
-def test_settings_that_need_the_weights_are_refused(settings: Any, sentence: str) -> None:
+def test_settings_that_need_the_weights_are_refused(settings, sentence):
     config = assign(presets.load("dnn").config, {"dnn.net": "mine.onnx"})
     check(config)
     check(assign(config, {"frames.rule": "multi-frame"}))  # without skipping there are no heads

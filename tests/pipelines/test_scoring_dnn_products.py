@@ -1,7 +1,5 @@
 """Products of weights and frames, and the nets made of them, against float64; what they count; what they compile to."""
 
-from __future__ import annotations
-
 import gc
 import platform
 import re
@@ -48,7 +46,7 @@ def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
 
 @each("name", products.names())
 @each("shape", SHAPES)
-def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name: str, shape: tuple[int, int]) -> None:
+def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name, shape):
     for kept in (1.0, 0.3, 0.05, 0.0):
         check_product(name, shape, kept)
 
@@ -77,7 +75,7 @@ def check_product(name: str, shape: tuple[int, int], kept: float) -> None:
 
 
 @each("name", products.names())
-def test_threads_share_the_rows_and_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_share_the_rows_and_change_nothing(name, monkeypatch):
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(4)
     weight = rng.standard_normal((149, 61)).astype(np.float32)
@@ -91,7 +89,7 @@ def test_threads_share_the_rows_and_change_nothing(name: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("kind", ["simd", "int8"])
-def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind, monkeypatch):
     # Where a processor has no instruction for tiles, the library decides; laws are made without it.
     monkeypatch.setattr(integers, "TILES", True)
     # On one thread some 90 µs and 3 ms, in 8 bits a quarter of it.
@@ -102,7 +100,7 @@ def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind: str, mon
         assert counts == [1, shared]
 
 
-def test_an_unknown_product_is_named() -> None:
+def test_an_unknown_product_is_named():
     with pytest.raises(ValueError, match=r"dnn\.product is 'magic', expected one of .*blas"):
         products.create("magic", np.zeros((1, 2), np.float32), 1, 1)
 
@@ -117,7 +115,7 @@ def assembly(kernel: Any, *arguments: Any) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 instructions")
-def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
+def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else():
     weight, frames = np.ones((8, 40), np.float32), np.ones((3, 40), np.float32)
     out = np.empty((8, 3), np.float32)
     plain = assembly(scalar._multiply, weight, frames, out, 0, 8)
@@ -135,7 +133,7 @@ def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
 
 
 @each("n", range(1, 2 * simd.FRAMES + 2))
-def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
+def test_tiles_add_up_every_input_once_whatever_their_number(n):
     rng = np.random.default_rng(n)
     for inputs in range(1, 10):
         # Whole numbers, so that the order of additions does not matter.
@@ -148,7 +146,7 @@ def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
 
 @each("kind", products.names())
 @each("n", [1, 3, 17])
-def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind: str, n: int) -> None:
+def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind, n):
     rng = np.random.default_rng(n)
     weight = rng.integers(-9, 10, (20, 8)).astype(np.float32)
     product = products.create(kind, weight, 1, 17)
@@ -168,7 +166,7 @@ def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind: str
 
 
 @each("kind", DENSE)
-def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> None:
+def test_blocks_of_any_size_after_one_another_are_scored_alike(kind):
     of = net(NETS["odd widths"])
     features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
     arithmetic, exact = made(kind, of), forward(of, features)
@@ -185,7 +183,7 @@ def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> Non
 
 @each("shape", NETS)
 @each("kind", KINDS)
-def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:
+def test_every_arithmetic_computes_the_net(kind, shape):
     of = net(NETS[shape])
     features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
     arithmetic = made(kind, of)
@@ -224,7 +222,7 @@ def close(scores: Array, exact: Array, kind: str, size: float | None = None) -> 
 
 
 @each("kind", [*DENSE, "int8"])
-def test_each_stage_counts_the_operations_that_torch_counts(kind: str) -> None:
+def test_each_stage_counts_the_operations_that_torch_counts(kind):
     of, frames = net(NETS["odd widths"]), 9
     arithmetic: Splicer = made(kind, of)
     laws = arithmetic.costs(frames)  # type: ignore[attr-defined]
@@ -352,7 +350,7 @@ def multiplied(product: Product, x: Array, turned: bool) -> Array:
     return out
 
 
-def test_only_what_is_there_is_stored_and_counted() -> None:
+def test_only_what_is_there_is_stored_and_counted():
     weight = cut(40, 50, 0.2)
     weights = np.count_nonzero(weight)
     csr = made_sparse("csr", weight)
@@ -373,7 +371,7 @@ def test_only_what_is_there_is_stored_and_counted() -> None:
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
+def test_more_inputs_than_16_bits_tell_apart_are_refused(name):
     with pytest.raises(BadInput, match=rf"65536 inputs; dnn\.product={name} takes at most 65535"):
         made_sparse(name, np.zeros((1, 65_537), np.float32))
     last = np.zeros((1, 65_536), np.float32)

@@ -1,7 +1,5 @@
 """Frame and GMM layers of the scorer: conditional skipping, active senones, back-off to CI senones."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -401,7 +399,7 @@ def test_every_choice_of_the_configuration_exists():
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))
-def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(requested: list[set[int]], ahead: int) -> None:
+def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(requested, ahead):
     until, found = np.zeros(31, np.int64), np.full(31, -1, np.int64)
     reaches = dict.fromkeys(range(31), 0)
     for t, wanted in enumerate(requested):

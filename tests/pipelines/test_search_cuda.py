@@ -1,7 +1,5 @@
 """The CUDA search where there is no CUDA: its simulated tests, and what its kernel takes of an H100's processor."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The device's decoder, on the processor: against the definition, and against the compiled decoder."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

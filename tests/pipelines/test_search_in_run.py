@@ -1,7 +1,5 @@
 """What a run does with the search's extras: alternatives, adaptive beam, and utterances that end in nothing."""
 
-from __future__ import annotations
-
 import math
 from contextlib import closing
 from pathlib import Path
@@ -37,7 +35,7 @@ def run(folder: Path, out: Path | None, settings: dict[str, Any]) -> Outcome:
     return whole_runs.run(config, [folder / name for name in FILES], out)
 
 
-def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: Path) -> None:
+def test_alternatives_are_kept_with_the_session(bundled_speech, tmp_path):
     outcome = run(bundled_speech, tmp_path / "run.asrs", {"search.nbest": 3})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         rows = report.report(session)["utterances"]
@@ -54,9 +52,7 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_lattice_without_room_is_reported(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lattice_without_room_is_reported(bundled_speech, tmp_path, monkeypatch):
     for name, value in (("FIRST_HISTORY", 1 << 12), ("FEW_ENTRIES", 1 << 12), ("MAX_HISTORY", 1 << 16)):
         monkeypatch.setattr(workspace, name, value)
     wide = {"search.nbest": 3, "search.lattice_beam": 20.0}
@@ -68,14 +64,14 @@ def test_a_lattice_without_room_is_reported(
         assert any(text.startswith(f"{decoded.name}: the lattice holds") for text in said)
 
 
-def test_without_a_request_there_are_none(bundled_speech: Path) -> None:
+def test_without_a_request_there_are_none(bundled_speech):
     outcome = run(bundled_speech, None, {})
     assert all(u.alternatives is None for u in outcome.result.utterances)
     assert "nbest" not in report.utterance(outcome.result.utterances[0], None)
 
 
 @pytest.mark.parametrize(("target", "lowest"), [(0.001, True), (10.0, False)])
-def test_the_adaptive_beam_is_recorded(bundled_speech: Path, tmp_path: Path, target: float, lowest: bool) -> None:
+def test_the_adaptive_beam_is_recorded(bundled_speech, tmp_path, target, lowest):
     # Of few tokens min_active keeps those beyond the beam: how many there are depends on how fast the machine is now.
     settings = {"search.target_rtf": target, "search.min_active": 0}
     run(bundled_speech, tmp_path / "run.asrs", settings)
@@ -92,9 +88,7 @@ def test_the_adaptive_beam_is_recorded(bundled_speech: Path, tmp_path: Path, tar
     assert (cutoffs <= widest + 1e-3).all()
 
 
-def test_an_utterance_in_which_no_token_survives_is_marked(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_utterance_in_which_no_token_survives_is_marked(bundled_speech, tmp_path, monkeypatch):
     whole = Viterbi.advance
 
     def deadly(self: Viterbi, scores: Any, first_frame: int, *rest: Any) -> None:

@@ -23,7 +23,7 @@ def dictionary() -> set[str]:
     return {line.split(None, 1)[0].partition("(")[0] for line in lines.splitlines()}
 
 
-def test_every_file_has_its_transcript() -> None:
+def test_every_file_has_its_transcript():
     files = collecting.collect([SPEECH])
     said = transcripts.read(SPEECH / "transcripts.tsv").by_place()
     assert [file.resolve() for file in files] == list(said)
@@ -33,7 +33,7 @@ def test_every_file_has_its_transcript() -> None:
     assert {utterance.voice for utterance in build.UTTERANCES} == set(build.VOICES)
 
 
-def test_format_length_and_size() -> None:
+def test_format_length_and_size():
     files = collecting.collect([SPEECH])
     for file in files:
         info = soundfile.info(file)
@@ -42,14 +42,14 @@ def test_format_length_and_size() -> None:
     assert sum(file.stat().st_size for file in SPEECH.iterdir() if file.is_file()) < 3_000_000
 
 
-def test_the_words_are_known_except_the_rare_ones() -> None:
+def test_the_words_are_known_except_the_rare_ones():
     known = dictionary()
     for utterance in build.UTTERANCES:
         unknown = set(utterance.text.split()) - known
         assert (len(unknown) >= 5) == (utterance.subject == "names"), unknown
 
 
-def test_one_utterance_has_noise_in_its_middle() -> None:
+def test_one_utterance_has_noise_in_its_middle():
     (number,) = [i for i, u in enumerate(build.UTTERANCES, start=1) if u.noise]
     sound = audio.load(SPEECH / build.file_name(number, build.UTTERANCES[number - 1]))
     quietest = audio.peaks(sound.samples, len(sound.samples) // 160).astype(int)
@@ -60,7 +60,7 @@ def test_one_utterance_has_noise_in_its_middle() -> None:
 
 
 @pytest.mark.slow
-def test_pocketsphinx_understands_the_plain_sentences() -> None:
+def test_pocketsphinx_understands_the_plain_sentences():
     pocketsphinx = pytest.importorskip("pocketsphinx")
     decoder = pocketsphinx.Decoder(loglevel="FATAL")
     samples, _ = soundfile.read(SPEECH / "01-slt-morning.flac", dtype="int16")
@@ -71,7 +71,7 @@ def test_pocketsphinx_understands_the_plain_sentences() -> None:
 
 
 @needs_flite
-def test_the_script_speaks_the_same_again() -> None:
+def test_the_script_speaks_the_same_again():
     number = next(i for i, u in enumerate(build.UTTERANCES, start=1) if u.noise)
     utterance = build.UTTERANCES[number - 1]
     samples = build.render(utterance)
@@ -82,9 +82,7 @@ def test_the_script_speaks_the_same_again() -> None:
     assert np.array_equal(samples, shipped)
 
 
-def test_without_flite_nothing_is_changed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_without_flite_nothing_is_changed(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     before = (SPEECH / "transcripts.tsv").stat().st_mtime_ns
     assert build.main([]) == 0

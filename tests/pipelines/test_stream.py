@@ -1,7 +1,5 @@
 """Audio that arrives in chunks: the same features and words, and times on a clock that the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -70,14 +68,14 @@ def front_ends() -> dict[str, Callable[[], FrontEnd]]:
 
 @each("kind", front_ends())
 @each("chunk", [160, 1001, 100_000])
-def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(kind: str, chunk: int) -> None:
+def test_features_in_chunks_are_those_of_the_whole_where_no_mean_is_subtracted(kind, chunk):
     front = front_ends()[kind]()
     samples = np.random.default_rng(1).normal(0, 0.1, 20_011).astype(np.float32)
     np.testing.assert_array_equal(in_chunks(front, samples, chunk), front.features(samples))
 
 
 @each("feat, frames", [("1s_c", 0), ("1s_c_d", 2), ("1s_c_d_dd", 3), ("1s_c_d_ld_dd", 4), ("13:5", 5)])
-def test_a_front_end_says_how_far_it_looks_ahead(feat: str, frames: int) -> None:
+def test_a_front_end_says_how_far_it_looks_ahead(feat, frames):
     """Noise after what it says that it needs changes nothing, noise within it does."""
     front = Mfcc({"cmn": "none", "feat": feat})
     assert front.lookahead == frames
@@ -99,7 +97,7 @@ def test_a_front_end_says_how_far_it_looks_ahead(feat: str, frames: int) -> None
     assert utterance.ready == ready - 1
 
 
-def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior() -> None:
+def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior():
     front = Mfcc({"feat": "1s_c", "cmninit": "30,2"})
     prior = np.array([30.0, 2.0, *[0.0] * 11])
     np.testing.assert_array_equal(front.prior, prior)
@@ -120,9 +118,7 @@ def test_the_running_mean_is_of_the_frames_so_far_and_of_the_prior() -> None:
 
 
 @pytest.mark.slow
-def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(
-    quick: Config, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_in_chunks_are_those_of_blocks_where_the_mean_is_the_same(quick, bundled_speech, monkeypatch):
     """The mean of the whole utterance is put in the place of the running one."""
     whole = Mfcc.start
 
@@ -217,9 +213,7 @@ def decoded(
 
 
 @pytest.mark.parametrize("pace", [0.0, 1.0, 2.0])
-def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(
-    decoded: Decode, bundled_speech: Path, pace: float
-) -> None:
+def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(decoded, bundled_speech, pace):
     stream = decoded(pace, COMPUTE_NS).stream
     seconds = soundfile.info(bundled_speech / SHORT).duration
     n = -(-round(seconds * 1000) // CHUNK_MS)
@@ -233,7 +227,7 @@ def test_a_chunk_is_decoded_when_it_has_been_spoken_and_no_sooner(
     assert taken == {COMPUTE_NS}
 
 
-def test_a_slow_chunk_makes_the_ones_after_it_queue(decoded: Decode) -> None:
+def test_a_slow_chunk_makes_the_ones_after_it_queue(decoded):
     """Chunk 2 takes 400 ms; 3 waits 240 ms for it and 4 the 87 ms that are left, while each takes 7 ms."""
     costs = [COMPUTE_NS, 400 * MS, COMPUTE_NS]
     for pace in (0.0, 1.0):
@@ -242,7 +236,7 @@ def test_a_slow_chunk_makes_the_ones_after_it_queue(decoded: Decode) -> None:
         assert queued[:5] == [0, 0, 240 * MS, 87 * MS, 0]
 
 
-def test_partial_results_come_at_the_times_that_the_session_has(decoded: Decode) -> None:
+def test_partial_results_come_at_the_times_that_the_session_has(decoded):
     """At pace 1 the clock of the test is that of a person who watches."""
     journal = decoded(1.0, COMPUTE_NS)
     shown = [ns + journal.partials[0][0] - journal.stream["shown_ns"][0] for ns in journal.stream["shown_ns"]]
@@ -257,9 +251,7 @@ def test_partial_results_come_at_the_times_that_the_session_has(decoded: Decode)
     assert all(a < b for a, b in pairwise(changed))
 
 
-def test_an_endpoint_makes_words_final_and_the_search_begins_anew(
-    decoded: Decode, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_an_endpoint_makes_words_final_and_the_search_begins_anew(decoded, bundled_speech, tmp_path):
     """Twice the sentence with a second of silence between: rule 2 or 3 ends the first after its silence."""
     sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
     quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
@@ -274,7 +266,7 @@ def test_an_endpoint_makes_words_final_and_the_search_begins_anew(
     assert whole["segments"] == [(len(whole["shown_ns"]) - 1, 6, 0)]
 
 
-def test_the_rules_of_the_endpoint_act_in_a_stream_alone() -> None:
+def test_the_rules_of_the_endpoint_act_in_a_stream_alone():
     reason = unavailable_reason(Config(), "stream.rule2_silence_s")
     assert reason == "stream.rule2_silence_s acts only with stream.chunk_ms = 1…5000 (chunk)."
     assert unavailable_reason(assign(Config(), {"stream.chunk_ms": 160}), "stream.rule2_silence_s") is None
@@ -307,13 +299,11 @@ class Silent:
         (2000, 0, np.inf, 5),
     ],
 )
-def test_the_five_rules_with_the_defaults_of_kaldi(frames: int, silence: int, cost: float, rule: int) -> None:
+def test_the_five_rules_with_the_defaults_of_kaldi(frames, silence, cost, rule):
     assert endpoint(Stream(), Silent(silence, cost), frames) == rule  # type: ignore[arg-type]
 
 
-def test_the_search_knows_the_silence_at_the_end_of_its_path(
-    made: tuple[FakeClock, Recorder, Recogniser], bundled_speech: Path
-) -> None:
+def test_the_search_knows_the_silence_at_the_end_of_its_path(made, bundled_speech):
     _, _, recogniser = made
     sound, rate = soundfile.read(bundled_speech / SHORT, dtype="float32")
     quiet = np.random.default_rng(1).normal(0, 1e-4, rate).astype(np.float32)
@@ -333,7 +323,7 @@ def test_the_search_knows_the_silence_at_the_end_of_its_path(
     assert followed - alone == pytest.approx(100, abs=10)
 
 
-def test_a_session_keeps_the_stream_and_its_tiles(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_session_keeps_the_stream_and_its_tiles(quick, bundled_speech, tmp_path):
     path = tmp_path / "stream.asrs"
     config = assign(quick, {"stream.chunk_ms": 40})
     run(config, [bundled_speech / SHORT], path)

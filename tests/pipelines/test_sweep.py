@@ -1,7 +1,5 @@
 """A sweep against a program whose times and errors are known: its front, what goes wrong, and going on after a kill."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -79,7 +77,7 @@ def true_front(sweep: Sweep) -> set[tuple[float, ...]]:
 
 
 @pytest.mark.slow
-def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) -> None:
+def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path):
     sweep = made(tmp_path)
     study = swept(tmp_path, sweep)
     trials = {one.number: one for one in study.trials()}
@@ -104,7 +102,7 @@ def test_a_grid_is_tried_whole_and_its_front_is_that_of_the_law(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path: Path) -> None:
+def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path):
     study = swept(tmp_path, made(tmp_path, "search.beam=9,10,12", "block=8,16"))
     study.confirm(Home(), lambda stage, fraction: None, lambda: False, everything=True)
     confirmed = [(one.figures, study.confirmations[one.number]) for one in study.trials()]
@@ -116,7 +114,7 @@ def test_everything_can_be_confirmed_and_trials_lie_in_their_intervals(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> None:
+def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path):
     sweep = made(tmp_path, "search.beam=8..13", "block=8..16")
     study = swept(tmp_path, sweep, trials=9)
     chosen = [tuple(one.chosen.values()) for one in study.trials()]
@@ -125,7 +123,7 @@ def test_a_range_is_sampled_and_no_settings_are_tried_twice(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_path: Path) -> None:
+def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_path):
     sweep = made(tmp_path, "search.beam=8,9", drift=["0-1 after", *(f"1-{n} before" for n in (1, 2, 3))])
     study = swept(tmp_path, sweep)
     first, second = study.trials()
@@ -136,19 +134,19 @@ def test_a_trial_whose_reference_drifts_is_repeated_and_in_the_end_rejected(tmp_
     assert [point.trial for point in study.front()] == [0]
 
 
-def test_a_killed_trial_is_repeated_and_in_the_end_failed(tmp_path: Path) -> None:
+def test_a_killed_trial_is_repeated_and_in_the_end_failed(tmp_path):
     study = swept(tmp_path, made(tmp_path, "search.beam=8,9", kill=["0-1", "1-1", "1-2", "1-3"]))
     assert [one.state for one in study.trials()] == ["done", "failed"]
     assert study.trials()[1].why == "The program of the trial was ended before it had a result."
 
 
-def test_a_reference_that_recognises_other_words_fails_the_trial(tmp_path: Path) -> None:
+def test_a_reference_that_recognises_other_words_fails_the_trial(tmp_path):
     study = swept(tmp_path, made(tmp_path, "search.beam=8,9", words={"1-1 before": "no", "1-1 after": "no"}))
     assert [one.state for one in study.trials()] == ["done", "failed"]
     assert "recognised other words" in str(study.trials()[1].why)
 
 
-def test_a_constraint_keeps_trials_off_the_front(tmp_path: Path) -> None:
+def test_a_constraint_keeps_trials_off_the_front(tmp_path):
     from dataclasses import replace
 
     sweep = replace(made(tmp_path, "search.beam=8,10,12"), constraints=(space.parse_constraint("wer<=0.15"),))
@@ -158,7 +156,7 @@ def test_a_constraint_keeps_trials_off_the_front(tmp_path: Path) -> None:
     assert 0 not in study.confirmations
 
 
-def test_settings_that_cannot_act_fail_without_a_run(tmp_path: Path) -> None:
+def test_settings_that_cannot_act_fail_without_a_run(tmp_path):
     study = swept(tmp_path, made(tmp_path, "frames.rule=multi-frame,conditional"))
     assert study.trials()[0].why == "frames.rule=multi-frame acts only with model = dnn (acoustic model)."
     assert study.trials()[0].state == "failed"
@@ -166,7 +164,7 @@ def test_settings_that_cannot_act_fail_without_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -> None:
+def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path):
     sweep = made(tmp_path, "search.beam=8,9", full="x.asrs: No space left on device.")
     with pytest.raises(BadInput, match=r"the disk is full .* the same command goes on"):
         swept(tmp_path, sweep)
@@ -174,13 +172,13 @@ def test_a_full_disk_ends_the_sweep_and_the_trial_is_run_again(tmp_path: Path) -
     assert [one.state for one in study.trials()] == ["done", "done"]
 
 
-def test_a_disk_without_room_ends_the_sweep_before_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_ends_the_sweep_before_a_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=5_000_000))
     with pytest.raises(BadInput, match=r"the disk is full \(5 MB are free\)"):
         swept(tmp_path, made(tmp_path))
 
 
-def test_progress_says_how_much_is_done_and_the_time_left(tmp_path: Path) -> None:
+def test_progress_says_how_much_is_done_and_the_time_left(tmp_path):
     sweep, said = made(tmp_path, "search.beam=8,9"), list[str]()
     with folders.opened(tmp_path / "study", sweep) as storage:
         study = Study(tmp_path / "study", sweep, storage)
@@ -190,7 +188,7 @@ def test_progress_says_how_much_is_done_and_the_time_left(tmp_path: Path) -> Non
     assert said[-1] == "confirming the front, 2 of 2 done"
 
 
-def test_cancelling_ends_the_trial_that_runs(tmp_path: Path) -> None:
+def test_cancelling_ends_the_trial_that_runs(tmp_path):
     with pytest.raises(Cancelled):
         swept(tmp_path, made(tmp_path, "search.beam=8,9", busy=30), cancelled=True)
     study = swept(tmp_path, made(tmp_path, "search.beam=8,9"))
@@ -206,7 +204,7 @@ def test_cancelling_ends_the_trial_that_runs(tmp_path: Path) -> None:
         ({"reference": Config(block=8)}, r"another reference \(block is 16 there\)"),
     ],
 )
-def test_another_study_is_refused(tmp_path: Path, change: dict, sentence: str) -> None:
+def test_another_study_is_refused(tmp_path, change, sentence):
     from dataclasses import replace
 
     sweep = made(tmp_path)
@@ -219,7 +217,7 @@ def test_another_study_is_refused(tmp_path: Path, change: dict, sentence: str) -
         pass
 
 
-def test_other_audio_another_version_another_process_and_other_folders_are_refused(tmp_path: Path) -> None:
+def test_other_audio_another_version_another_process_and_other_folders_are_refused(tmp_path):
     sweep, study = made(tmp_path), tmp_path / "study"
     with folders.opened(study, sweep), pytest.raises(BadInput, match="another process"), folders.opened(study, sweep):
         pass
@@ -249,7 +247,7 @@ swept(place, made(place, busy=0.02))
 
 
 @pytest.mark.slow
-def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_twice(tmp_path: Path) -> None:
+def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_twice(tmp_path):
     place = tmp_path / "sweep"
     environment = children.environment()
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(children.ROOT)])
@@ -279,7 +277,7 @@ def test_killed_at_any_of_twenty_times_it_goes_on_without_a_trial_lost_or_run_tw
 
 
 @pytest.mark.slow
-def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path: Path) -> None:
+def test_half_a_line_and_a_lock_of_a_killed_process_are_removed(tmp_path):
     sweep = made(tmp_path, "search.beam=8,9")
     swept(tmp_path, sweep, trials=2)
     log = tmp_path / "study" / folders.JOURNAL
@@ -317,7 +315,7 @@ def entry(code: object, **fields: object) -> bytes:
         entry(9, trial_id=2, system_attr={"constraints:wer": "x"}),
     ],
 )
-def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, finished: Path, tmp_path: Path) -> None:
+def test_a_damaged_line_is_named_and_the_trials_before_it_count(line, finished, tmp_path):
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
     shutil.copytree(finished, study)
     file = study / folders.JOURNAL
@@ -338,9 +336,7 @@ def test_a_damaged_line_is_named_and_the_trials_before_it_count(line: bytes, fin
 
 @each("kind", ["fifo", "zero", "folder", "link", "sparse"])
 @each("name", ["journal.log", "study.json", "trials/0-1/result.json", "trials"])
-def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(
-    name: str, kind: str, finished: Path, tmp_path: Path
-) -> None:
+def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(name, kind, finished, tmp_path):
     """None is waited for, read without end or written through a link; a result that is none is made again."""
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
     shutil.copytree(finished, study)
@@ -366,7 +362,7 @@ def test_files_of_a_strangers_study_are_looked_at_before_they_are_read(
     assert sorted(elsewhere.rglob("*")) == before
 
 
-def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_path: Path) -> None:
+def test_names_and_paths_of_a_strangers_study_stay_in_it(finished, tmp_path):
     sweep, study = made(tmp_path, "search.beam=8,9"), tmp_path / "study"
     shutil.copytree(finished, study)
     for name in ("0-x", "0-", "0-²", "x", "1-99999999999999999999"):
@@ -392,12 +388,12 @@ def test_names_and_paths_of_a_strangers_study_stay_in_it(finished: Path, tmp_pat
         ("model=a..b", "has no range"),
     ],
 )
-def test_bad_settings_to_vary(text: str, sentence: str) -> None:
+def test_bad_settings_to_vary(text, sentence):
     with pytest.raises(ConfigError, match=sentence):
         space.parse_over(text)
 
 
-def test_what_is_swept_as_the_command_line_says_it() -> None:
+def test_what_is_swept_as_the_command_line_says_it():
     axes = space.parse_axes(["search.beam=8..10.5", "block=8..10", "model=ptm,continuous"])
     assert axes[0] == space.Range("search.beam", 8.0, 10.5, whole=False)
     assert axes[1] == space.Range("block", 8.0, 10.0, whole=True)
@@ -416,7 +412,7 @@ def test_what_is_swept_as_the_command_line_says_it() -> None:
         space.parse_objectives("rtf,rtf")
 
 
-def test_a_front_and_what_may_be_on_it() -> None:
+def test_a_front_and_what_may_be_on_it():
     points = [Point(n, v, (0.05, 0.0)) for n, v in enumerate([(1.0, 0.2), (0.5, 0.4), (1.04, 0.2), (1.2, 0.2)])]
     assert [point.trial for point in front(points)] == [1, 0]
     assert [point.trial for point in possible(points)] == [0, 1, 2]  # 1.2 is beyond the margins of both
@@ -441,7 +437,7 @@ def swept_by(server: Path, place: Path, sweep: Sweep, cancelled: bool = False) -
 
 
 @pytest.mark.slow
-def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server: Path, tmp_path: Path) -> None:
+def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server, tmp_path):
     sweep = made(tmp_path / "sweep", "search.beam=8,9,12", "block=8,16", kill=["2-1", "4-1"])
     study = swept_by(server, tmp_path / "sweep", sweep)
     trials = study.trials()
@@ -455,7 +451,7 @@ def test_two_workers_of_a_server_find_the_same_front_though_trials_die(server: P
 
 
 @pytest.mark.slow
-def test_a_stopped_sweep_finds_its_trials_again_on_the_server(server: Path, tmp_path: Path) -> None:
+def test_a_stopped_sweep_finds_its_trials_again_on_the_server(server, tmp_path):
     place = tmp_path / "sweep"
     sweep = made(place, "search.beam=8,9", busy=0.5)
     with pytest.raises(Cancelled):
@@ -478,7 +474,7 @@ with LocalCluster(sys.argv[1]) as cluster:
 
 
 @pytest.mark.slow
-def test_a_server_and_workers_that_are_killed_in_trials_are_replaced_by_others(tmp_path: Path) -> None:
+def test_a_server_and_workers_that_are_killed_in_trials_are_replaced_by_others(tmp_path):
     pytest.importorskip("hyperqueue", reason="HyperQueue has no wheel for this system")
     place, folder = tmp_path / "sweep", tmp_path / "hq"
     sweep = made(place, "search.beam=8,9,10", busy=0.3)
@@ -506,7 +502,7 @@ def test_a_server_and_workers_that_are_killed_in_trials_are_replaced_by_others(t
     assert len(list((place / "study" / "trials").glob("*/result.json"))) == 3
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there(tmp_path):
     pytest.importorskip("hyperqueue", reason="HyperQueue has no wheel for this system")
     with pytest.raises(BadInput, match="No HyperQueue server can be reached"):
         Cluster(tmp_path, 2)

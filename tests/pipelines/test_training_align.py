@@ -1,11 +1,8 @@
 """Forced alignment against paths that were planted, and against all paths of a small transcript."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -230,9 +227,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
     return seen
 
 
-def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
-    decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_for_the_nets_and_the_card_keeps_every_count(decoded, tmp_path, capsys):
     path = write(tmp_path, net(card(Layer(8), about={"date": "today"})))
     arguments = ["evaluate", str(path), "--audio", "somewhere", "--note"]
     assert command.main([*arguments, "plain"]) == 0
@@ -248,7 +243,7 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
     assert "must be key=value" in capsys.readouterr().err
 
 
-def test_errors_as_json(decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_as_json(decoded, tmp_path, capsys):
     path = write(tmp_path, net(card(Layer(8), about={"recipe": {"frames": 7}})))
     assert command.main(["evaluate", str(path), "--audio", "somewhere", "--json"]) == 0
     taught, made = json.loads(capsys.readouterr().out)["nets"]
@@ -266,13 +261,13 @@ SETS = {"human": 63, "200 test sentences": 2682}
 """What each is evaluated on, and how many words that has."""
 
 
-def test_every_recipe_is_shipped_and_all_fit_into_the_limit() -> None:
+def test_every_recipe_is_shipped_and_all_fit_into_the_limit():
     assert set(nets.shipped()) == set(recipes.RECIPES)
     assert sum(file.stat().st_size for file in assets.path("nets").iterdir()) <= LIMIT_BYTES
 
 
 @each("name", recipes.RECIPES)
-def test_a_card_says_how_its_net_was_made_and_how_it_does(name: str) -> None:
+def test_a_card_says_how_its_net_was_made_and_how_it_does(name):
     net = nets.load(nets.find(name), SENONES, FEATURES)
     about, recipe = net.card.about, recipes.find(name)
     then: dict[str, Any] = about["recipe"]

@@ -1,7 +1,5 @@
 """Training really teaches, goes on where it was stopped, and never sees what is tested on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -83,7 +81,7 @@ class After:
         return self.left < 0
 
 
-def test_training_teaches(shards: Path, tmp_path: Path) -> None:
+def test_training_teaches(shards, tmp_path):
     t = trainer(shards, tmp_path / "net")
     before, same_before = t.validate()
     t.run(never, silent)
@@ -93,7 +91,7 @@ def test_training_teaches(shards: Path, tmp_path: Path) -> None:
     assert same_after > max(4 * same_before, 0.4)
 
 
-def test_an_interrupted_training_is_the_same_as_one_in_one_go(shards: Path, tmp_path: Path) -> None:
+def test_an_interrupted_training_is_the_same_as_one_in_one_go(shards, tmp_path):
     whole = trainer(shards, tmp_path / "whole")
     whole.run(never, silent)
     for steps in (1, 60, 5, 100_000):  # also beyond the end of an epoch
@@ -105,7 +103,7 @@ def test_an_interrupted_training_is_the_same_as_one_in_one_go(shards: Path, tmp_
         np.testing.assert_array_equal(part.module.tensors()[name], values)
 
 
-def test_shards_that_come_later_are_taken_in_the_next_epoch(shards: Path, tmp_path: Path) -> None:
+def test_shards_that_come_later_are_taken_in_the_next_epoch(shards, tmp_path):
     late = shards / "shard-0002.safetensors"
     late.rename(shards / "later")
     t = trainer(shards, tmp_path / "net")
@@ -122,7 +120,7 @@ def test_shards_that_come_later_are_taken_in_the_next_epoch(shards: Path, tmp_pa
         again.run(never, silent)
 
 
-def test_a_checkpoint_of_something_else_is_refused(shards: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_something_else_is_refused(shards, tmp_path):
     trainer(shards, tmp_path / "net").run(After(2), silent)
     other = replace(RECIPE, rate=2e-2)
     with pytest.raises(CheckpointError, match="belongs to a recipe with another rate"):
@@ -133,7 +131,7 @@ def test_a_checkpoint_of_something_else_is_refused(shards: Path, tmp_path: Path)
         trainer(shards, tmp_path / "net")
 
 
-def test_divergence_is_that_of_the_formula() -> None:
+def test_divergence_is_that_of_the_formula():
     rng = np.random.default_rng(0)
     said, wanted = rng.normal(0, 3, (2, 70, SENONES))  # more rows than are taken at once
     p, q = (np.exp(x / 2.5) / np.exp(x / 2.5).sum(1, keepdims=True) for x in (wanted, said))
@@ -146,7 +144,7 @@ def test_divergence_is_that_of_the_formula() -> None:
     np.testing.assert_allclose(logits.grad.numpy(), 3.0 * (q - p) / (2.5 * len(p)), atol=1e-12)
 
 
-def test_context_stays_within_the_utterance() -> None:
+def test_context_stays_within_the_utterance():
     values = np.arange(6, dtype=np.float32)[:, None] * np.ones(39, np.float32)
     pool = Pool(Frames(values, values + 100, np.array([2, 6], np.int32)))
     found = pool.student_input(np.array([0, 1, 2, 5]), 2, 1)[:, :, 0]
@@ -155,7 +153,7 @@ def test_context_stays_within_the_utterance() -> None:
     np.testing.assert_array_equal(pool.later(np.array([0, 1, 4]), 3), [1, 1, 5])
 
 
-def test_an_epoch_takes_every_frame_once_in_another_order() -> None:
+def test_an_epoch_takes_every_frame_once_in_another_order():
     first, second = order(1000, 1, 0), order(1000, 1, 1)
     assert sorted(first) == sorted(second) == list(range(1000))
     assert not np.array_equal(first, second)
@@ -171,7 +169,7 @@ def book(folder: Path, n: int = 640) -> Path:
     return path
 
 
-def test_no_sentence_is_in_two_parts_and_none_of_them_is_tested(tmp_path: Path) -> None:
+def test_no_sentence_is_in_two_parts_and_none_of_them_is_tested(tmp_path):
     text = book(tmp_path)
     trained, held_out = data.plan(DataRecipe(text=str(text), held_out=10, passes=2))
     learnt, validated = {s.text for s in trained}, {s.text for s in held_out}
@@ -185,7 +183,7 @@ def test_no_sentence_is_in_two_parts_and_none_of_them_is_tested(tmp_path: Path) 
         data.plan(DataRecipe(text=str(text), held_out=40))
 
 
-def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(tmp_path: Path, shared_audio: Path) -> None:
+def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(tmp_path, shared_audio):
     text = book(tmp_path)
     files = tuple(str(shared_audio / f"{name}.flac") for name in ("polar", "cats"))
     recipe = DataRecipe(text=str(text), held_out=10, human=files, human_passes=3)
@@ -200,7 +198,7 @@ def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(tmp_path: Pat
     assert recipe.digest == DataRecipe(text="/other/book.txt", held_out=10, human=elsewhere, human_passes=3).digest
 
 
-def test_shards_are_made_once_and_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_are_made_once_and_the_same_again(tmp_path, monkeypatch):
     def spoken(text: str, voice: str) -> Array:
         rng = np.random.default_rng([len(voice), *text.encode()])
         return (rng.normal(0, 3000, 4000)).astype(np.int16)
@@ -229,7 +227,7 @@ def test_shards_are_made_once_and_the_same_again(tmp_path: Path, monkeypatch: py
         data.read(ready[0])
 
 
-def test_changes_do_what_they_say() -> None:
+def test_changes_do_what_they_say():
     rng = np.random.default_rng(0)
     t = np.arange(32_000) / 16_000
     tone = (0.1 * np.sin(2 * np.pi * 1000 * t)).astype(np.float32)
@@ -250,7 +248,7 @@ def test_changes_do_what_they_say() -> None:
     assert {c.warp for c in changes} == set(data.WARPS)
 
 
-def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
+def test_a_warped_front_end_hears_a_voice_of_other_formants():
     plain, warped = FeatureParameters(), 1.1
     starts, offsets, weights = mel_filters(plain)
     others = mel_filters(plain, warped)
@@ -267,7 +265,7 @@ def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
 
 
 @pytest.mark.parametrize("cut", ["kept", "kept_blocks"])
-def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Path, cut: str) -> None:
+def test_cut_weights_stay_cut_while_the_others_learn(shards, tmp_path, cut):
     recipe = replace(RECIPE, heads=1, **{cut: 0.4})
     held_out = Pool.of([shards / "held-out.safetensors"])
     begun = started(net(card_for(recipe, held_out, SENONES)), recipe)
@@ -283,7 +281,7 @@ def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Pat
         assert (values != begun.tensors[name])[~z].mean() > 0.3  # some units answer nothing at all
 
 
-def test_hard_labels_teach_too(shards: Path, tmp_path: Path) -> None:
+def test_hard_labels_teach_too(shards, tmp_path):
     t = trainer(shards, tmp_path / "net", replace(RECIPE, hard=True, heads=1, frames=10_000))
     with pytest.raises(CorpusError, match=r"shard-0000\.safetensors has no labels beside it"):
         t.run(never, silent)
@@ -298,9 +296,7 @@ def test_hard_labels_teach_too(shards: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("flite") is None, reason="flite is not installed")
-def test_labels_are_those_of_forced_alignment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_audio: Path
-) -> None:
+def test_labels_are_those_of_forced_alignment(tmp_path, monkeypatch, shared_audio):
     model = sphinx.load(sphinx.default_directory())
     recipe = DataRecipe(text=str(book(tmp_path)), held_out=10)
     said = [
@@ -322,7 +318,7 @@ def test_labels_are_those_of_forced_alignment(
     assert heard[-3:] == ["M", "AE", "N"]
 
 
-def test_recipes_are_found_by_name() -> None:
+def test_recipes_are_found_by_name():
     for name, recipe in recipes.RECIPES.items():
         assert recipes.find(name) is recipe
         assert recipe.teacher == recipes.GMM or recipe.teacher in recipes.RECIPES
@@ -330,9 +326,7 @@ def test_recipes_are_found_by_name() -> None:
         recipes.find("huge")
 
 
-def test_a_trained_net_exports_and_computes_the_same(
-    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trained_net_exports_and_computes_the_same(shards, tmp_path, monkeypatch):
     import msgspec
 
     from pipelines.scoring.blocks import Meter

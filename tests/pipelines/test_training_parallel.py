@@ -1,9 +1,6 @@
 """Training with several workers, against what it must equal: plain SGD, sums worked out apart, known optima."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -345,7 +342,7 @@ def test_all_workers_have_the_first_ones_data():
         assert classes == CLASSES
 
 
-def test_data_are_read_with_their_labels(tmp_path: Path):
+def test_data_are_read_with_their_labels(tmp_path):
     draw = np.random.default_rng(1)
 
     def write(name, senones):

@@ -1,7 +1,5 @@
 """Workers as processes: torchrun starts them, one that dies is named, and none is ever left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -60,7 +58,7 @@ def workers() -> list[psutil.Process]:
 
 
 @pytest.mark.slow
-def test_torchrun_does_the_job_and_leaves_nobody(folder: Path) -> None:
+def test_torchrun_does_the_job_and_leaves_nobody(folder):
     pieces = []
     for piece in launch.pieces(job(folder, 6), 3, never):
         pieces.append(piece)
@@ -76,9 +74,7 @@ def test_torchrun_does_the_job_and_leaves_nobody(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(folder, tmp_path, monkeypatch):
     """The session is closed as failed; the others do not wait for the dead."""
     lived: list[psutil.Process] = []
 
@@ -109,7 +105,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
 
 
 @pytest.mark.slow
-def test_cancelling_leaves_nobody(folder: Path) -> None:
+def test_cancelling_leaves_nobody(folder):
     lived: list[psutil.Process] = []
     pieces = launch.pieces(endless(folder), 2, lambda: bool(lived))
     next(pieces)
@@ -127,7 +123,7 @@ both[0].wait()
 """
 
 
-def test_workers_that_stand_still_end_with_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_stand_still_end_with_an_error(folder, monkeypatch):
     monkeypatch.setattr(launch.children, "python", lambda *rest: [sys.executable, "-c", STANDING])
     monkeypatch.setattr(launch, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
     monkeypatch.setattr(launch, "LOOKS", 5)
@@ -141,7 +137,7 @@ def test_workers_that_stand_still_end_with_an_error(folder: Path, monkeypatch: p
             assert STANDING not in process.cmdline()
 
 
-def test_a_worker_that_works_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_works_is_no_standstill(monkeypatch):
     """Processor times by look; the second worker works now and then, one look shows nothing."""
     times = iter([(0.0, 1.0), (0.0, 1.0), (0.01, 1.0), (0.01, 2.0), (0.01, 2.0), (0.02, 2.01)])
     still = launch.Standstill(0, 2)
@@ -159,7 +155,7 @@ Root Cause (first observed failure):
 """
 
 
-def test_a_dead_worker_is_named_with_its_own_last_words(tmp_path: Path) -> None:
+def test_a_dead_worker_is_named_with_its_own_last_words(tmp_path):
     own = tmp_path / "none_run" / "attempt_0" / "1" / "stderr.log"
     own.parent.mkdir(parents=True)
     own.write_text("a warning\nA minibatch of 301 is too large.\n")
@@ -171,7 +167,7 @@ def test_a_dead_worker_is_named_with_its_own_last_words(tmp_path: Path) -> None:
     assert "could not be started: ModuleNotFoundError" in str(launch._died(tmp_path, 1))
 
 
-def test_several_machines_need_an_address() -> None:
+def test_several_machines_need_an_address():
     with pytest.raises(BadInput, match="HOST:PORT"):
         launch.Machines(2, "").arguments(4)
     assert launch.Machines(2, "here:29500").arguments(5) == [

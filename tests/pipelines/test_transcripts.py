@@ -1,7 +1,5 @@
 """Transcripts as people and other recognisers write them down: each format, its places, and its sentences."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -96,12 +94,12 @@ WAYS = {
 
 @each("name", WAYS)
 @each("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
+def test_each_format_says_the_same(name, encoding, tmp_path):
     found = texts_by_file(written(tmp_path, name, WAYS[name], encoding))
     assert {Path(file).stem: words for file, words in found.items()} == TWO
 
 
-def test_parts_of_files(tmp_path: Path) -> None:
+def test_parts_of_files(tmp_path):
     stm = written(tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n")
     assert transcripts.read(stm).rows == [
         Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5", speaker="x"),
@@ -145,7 +143,7 @@ PARTS = {
 
 @each("name", PARTS)
 @each("packed", [False, True])
-def test_what_says_which_part_of_a_file_is_meant_is_used(name: str, packed: bool, tmp_path: Path) -> None:
+def test_what_says_which_part_of_a_file_is_meant_is_used(name, packed, tmp_path):
     text, expected, called = PARTS[name]
     file = written(tmp_path, name, text)
     if packed and "json" in name:
@@ -160,7 +158,7 @@ def test_what_says_which_part_of_a_file_is_meant_is_used(name: str, packed: bool
     assert (row.text, row.name) == ("two", called)
 
 
-def test_speakers_at_once_are_utterances_of_their_own(tmp_path: Path) -> None:
+def test_speakers_at_once_are_utterances_of_their_own(tmp_path):
     for name, text in (
         ("t.stm", "r A x 0 1.5 two\nr A y 0 1.5 nine\nr A x 2 3 oh\n"),
         ("t.csv", "file,channel,start,end,speaker,text\nr,A,0,1.5,x,two\nr,A,0,1.5,y,nine\nr,A,2,3,x,oh\n"),
@@ -174,7 +172,7 @@ def test_speakers_at_once_are_utterances_of_their_own(tmp_path: Path) -> None:
         )
 
 
-def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
+def test_a_channel_of_a_segment_is_counted_from_0(tmp_path):
     text = written(tmp_path, "text", "u1 two\nu2 nine\nu3 oh\n")
     written(tmp_path, "segments", "u1 r 0 1 1\nu2 r 0 1 0\nu3 r 0 1 -1\n")
     assert [row.part.channel for row in transcripts.read(text).rows] == [1, 0, None]
@@ -201,17 +199,17 @@ def test_a_channel_of_a_segment_is_counted_from_0(tmp_path: Path) -> None:
     ],
 )
 @each("name", ["t.txt", "text"])
-def test_what_is_not_read_is_named(name: str, text: str, what: str, tmp_path: Path) -> None:
+def test_what_is_not_read_is_named(name, text, what, tmp_path):
     refused(transcripts.read, written(tmp_path, name, text), says=(name, what))
 
 
-def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path: Path) -> None:
+def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path):
     lines = ["r A * * <ALT_BEGIN>", "r A 1 1 two", "r A * * <ALT>", "r A 1 1 too"]
     lines += ["r A * * <ALT_END>", "r A 3 1 nine"]
     assert texts_by_file(written(tmp_path, "t.ctm", "\n".join(lines))) == {"r": "two nine"}
 
 
-def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
+def test_kaldi_says_where_its_utterances_are(tmp_path):
     (sound,) = make(tmp_path / "wav" / "r1.wav")
     text = written(tmp_path, "text", "u1 two nine\nu2 four\n")
     written(tmp_path, "wav.scp", "u1 wav/r1.wav\nu2 sph2pipe -f wav r2.sph |\nu3 wav/r1.wav\n")
@@ -230,7 +228,7 @@ def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
     ]
 
 
-def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path, monkeypatch):
     (sound,) = make(tmp_path / "corpus" / "r1.wav")
     (tmp_path / "data").mkdir()
     text = written(tmp_path / "data", "text", "u1 two\n")
@@ -240,7 +238,7 @@ def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path: Path, mon
 
 
 @each("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
-def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
+def test_lines_end_at_line_feeds_alone(inside, tmp_path):
     text = f"file\ttranscript\na.wav\ttwo{inside}nine\nb.wav\n"
     refused(transcripts.read, written(tmp_path, "t.tsv", text), says=("line 3", "found 1 column"))
     found = texts_by_file(written(tmp_path, "t.tsv", text.removesuffix("b.wav\n")))
@@ -272,11 +270,11 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
         ("wav.scp", "a a.wav\n", ["nothing of the words", "`text`"]),
     ],
 )
-def test_what_cannot_be_read_is_reported_with_its_line(name: str, text: str, parts: list[str], tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_with_its_line(name, text, parts, tmp_path):
     refused(transcripts.read, written(tmp_path, name, text), says=(name, *parts))
 
 
-def test_segments_that_end_before_they_begin_are_reported(tmp_path: Path) -> None:
+def test_segments_that_end_before_they_begin_are_reported(tmp_path):
     written(tmp_path, "segments", "u1 r1 0 1\nu2 r1 2.5 2\n")
     refused(transcripts.read, written(tmp_path, "text", "u1 two\nu2 nine\n"), says=("segments", "line 2", "2.5 s"))
 
@@ -338,9 +336,7 @@ def read(command: tuple[str, ...]) -> None:
 
 
 @each("seed", range(1))
-def test_spoiled_sound_is_read_or_refused_in_a_sentence(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spoiled_sound_is_read_or_refused_in_a_sentence(seed, tmp_path, monkeypatch):
     said = []
     for number, attack in enumerate(mutations("audio", seed)):
         folder = tmp_path / str(number)
@@ -356,9 +352,7 @@ def test_spoiled_sound_is_read_or_refused_in_a_sentence(
 
 
 @each("seed", range(1))
-def test_spoiled_texts_are_read_or_refused_in_a_sentence(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spoiled_texts_are_read_or_refused_in_a_sentence(seed, tmp_path, monkeypatch):
     said = []
     for number, attack in enumerate(mutations("texts", seed)):
         folder = tmp_path / str(number)
@@ -385,7 +379,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_what_is_no_file_or_never_ends_is_refused_at_once(read: Callable[[Path], object], tmp_path: Path) -> None:
+def test_what_is_no_file_or_never_ends_is_refused_at_once(read, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     for path, said in (

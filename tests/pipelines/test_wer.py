@@ -36,7 +36,7 @@ TEXTS = st.lists(PIECES, max_size=12).map(" ".join)
 
 @settings(max_examples=80)
 @given(spoken=WORDS, recognised=WORDS)
-def test_counts_are_minimal_and_alignments_complete(spoken: list[str], recognised: list[str]) -> None:
+def test_counts_are_minimal_and_alignments_complete(spoken, recognised):
     reference, hypothesis = " ".join(spoken), " ".join(recognised)
     count = wer.count(reference, hypothesis)
     assert count.errors == fewest_errors(spoken, recognised)
@@ -55,7 +55,7 @@ def test_counts_are_minimal_and_alignments_complete(spoken: list[str], recognise
 
 @settings(max_examples=80)
 @given(reference=TEXTS, hypothesis=TEXTS)
-def test_as_many_errors_as_jiwer_counts(reference: str, hypothesis: str) -> None:
+def test_as_many_errors_as_jiwer_counts(reference, hypothesis):
     assume(not wer.unspaced(reference))
     found = wer.count(reference, hypothesis)
     spoken, recognised = wer.words(reference), wer.words(hypothesis)
@@ -67,7 +67,7 @@ def test_as_many_errors_as_jiwer_counts(reference: str, hypothesis: str) -> None
 
 
 @given(spoken=WORDS, recognised=WORDS)
-def test_long_texts_are_cut_in_two_and_cost_the_same(spoken: list[str], recognised: list[str]) -> None:
+def test_long_texts_are_cut_in_two_and_cost_the_same(spoken, recognised):
     whole = wer.count(" ".join(spoken), " ".join(recognised))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edit_distance, "TABLE_CELLS", 4)
@@ -78,16 +78,14 @@ def test_long_texts_are_cut_in_two_and_cost_the_same(spoken: list[str], recognis
 
 
 @given(spoken=WORDS, recognised=WORDS)
-def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(
-    spoken: list[str], recognised: list[str]
-) -> None:
+def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(spoken, recognised):
     found = wer.counted(wer.align(spoken, recognised, partial=True))
     best = min(fewest_errors(spoken[:n], recognised) for n in range(len(spoken) + 1))
     assert found.errors == best
     assert fewest_errors(spoken[: found.reference_words], recognised) == best
 
 
-def test_a_word_in_place_of_another_is_no_insertion() -> None:
+def test_a_word_in_place_of_another_is_no_insertion():
     """Both are as many errors, and two insertions next to one word of reference say nothing of what was said there."""
     kinds = [step.kind for step in wer.align(["a", "b", "c", "d"], ["a", "x", "y"], partial=True)]
     assert kinds == [SAME, SUBSTITUTED, SUBSTITUTED]
@@ -97,7 +95,7 @@ def test_a_word_in_place_of_another_is_no_insertion() -> None:
     assert kinds == [INSERTED, SAME]
 
 
-def test_kinds_of_errors() -> None:
+def test_kinds_of_errors():
     assert wer.count("a b c", "a x c d") == wer.Count(1, 0, 1, 3)
     assert wer.count("a b c", "a c") == wer.Count(0, 1, 0, 3)
     assert wer.count("", "a b") == wer.Count(0, 0, 2, 0)
@@ -107,7 +105,7 @@ def test_kinds_of_errors() -> None:
     assert [s.kind for s in steps] == [SAME, SUBSTITUTED, SAME, SAME, INSERTED]
 
 
-def test_rates_sum_counts_not_rates() -> None:
+def test_rates_sum_counts_not_rates():
     pairs = [("a b c d e f g h i", "a b c d e f g h i"), ("a", "b")]
     assert wer.total(pairs).rate == pytest.approx(0.1)
     assert wer.count("", "a").rate is None
@@ -116,7 +114,7 @@ def test_rates_sum_counts_not_rates() -> None:
 
 
 @each("reference", [None, "", "   ", "...", "<sil> [NOISE]"])
-def test_what_has_no_word_to_be_held_against_is_not_scored(reference: str | None) -> None:
+def test_what_has_no_word_to_be_held_against_is_not_scored(reference):
     assert wer.scored(reference, "so many words") is None
     assert wer.total([(reference, "so many words"), ("a b", "a")]) == wer.Count(0, 1, 0, 2)
 
@@ -139,11 +137,11 @@ def test_what_has_no_word_to_be_held_against_is_not_scored(reference: str | None
         ("we 're here it \u2019S 'em the 's'", ["we're", "here", "it's", "em", "the", "s"]),
     ],
 )
-def test_the_form_that_is_compared(text: str, expected: list[str]) -> None:
+def test_the_form_that_is_compared(text, expected):
     assert wer.words(text) == expected
 
 
-def test_indices_count_the_words_as_given() -> None:
+def test_indices_count_the_words_as_given():
     steps = wer.align(["we", "'re", "[back", "noise]", "in"], ["it", "we're", "in"])
     assert [s.reference_index for s in steps] == [None, 0, 4]
     assert [s.hypothesis_index for s in steps] == [0, 1, 2]
@@ -187,9 +185,7 @@ def form(words: list[str]) -> str:
 
 @settings(max_examples=80)
 @given(spoken=WORDS_SCRIPTS, recognised=WORDS_SCRIPTS, how=st.sampled_from(["NFC", "NFD"]))
-def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(
-    spoken: list[str], recognised: list[str], how: str
-) -> None:
+def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(spoken, recognised, how):
     reference = unicodedata.normalize(how, " ".join(spoken))
     assert wer.words(reference) == form(spoken).split(" ")
     assume(not wer.unspaced(reference))
@@ -214,7 +210,7 @@ def test_letters_and_marks_of_all_scripts_make_words_as_jiwer_has_them(
         ("မြန်မာစာ", "မြန်မာ စာ", 0),
     ],
 )
-def test_a_text_without_spaces_is_compared_by_its_characters(reference: str, hypothesis: str, errors: int) -> None:
+def test_a_text_without_spaces_is_compared_by_its_characters(reference, hypothesis, errors):
     assert wer.unspaced(reference)
     found = wer.count(reference, hypothesis)
     letters = "".join(c for c in reference if c.isalpha())
@@ -223,12 +219,12 @@ def test_a_text_without_spaces_is_compared_by_its_characters(reference: str, hyp
 
 
 @each("text", ["今天 天气 很 好", "I live in 北京", "今日 は 天気 が いい", "สวัสดี ครับ", "한국어 를", "二", "a b"])
-def test_a_text_with_spaces_between_its_words_is_compared_by_them(text: str) -> None:
+def test_a_text_with_spaces_between_its_words_is_compared_by_them(text):
     assert not wer.unspaced(text)
     assert wer.count(text, text).reference_words == len(text.split())
 
 
-def test_five_wrong_words_of_hindi_are_five_and_one_is_one() -> None:
+def test_five_wrong_words_of_hindi_are_five_and_one_is_one():
     assert wer.words(SPOKEN) == SPOKEN.split()
     assert wer.count(SPOKEN, WRONG) == wer.Count(5, 0, 0, 5)
     one = " ".join([*SPOKEN.split()[:4], "\u090f\u0915"])
@@ -237,21 +233,21 @@ def test_five_wrong_words_of_hindi_are_five_and_one_is_one() -> None:
 
 
 @each("mark", [*APOSTROPHES])
-def test_what_stands_for_an_apostrophe_is_one(mark: str) -> None:
+def test_what_stands_for_an_apostrophe_is_one(mark):
     assert wer.words(f"don{mark}t {mark}quoted{mark} a {mark} b") == ["don't", "quoted", "a", "b"]
 
 
 @each("mark", [*INVISIBLE])
-def test_invisible_characters_vanish(mark: str) -> None:
+def test_invisible_characters_vanish(mark):
     assert wer.words(f"{mark}co{mark}operate{mark} e{mark}\u0301") == ["cooperate", "\u00e9"]
 
 
 @each("mark", [*JOINERS, "\u200b"])
-def test_no_joiner_and_no_space_without_width_at_the_edge_of_a_word(mark: str) -> None:
+def test_no_joiner_and_no_space_without_width_at_the_edge_of_a_word(mark):
     assert wer.words(f"{mark}one{mark} {mark}{mark} {mark}'two'{mark}") == ["one", "two"]
 
 
-def test_joiners_stay_inside_words_and_the_space_without_width_parts_them() -> None:
+def test_joiners_stay_inside_words_and_the_space_without_width_parts_them():
     persian = "\u0645\u06cc\u200c\u0631\u0648\u0645"
     assert wer.words(f"{persian}, {persian}") == [persian] * 2
     assert wer.words("\u0e2a\u0e27\u0e31\u0e2a\u200b\u0e14\u0e35") == ["\u0e2a\u0e27\u0e31\u0e2a", "\u0e14\u0e35"]
@@ -273,13 +269,13 @@ def test_joiners_stay_inside_words_and_the_space_without_width_parts_them() -> N
         ("\ufefb", "\u0644\u0627"),
     ],
 )
-def test_case_is_folded_in_full_and_accents_are_the_same_either_way(one: str, other: str) -> None:
+def test_case_is_folded_in_full_and_accents_are_the_same_either_way(one, other):
     assert wer.count(one, other) == wer.Count(reference_words=1)
 
 
 @settings(max_examples=80)
 @given(text=st.text(max_size=30))
-def test_any_text_has_one_form_whole_or_word_by_word(text: str) -> None:
+def test_any_text_has_one_form_whole_or_word_by_word(text):
     found = wer.words(text)
     assert [word for each in wer.compared(text.split()) for word in each] == found
     assert wer.words(" ".join(found)) == found

@@ -1,7 +1,5 @@
 """The worker process as the window talks to it: real runs, commands on stdin, and a kill in the middle."""
 
-from __future__ import annotations
-
 import io
 import json
 import signal
@@ -91,9 +89,7 @@ def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
-    window: Window, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_run_takes_changes_and_marks_and_refuses_the_rest(window, bundled_speech, tmp_path):
     path = tmp_path / "live.asrs"
     compiled(presets.load("gmm-quick").config, {"gmm.selection.enabled": True})
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
@@ -130,9 +126,7 @@ class Compiling:
 
 
 @pytest.mark.slow
-def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(bundled_speech, tmp_path, monkeypatch):
     order, out = Compiling(), tmp_path / "a.asrs"
     monkeypatch.setattr(session_run, "execute", partial(session_run.execute, order=order))
     made = worker.Worker(io.StringIO())
@@ -150,7 +144,7 @@ def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(
 
 
 @pytest.mark.slow
-def test_it_can_run_again_after_an_error(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
+def test_it_can_run_again_after_an_error(window, bundled_speech, tmp_path):
     window.say(do="start", config={}, audio=[str(tmp_path / "none.wav")], out=str(tmp_path / "a"))
     assert "none.wav" in window.hear("error")["message"]
     window.say(do="start", config={"colour": 1}, audio=[], out=str(tmp_path / "a.asrs"))
@@ -159,7 +153,7 @@ def test_it_can_run_again_after_an_error(window: Window, bundled_speech: Path, t
     assert window.hear("finished")["state"] == "closed"
 
 
-def test_what_is_no_command_is_answered(window: Window) -> None:
+def test_what_is_no_command_is_answered(window):
     assert window.process.stdin is not None
     for line in ("nonsense", '{"do": "dance"}', "[]"):
         window.process.stdin.write(line + "\n")
@@ -169,9 +163,7 @@ def test_what_is_no_command_is_answered(window: Window) -> None:
     assert window.process.wait(timeout=PATIENCE_S) == 0
 
 
-def test_killed_in_the_middle_the_session_up_to_then_opens(
-    window: Window, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_killed_in_the_middle_the_session_up_to_then_opens(window, bundled_speech, tmp_path):
     path = tmp_path / "killed.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
@@ -186,7 +178,7 @@ def test_killed_in_the_middle_the_session_up_to_then_opens(
 
 
 @pytest.mark.slow
-def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_window_that_goes_away_ends_the_run_cleanly(window, bundled_speech, tmp_path):
     path = tmp_path / "left.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
@@ -199,7 +191,7 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_sp
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", pytest.param("SIGINT", marks=pytest.mark.slow)])
-def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_signal_ends_the_run_cleanly(number, window, bundled_speech, tmp_path):
     path = tmp_path / "ended.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
@@ -212,7 +204,7 @@ def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_spee
 
 
 @pytest.mark.slow
-def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_crash_leaves_its_stack(window, bundled_speech, tmp_path):
     path = tmp_path / "crashed.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
@@ -228,9 +220,7 @@ def test_a_crash_leaves_its_stack(window: Window, bundled_speech: Path, tmp_path
     assert words.startswith("it crashed (segmentation fault) ")
 
 
-def test_what_numba_would_refuse_is_said_and_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_what_numba_would_refuse_is_said_and_not_waited_for(monkeypatch, bundled_speech, tmp_path):
     monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
     with (tmp_path / "stderr").open("w+b") as complaints:
         for window in _window(complaints):
@@ -253,7 +243,7 @@ def start_host(out: Path, *assignments: str, preset: str = "gmm-quick", **more: 
 
 
 @posix
-def test_the_arguments_are_the_preset_and_what_differs(tmp_path: Path) -> None:
+def test_the_arguments_are_the_preset_and_what_differs(tmp_path):
     command = start_host(
         tmp_path / "a.asrs", "block=8", "loop=false", audio=["/data/a b.wav"], transcripts="/data/t.tsv"
     )
@@ -286,7 +276,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 @posix
-def test_a_run_there_answers_like_one_here(host: Host, tmp_path: Path) -> None:
+def test_a_run_there_answers_like_one_here(host, tmp_path):
     answers, out = Answers(), tmp_path / "here.asrs"
     worker = OnHost(host, answers)
     worker._obey(start_host(out, "pace=1", "replay=0"))
@@ -314,7 +304,7 @@ def test_a_run_there_answers_like_one_here(host: Host, tmp_path: Path) -> None:
 
 
 @posix
-def test_what_is_wrong_there_is_an_error(host: Host, tmp_path: Path) -> None:
+def test_what_is_wrong_there_is_an_error(host, tmp_path):
     answers, out = Answers(), tmp_path / "here.asrs"
     worker = OnHost(host, answers)
     worker._obey(start_host(out, audio=["/no/such.wav"]))

@@ -1,7 +1,5 @@
 """Workers of a training as threads of one process, with the same transport (gloo) and the same code."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Fixtures of the profiler's tests."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

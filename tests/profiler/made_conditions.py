@@ -1,7 +1,5 @@
 """Sessions with blocks and hot replays, and the roofs of their one law."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Those in tests/data/sessions were made by released versions, and are never made again.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

@@ -5,8 +5,6 @@ python remote_double.py PLAN "asrscope tail FILE --from POSITION"
 PLAN holds a number per line, of which each link takes the first: bytes after which it drops; without one, it lasts.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """A simulated device with exactly known times: streams on a clock of their own, and a recorder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What an array must be before compiled code touches it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import numpy as np
@@ -16,7 +14,7 @@ from tests.each import each
 ROWS = np.zeros((3, 4), np.float32)
 
 
-def test_the_right_array_passes() -> None:
+def test_the_right_array_passes():
     check("x", ROWS, np.float32, (3, 4), writable=True)
     check("x", ROWS, np.float32, (None, 4))
     check("x", ROWS[:, :2], np.float32, (3, 2), contiguous=False)
@@ -44,7 +42,7 @@ def frozen() -> np.ndarray:
         (ROWS.tolist(), "is a list"),
     ],
 )
-def test_any_other_is_refused_by_name(array: np.ndarray, message: str) -> None:
+def test_any_other_is_refused_by_name(array, message):
     with pytest.raises(ArrayError, match=f"^x .*{message}"):
         check("x", array, np.float32, (3, 4), writable=True)
     with pytest.raises(ArrayError, match="not contiguous"):
@@ -52,7 +50,7 @@ def test_any_other_is_refused_by_name(array: np.ndarray, message: str) -> None:
 
 
 @each("dtype", [np.int8, np.uint8, np.int32, np.uint64])
-def test_indices_lie_below_the_limit(dtype: type) -> None:
+def test_indices_lie_below_the_limit(dtype):
     check_indices("i", np.array([0, 4], dtype), 5)
     check_indices("i", np.array([], dtype), 0)
     with pytest.raises(ArrayError, match="only 0 to 3"):
@@ -62,13 +60,13 @@ def test_indices_lie_below_the_limit(dtype: type) -> None:
 
 
 @each("starts", [[], [1, 4], [0, 3], [0, 5], [0, 3, 2, 4]])
-def test_offsets_rise_from_nought_to_the_end(starts: list[int]) -> None:
+def test_offsets_rise_from_nought_to_the_end(starts):
     check_offsets("s", np.array([0, 2, 2, 4]), 4)
     with pytest.raises(ArrayError, match="from 0 to 4"):
         check_offsets("s", np.array(starts, np.int64), 4)
 
 
-def test_offsets_without_a_sign_do_not_hide_a_fall() -> None:
+def test_offsets_without_a_sign_do_not_hide_a_fall():
     with pytest.raises(ArrayError):
         check_offsets("s", np.array([0, 3, 2, 4], np.uint32), 4)
 
@@ -81,7 +79,7 @@ ANY_TEXT = st.text(st.characters(), max_size=400)
 
 @given(ANY_TEXT)
 @example("\x1b]0;title\x07\u202egnp.exe\udcff\x9b2J\r\n\u2028\ue000")
-def test_nothing_hidden_is_left_and_it_can_be_encoded(text: str) -> None:
+def test_nothing_hidden_is_left_and_it_can_be_encoded(text):
     shown = printable(text)
     assert not any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in shown)
     shown.encode("utf-8")
@@ -91,7 +89,7 @@ def test_nothing_hidden_is_left_and_it_can_be_encoded(text: str) -> None:
 @given(ANY_TEXT, st.integers(10, 300))
 @example("x" * 100_000, 200)
 @example("\x00" * 5000, 20)
-def test_one_line_keeps_to_its_length(text: str, limit: int) -> None:
+def test_one_line_keeps_to_its_length(text, limit):
     shown = one_line(text, limit)
     assert len(shown) <= limit
     assert shown.splitlines() in ([shown], [])
@@ -100,7 +98,7 @@ def test_one_line_keeps_to_its_length(text: str, limit: int) -> None:
         assert shown[-1:] == text[-1:]
 
 
-def test_what_is_to_be_kept_is_kept() -> None:
+def test_what_is_to_be_kept_is_kept():
     assert printable("a\tb\nc\rd", keep="\n\t") == "a\tb\nc\\rd"
     for text in ("größer", "日本 語", "a\u00a0b", "Привет", "עברית"):
         assert printable(text) == text

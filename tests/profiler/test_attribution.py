@@ -1,7 +1,5 @@
 """What a stage's time is shared out to, at hand-made roofs: planted causes, contradictions, and what holds of any."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -34,14 +32,14 @@ def all_of(duration: int, cost: Cost, hot: float | None, **more: object) -> Shar
     return found
 
 
-def test_hot_time_is_arithmetic_and_the_rest_of_it_instructions() -> None:
+def test_hot_time_is_arithmetic_and_the_rest_of_it_instructions():
     # At the best repeat, 110 operations a ns.
     got = shares_of(20_000, law(gemm=1.1e6), 0.75)
     assert got["arithmetic"] == pytest.approx(0.5)
     assert got["instructions"] == pytest.approx(0.25)
 
 
-def test_waiting_is_shared_by_what_data_and_accesses_take_more_from_afar() -> None:
+def test_waiting_is_shared_by_what_data_and_accesses_take_more_from_afar():
     """Of 5 MB in order some 0.03 ns a byte, and 100 ns an access."""
     cost = law(gemm=1e5, read=5e6, chase=500)
     got = shares_of(2_000_000, cost, 0.9)
@@ -54,7 +52,7 @@ def test_waiting_is_shared_by_what_data_and_accesses_take_more_from_afar() -> No
     assert shares_of(2_000_000, other, 0.99)["bandwidth"] == 0
 
 
-def test_accesses_that_no_near_cache_serves_are_hot_time() -> None:
+def test_accesses_that_no_near_cache_serves_are_hot_time():
     """Where the group goes through 64 MB, a replay finds them as far away as that."""
     ns = 4_000_000
     near = shares_of(ns, law(gemm=1e6, chase=500), 1.0)["latency"]
@@ -63,14 +61,14 @@ def test_accesses_that_no_near_cache_serves_are_hot_time() -> None:
     assert far * ns == pytest.approx(500 * 100, rel=0.1)
 
 
-def test_streams_that_no_near_cache_holds_are_hot_time() -> None:
+def test_streams_that_no_near_cache_holds_are_hot_time():
     """A replay of parameters of 64 MB reads them from memory as well."""
     got = shares_of(4_000_000, law(gemm=1e6, read=float(LARGE)), 1.0)
     assert got["bandwidth"] == pytest.approx(LARGE * 0.03 / 4e6, rel=0.01)
     assert got["latency"] == got["not_attributed"] == 0
 
 
-def test_calls_take_what_the_hot_time_has_room_for_between_two_costs() -> None:
+def test_calls_take_what_the_hot_time_has_room_for_between_two_costs():
     ns = 20_000
     # At the best repeats, 90 and 900 each.
     for room, wanted in ((2_000, 2_000), (15_000, 9_000), (500, 900)):
@@ -80,14 +78,14 @@ def test_calls_take_what_the_hot_time_has_room_for_between_two_costs() -> None:
     assert got["not_attributed"] * ns == pytest.approx(400, rel=0.1)
 
 
-def test_first_calls_after_other_data_wait_for_what_was_measured_of_one() -> None:
+def test_first_calls_after_other_data_wait_for_what_was_measured_of_one():
     got = shares_of(10_000, law(calls=1, chase=60), 0.2)
     assert got["latency"] * 10_000 == pytest.approx(6_000, rel=0.03)
     # 2000 of waiting, and 900 hot.
     assert got["calls"] * 10_000 == pytest.approx(2_900, rel=0.03)
 
 
-def test_waiting_beyond_what_all_data_could_take_is_not_attributed() -> None:
+def test_waiting_beyond_what_all_data_could_take_is_not_attributed():
     """Ten accesses, each from memory, are 1 µs."""
     got = shares_of(10_000, law(chase=10), 0.5)
     assert got["latency"] * 10_000 == pytest.approx(1_020)
@@ -95,7 +93,7 @@ def test_waiting_beyond_what_all_data_could_take_is_not_attributed() -> None:
 
 
 @pytest.mark.parametrize("replays", [0, FEWEST - 1])
-def test_without_enough_replays_the_law_says_the_least_and_the_rest_is_open(replays: int) -> None:
+def test_without_enough_replays_the_law_says_the_least_and_the_rest_is_open(replays):
     session = session_of(20_000, law(gemm=1.1e6, calls=2), 0.5, blocks=4 * replays + 3)
     (row,) = breakdown(session).stages
     assert row.replays == 0
@@ -106,7 +104,7 @@ def test_without_enough_replays_the_law_says_the_least_and_the_rest_is_open(repl
     assert row.verdict == "undecided"
 
 
-def test_replays_tell_of_blocks_under_the_same_law_alone() -> None:
+def test_replays_tell_of_blocks_under_the_same_law_alone():
     session = session_of(20_000, law(gemm=1e5), 0.5)
     session.costs[SCORE, 1] = law(gemm=1e6)
     session.costs[SCORE, 2] = law(gemm=1e5)
@@ -116,7 +114,7 @@ def test_replays_tell_of_blocks_under_the_same_law_alone() -> None:
     assert found.of(session, SCORE, 0).ratio == pytest.approx(0.5)
 
 
-def test_fewer_replays_and_wider_ones_give_wider_intervals() -> None:
+def test_fewer_replays_and_wider_ones_give_wider_intervals():
     def width(spread: float, blocks: int) -> float:
         session = session_of(20_000, law(gemm=1e5, chase=100), 0.5, blocks=blocks)
         at = np.flatnonzero(session.spans["stage"] == REPLAY)
@@ -131,7 +129,7 @@ def test_fewer_replays_and_wider_ones_give_wider_intervals() -> None:
     assert width(0.05, 40) < width(0.2, 40)
 
 
-def test_the_standard_error_of_a_ratio_is_that_of_its_spread() -> None:
+def test_the_standard_error_of_a_ratio_is_that_of_its_spread():
     rng = np.random.default_rng(2)
     ratios = []
     for _ in range(500):
@@ -141,7 +139,7 @@ def test_the_standard_error_of_a_ratio_is_that_of_its_spread() -> None:
     assert float(np.mean([pairs.error for pairs in ratios])) == pytest.approx(spread, rel=0.1)
 
 
-def test_a_device_waits_for_launches_only_beyond_its_work() -> None:
+def test_a_device_waits_for_launches_only_beyond_its_work():
     roofs = RoofTable(tuple(replace(r, name=f"{r.name}@cuda") for r in ROOFS.roofs))
     cost = Cost(
         {"gemm@cuda": Linear(1.1e6)}, Linear(1e5), Linear(1e5), 1e6, device="cuda", calls={"numba@cuda": Linear(150.0)}
@@ -154,7 +152,7 @@ def test_a_device_waits_for_launches_only_beyond_its_work() -> None:
     assert got["not_attributed"] * 30_000 == pytest.approx(15_000)
 
 
-def test_of_scattered_data_nothing_is_a_parameter() -> None:
+def test_of_scattered_data_nothing_is_a_parameter():
     sums = Sums(1e6, 0.0, 10.0, 160.0, (30.0, 0.0, 0.0))
     dense = Cost({}, Linear(100.0, per_work=(4.0, 0.0, 0.0)), Linear(500.0), 1e3)
     found = counted(dense, sums)
@@ -171,9 +169,7 @@ def test_of_scattered_data_nothing_is_a_parameter() -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 10**7), st.floats(0.0, 2.0), st.tuples(*[st.floats(0.0, 1e6)] * 2, *[st.floats(0.0, 1e3)] * 2))
 @example(1, 1.0, (0.0, 0.0, 0.0, 2.2e-313))
-def test_shares_make_a_whole_and_lie_within_their_intervals(
-    duration: int, hot: float, counts: tuple[float, float, float, float]
-) -> None:
+def test_shares_make_a_whole_and_lie_within_their_intervals(duration, hot, counts):
     gemm, read, chase, calls = counts
     cost = law(gemm, read, chase, calls)
     if cost.is_empty:
@@ -186,7 +182,7 @@ def test_shares_make_a_whole_and_lie_within_their_intervals(
     assert (found.high <= 1 + 1e-9).all()
 
 
-def test_categories_and_stages_share_the_time_out_alike() -> None:
+def test_categories_and_stages_share_the_time_out_alike():
     session = session_of(20_000, law(gemm=6e5, read=5e5, chase=40, calls=2), 0.6)
     track = CostTrack()
     track.update(session)
@@ -201,7 +197,7 @@ def test_categories_and_stages_share_the_time_out_alike() -> None:
     assert part.parts.share("bandwidth") == pytest.approx(row.parts.share("bandwidth"))
 
 
-def test_more_replays_change_earlier_frames_and_the_track_reports_it() -> None:
+def test_more_replays_change_earlier_frames_and_the_track_reports_it():
     whole = session_of(20_000, law(gemm=1e5, chase=100), 0.5)
     track = CostTrack()
     before = fake_session(whole.spans[:9], STAGES, whole.costs, ROOFS)
@@ -223,7 +219,7 @@ def parts(**likely: float) -> Parts:
     return Parts(values, {name: ns / 2 for name, ns in values.items()}, {name: ns * 2 for name, ns in values.items()})
 
 
-def test_parts_add_up_with_their_intervals() -> None:
+def test_parts_add_up_with_their_intervals():
     one, other = parts(arithmetic=4.0, calls=2.0), parts(arithmetic=1.0, latency=3.0)
     whole = together([(6.0, one), (4.0, other)])
     assert whole.time_ns == pytest.approx(10.0)
@@ -233,18 +229,18 @@ def test_parts_add_up_with_their_intervals() -> None:
     assert whole.ends("latency") == pytest.approx((0.15, 0.6))
 
 
-def test_the_time_of_a_stage_without_parts_is_not_attributed() -> None:
+def test_the_time_of_a_stage_without_parts_is_not_attributed():
     whole = together([(6.0, parts(calls=6.0)), (2.0, None)])
     assert whole.likely[NOT_ATTRIBUTED] == whole.low[NOT_ATTRIBUTED] == 2.0
     assert whole.notable == ["calls", NOT_ATTRIBUTED]
 
 
-def test_without_any_parts_there_are_none() -> None:
+def test_without_any_parts_there_are_none():
     assert together([(6.0, None), (2.0, None)]) is None
     assert together([]) is None
 
 
-def test_a_group_has_parts_where_a_stage_of_it_has_a_law() -> None:
+def test_a_group_has_parts_where_a_stage_of_it_has_a_law():
     stages = [
         Stage(0, "decode", "decode"),
         Stage(1, "score.a", "scoring"),

@@ -1,10 +1,6 @@
 """Categories and frames: sums that add up to the wall time for any well-formed recording, fed in any way."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +83,7 @@ def everything(track: CostTrack) -> np.ndarray:
 
 @settings(deadline=None, max_examples=20)
 @given(recordings())
-def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
+def test_categories_partition_the_wall_time(spans):
     session = fake_session(spans, STAGES, COSTS)
     track = CostTrack()
     track.update(session)
@@ -103,7 +99,7 @@ def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(recordings(), st.data())
-def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans: np.ndarray, data: Any) -> None:
+def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans, data):
     session = fake_session(spans, STAGES, COSTS)
     track = CostTrack()
     track.update(session)
@@ -128,7 +124,7 @@ def test_a_group_is_the_sum_of_its_stages_without_what_was_not_their_own(spans: 
 
 @settings(deadline=None, max_examples=20)
 @given(recordings(), st.lists(st.integers(0, 60), max_size=10))
-def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int]) -> None:
+def test_feeding_in_pieces_gives_the_same_bits(spans, cuts):
     whole = CostTrack()
     whole.update(fake_session(spans, STAGES, COSTS))
     pieces = CostTrack()
@@ -144,7 +140,7 @@ def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int
 
 @settings(deadline=None, max_examples=10)
 @given(recordings(), st.data())
-def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data: Any) -> None:
+def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans, data):
     session = fake_session(spans, STAGES, COSTS)
     track = CostTrack()
     track.update(session)
@@ -161,7 +157,7 @@ def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data
         assert sum(halves) == pytest.approx(row.time_ns)
 
 
-def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
+def test_known_figures_of_a_small_recording(tmp_path):
     record(tmp_path / "s.asrs").close()
     with Session.open(tmp_path / "s.asrs") as session:
         track = CostTrack()
@@ -214,7 +210,7 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert half.stages[1].calls == 2
 
 
-def test_leaves_outside_every_tile_are_in_no_wall_time() -> None:
+def test_leaves_outside_every_tile_are_in_no_wall_time():
     spans = spans_of([(0, 50, 3, 0, 1), (100, 10, 3, 0, 1), (100, 30, 0, 0, 2), (200, 9, 3, 2, 1)])
     parts = breakdown(fake_session(spans, STAGES))
     assert parts.wall_ns == 30
@@ -222,7 +218,7 @@ def test_leaves_outside_every_tile_are_in_no_wall_time() -> None:
     assert parts.stages[0].time_ns == 10
 
 
-def test_other_lanes_have_rows_but_no_part_of_the_wall_time() -> None:
+def test_other_lanes_have_rows_but_no_part_of_the_wall_time():
     spans = spans_of([(0, 10, 3, 0, 1), (0, 30, 0, 0, 1), (0, 25, 5, 0, 1)])
     spans["lane"][2] = 1
     lanes = (LaneInfo(0, "decode", "cpu", True, 2, 0), LaneInfo(1, "stream", "cuda", False, 1, 0))
@@ -233,7 +229,7 @@ def test_other_lanes_have_rows_but_no_part_of_the_wall_time() -> None:
     assert (stream.time_ns, stream.share) == (25, None)
 
 
-def test_work_done_ahead_is_seen_when_its_frames_are_decoded() -> None:
+def test_work_done_ahead_is_seen_when_its_frames_are_decoded():
     rows: list[tuple[int, ...]] = [(0, 900, 4, 0, 30), (0, 900, 1, 0, 30), (900, 100, 0, 0, 10)]
     track = CostTrack()
     track.update(fake_session(spans_of(rows), STAGES))
@@ -244,7 +240,7 @@ def test_work_done_ahead_is_seen_when_its_frames_are_decoded() -> None:
     assert track.wall_ns.sum() == pytest.approx(1100)
 
 
-def test_a_replaced_cost_law_starts_the_track_again() -> None:
+def test_a_replaced_cost_law_starts_the_track_again():
     spans = spans_of([(0, 1000, 2, 0, 1, 10), (0, 1000, 0, 0, 1)])
     session = fake_session(spans, STAGES, {(2, 0): Cost({"gemm": Linear(10_000)})})
     track = CostTrack()
@@ -257,7 +253,7 @@ def test_a_replaced_cost_law_starts_the_track_again() -> None:
     assert track.n_frames == 1
 
 
-def test_each_epoch_has_its_own_law_and_threads() -> None:
+def test_each_epoch_has_its_own_law_and_threads():
     spans = spans_of([(0, 1000, 2, 0, 1), (0, 1000, 0, 0, 1), (1000, 1000, 2, 1, 1), (1000, 1000, 0, 1, 1)])
     spans["epoch"][2:] = 1
     costs = {(2, 0): Cost({"gemm": Linear(10_000)}), (2, 1): Cost({"gemm": Linear(50_000)})}
@@ -275,7 +271,7 @@ def test_each_epoch_has_its_own_law_and_threads() -> None:
     assert (row.flops, row.verdict, row.evidence) == (None, None, "–")
 
 
-def test_audio_counts_utterances_by_their_decoded_part() -> None:
+def test_audio_counts_utterances_by_their_decoded_part():
     wave = np.empty((0, 2), np.int8)
     utterances = [
         Utterance(1, "a", "a", 0, 10, 0.115, None, None, (), None, (), None, None, True, wave),
@@ -286,7 +282,7 @@ def test_audio_counts_utterances_by_their_decoded_part() -> None:
     assert parts.audio_s == pytest.approx(0.115 * 1.5)
 
 
-def test_an_empty_session_has_a_breakdown() -> None:
+def test_an_empty_session_has_a_breakdown():
     session, track = fake_session(np.empty(0, SPAN), [], lanes=()), CostTrack()
     track.update(session)
     parts = breakdown(session, track=track)
@@ -294,7 +290,7 @@ def test_an_empty_session_has_a_breakdown() -> None:
     assert recorder_cost(session, track) == RecorderCost(None, 0, 0, 0, 0, None)
 
 
-def test_more_spans_than_a_chunk() -> None:
+def test_more_spans_than_a_chunk():
     blocks = CHUNK_SPANS // 4
     spans = np.tile(spans_of([(0, 5, 3, 0, 1), (5, 5, 3, 0, 1), (0, 12, 0, 0, 1)]), 2 * blocks)
     spans["start_ns"] += np.repeat(np.arange(2 * blocks) * 12, 3)
@@ -312,7 +308,7 @@ def test_more_spans_than_a_chunk() -> None:
 # -- what was not its own -----------------------------------------------------------------------
 
 
-def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it() -> None:
+def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it():
     tiles = spans_of(
         [
             (0, 1000, BLOCK, 0, 4, 300, 200),
@@ -330,7 +326,7 @@ def test_what_is_lost_is_a_part_of_each_tile_and_at_most_all_of_it() -> None:
         assert lost_shares(tiles, old).tolist() == [of_others, [0.0] * 4, [0.0] * 4]
 
 
-def test_it_leaves_every_category_and_is_a_part_of_stages() -> None:
+def test_it_leaves_every_category_and_is_a_part_of_stages():
     spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300, 100)])
     session = session_of(spans, utterances=[SimpleNamespace(first_frame=0, n_frames=4, audio_s=0.04)])
     found = breakdown(session)
@@ -348,7 +344,7 @@ def test_it_leaves_every_category_and_is_a_part_of_stages() -> None:
     assert (emit.time_ns, emit.own_ns) == pytest.approx((200, 120))
 
 
-def test_what_stood_still_is_no_time_of_anything() -> None:
+def test_what_stood_still_is_no_time_of_anything():
     """Four seconds in a block of ten microseconds were compute and memory of the stage they fell into."""
     stop = 4_000 * 10**6
     spans = spans_of(
@@ -371,7 +367,7 @@ def test_what_stood_still_is_no_time_of_anything() -> None:
     assert sums.wall[4] == pytest.approx(10_000, abs=10)
 
 
-def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between() -> None:
+def test_they_take_as_large_a_part_of_named_overhead_as_of_what_lies_between():
     """What they took of 600 that have a name was taken off the 200 that have none, which came out below nothing."""
     stages = [*STAGES_LOST, Stage(9, "device.latency", "overhead")]
     spans = spans_of([(0, 200, SCORE, 0, 4), (200, 600, 9, 0, 4), (0, 1000, BLOCK, 0, 4, 500)])
@@ -407,7 +403,7 @@ def recordings_lost(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(recordings_lost(), st.lists(st.integers(0, 80), max_size=8))
-def test_a_followed_session_has_the_same_sums(spans: np.ndarray, cuts: list[int]) -> None:
+def test_a_followed_session_has_the_same_sums(spans, cuts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("profiler.analysis.stage_sums.CHUNK", 2)
         whole, pieces = CostTrack(), CostTrack()

@@ -1,7 +1,5 @@
 """The cache: what is kept is found whole or not at all, whatever lies in its place; what goes and what stays."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -46,7 +44,7 @@ def kept() -> Path:
     return cache.path_of(cache.MODELS, "x")
 
 
-def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
+def test_what_is_kept_is_found_mapped_and_cannot_be_written():
     assert cache.find(cache.MODELS, "x") is None
     path = kept()
     found = cache.find(cache.MODELS, "x")
@@ -61,7 +59,7 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_every_changed_byte_is_seen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_every_changed_byte_is_seen(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "flipped"
     cache.write(path, ARRAYS, ABOUT)
     content = bytearray(path.read_bytes())
@@ -80,12 +78,12 @@ def test_every_changed_byte_is_seen(tmp_path_factory: pytest.TempPathFactory, da
     assert str(path) in str(caught.value)
 
 
-def test_a_file_under_another_name_is_not_taken_for_it() -> None:
+def test_a_file_under_another_name_is_not_taken_for_it():
     kept().rename(cache.path_of(cache.MODELS, "y"))
     assert cache.find(cache.MODELS, "y") is None
 
 
-def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
+def test_pieces_that_change_places_are_seen(tmp_path):
     path = tmp_path / "large"
     values = np.random.default_rng(0).integers(0, 255, 3 * cache.PIECE, np.uint8)
     cache.write(path, {"values": values}, {})
@@ -110,7 +108,7 @@ FORGED: list[Any] = [
 
 
 @pytest.mark.parametrize("header", FORGED)
-def test_a_header_with_the_right_digest_that_lies_is_refused(folder: Path, header: Any) -> None:
+def test_a_header_with_the_right_digest_that_lies_is_refused(folder, header):
     """A digest proves a file whole, not honest."""
     path = cache.path_of(cache.MODELS, "x")
     folder.mkdir(parents=True)
@@ -148,7 +146,7 @@ def place(path: Path, how: str, aside: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("how", ["pipe", "folder", "link", "dangling", "device", "empty", "sparse", "other"])
-def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> None:
+def test_whatever_lies_in_its_place_is_replaced(tmp_path, how):
     path = kept()
     aside = tmp_path / "x.kept"
     cache.write(aside, ARRAYS, {"origin": "somebody else"})
@@ -163,7 +161,7 @@ def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", ["file", "denied"])
-def test_unwritable_cache_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_unwritable_cache_keeps_none(tmp_path, monkeypatch, how):
     root = tmp_path / "theirs"
     if how == "file":
         root.write_text("")
@@ -186,7 +184,7 @@ def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:
     return path
 
 
-def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_go_first(folder, monkeypatch):
     new = aged(cache.GRAPHS, "new", 1000, 0)
     older = aged(cache.SELECTION, "older", 1000, 1)
     used = aged(cache.GRAPHS, "used", 1000, 2)
@@ -216,7 +214,7 @@ def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.Monk
     assert [entry.path for entry in cache.entries()] == [oldest]
 
 
-def test_what_killed_processes_left_goes_after_a_day(folder: Path) -> None:
+def test_what_killed_processes_left_goes_after_a_day(folder):
     folder.mkdir(parents=True)
     old, new = folder / ".draft-old", folder / ".unfinished-new"
     old.write_bytes(b"half")
@@ -227,7 +225,7 @@ def test_what_killed_processes_left_goes_after_a_day(folder: Path) -> None:
     assert new.exists()
 
 
-def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path: Path, folder: Path) -> None:
+def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path, folder):
     path = kept()
     aside = tmp_path / "aside"
     aside.mkdir()
@@ -244,7 +242,7 @@ def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path: Path, fo
     assert trained.exists()
 
 
-def test_racing_writers_leave_one_whole_file(folder: Path) -> None:
+def test_racing_writers_leave_one_whole_file(folder):
     from concurrent.futures import ThreadPoolExecutor
 
     rng = random.Random(0)

@@ -1,7 +1,5 @@
 """Child processes: they run nothing from the current folder, and a crash is reported with its place."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -37,7 +35,7 @@ def started(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_a_child_in_a_strangers_folder_finds_this_program_and_nothing_else(tmp_path: Path) -> None:
+def test_a_child_in_a_strangers_folder_finds_this_program_and_nothing_else(tmp_path):
     marks = plant(tmp_path / "folder")
     code = "import json, numpy, pipelines.config, app; print(pipelines.config.__file__)"
     done = started("-c", code, cwd=tmp_path / "folder")
@@ -46,7 +44,7 @@ def test_a_child_in_a_strangers_folder_finds_this_program_and_nothing_else(tmp_p
     assert ran(marks) == []
 
 
-def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
+def test_nor_do_children_of_the_child(tmp_path):
     marks = plant(tmp_path / "folder")
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import json, yaml'])"
     started("-c", code, cwd=tmp_path / "folder")
@@ -54,7 +52,7 @@ def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
 
 
 @each("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
-def test_current_folder_is_dropped(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_folder_is_dropped(value, tmp_path, monkeypatch):
     kept = str(tmp_path / "kept")
     monkeypatch.setenv("PYTHONPATH", f"{value}{os.pathsep}{kept}")
     entries = children.environment()["PYTHONPATH"].split(os.pathsep)
@@ -63,7 +61,7 @@ def test_current_folder_is_dropped(value: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("first", ["profiler", "pipelines"])
-def test_numba_ignores_the_folder(first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_ignores_the_folder(first, tmp_path, monkeypatch):
     plant(tmp_path / "folder")
     # A YAML reader that could read them: the file is one `key: value` a line.
     reader = tmp_path / "reader"
@@ -82,7 +80,7 @@ def test_numba_ignores_the_folder(first: str, tmp_path: Path, monkeypatch: pytes
     assert done.stderr == ""
 
 
-def test_a_crash_is_reported_with_its_place() -> None:
+def test_a_crash_is_reported_with_its_place():
     code = "import faulthandler\ndef falling(): faulthandler._sigsegv()\nfalling()"
     done = started("-c", code)
     words = children.last_words(done.stderr, done.returncode)
@@ -110,7 +108,7 @@ def test_a_crash_is_reported_with_its_place() -> None:
         ),
     ],
 )
-def test_the_last_words_of_a_child(output: str, status: int, words: str) -> None:
+def test_the_last_words_of_a_child(output, status, words):
     assert children.last_words(output, status) == words
 
 
@@ -123,7 +121,7 @@ def sources(words: str) -> Iterator[tuple[Path, ast.Module]]:
                 yield file.relative_to(children.ROOT), ast.parse(text)
 
 
-def test_nothing_else_starts_a_python() -> None:
+def test_nothing_else_starts_a_python():
     """`sys.executable` is named by `process.children` alone; shells, forks and pools of processes by nobody."""
     forbidden = {"executable", "system", "popen", "fork", "forkpty", "posix_spawn", "shell"}
     found = []
@@ -146,7 +144,7 @@ def test_nothing_else_starts_a_python() -> None:
 
 
 @pytest.mark.slow
-def test_every_child_gets_the_environment_of_children() -> None:
+def test_every_child_gets_the_environment_of_children():
     """Who starts a process takes command and environment from `children`, or a program by its full path."""
     by_full_path = {"profiler/machine/describe.py"}
     starters = {"Popen", "run", "call", "check_call", "check_output"}
@@ -172,7 +170,7 @@ def test_every_child_gets_the_environment_of_children() -> None:
 
 @each("size", [10, LARGE])
 @each("processors", [1, 2])
-def test_items_are_done_once(size: int, processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_are_done_once(size, processors, monkeypatch):
     there = set(range(processors))
     monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)
     rows = np.zeros((7, size))
@@ -184,7 +182,7 @@ def test_items_are_done_once(size: int, processors: int, monkeypatch: pytest.Mon
     assert (rows == np.arange(1, 8)[:, None]).all()
 
 
-def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_a_thread_is_raised(monkeypatch):
     monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
 
     def fail(_: int) -> None:

@@ -1,7 +1,5 @@
 """Comparison of arms with known times, from session files to verdicts."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -151,7 +149,7 @@ def stage(comparison: Comparison, name: str) -> StageRatio:
     return next(row for row in comparison.stages if row.name == name)
 
 
-def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
+def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path):
     found = compared(alternating(tmp_path / "ab.asrs", one=1.2))
     assert found.interleaved
     assert found.repeats == 6
@@ -169,14 +167,14 @@ def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
     assert found.overall.verdict == A_FASTER
 
 
-def test_drift_and_a_slow_warm_up_move_no_ratio(tmp_path: Path) -> None:
+def test_drift_and_a_slow_warm_up_move_no_ratio(tmp_path):
     found = compared(alternating(tmp_path / "ab.asrs", drift=0.1, one=1.2))
     assert stage(found, "score.one").ratio.ratio == pytest.approx(1.2, abs=0.02)
     assert stage(found, "search.two").verdict == NO_DIFFERENCE
     assert found.total_ratio == pytest.approx(1.066, abs=0.02)
 
 
-def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
+def test_stage_times_add_up_to_the_wall_time(tmp_path):
     path = alternating(tmp_path / "ab.asrs")
     found = compared(path)
     assert sum(row.a_s for row in found.stages) == pytest.approx(found.overall.a_s)
@@ -189,7 +187,7 @@ def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7])
-def test_pieces_of_any_size(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_of_any_size(piece, tmp_path, monkeypatch):
     with closing(Session.open(alternating(tmp_path / "ab.asrs"))) as session:
         whole = FrameSums(session)
         monkeypatch.setattr(arms, "PIECE", piece)
@@ -200,21 +198,21 @@ def test_pieces_of_any_size(piece: int, tmp_path: Path, monkeypatch: pytest.Monk
         np.testing.assert_allclose(again.stages[name], sums, rtol=1e-9, atol=1e-3)
 
 
-def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path: Path) -> None:
+def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path):
     found = compared(alternating(tmp_path / "ab.asrs"))
     assert sum(u.errors for u in found.decoded_a) == 2
     assert sum(u.errors for u in found.decoded_b) == 4
     assert len(found.decoded_a) == len(found.decoded_b) == len(found.matched)
 
 
-def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path: Path) -> None:
+def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path):
     path = alternating(tmp_path / "ab.asrs", one=2.0)
     floor = compared(path).floor
     assert 0.0 < floor < 0.03
     assert compared(path, floor=0.07).floor == 0.07
 
 
-def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path: Path) -> None:
+def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path):
     recording = Recording(tmp_path / "stopped.asrs")
     recording.writer.meta("ab", {"measured_from": 0})
     for turn in range(4):
@@ -229,7 +227,7 @@ def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path: Path) -> N
     assert len(found.matched) == 2
 
 
-def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_one_sentence(tmp_path):
     plain = plain_session(tmp_path / "plain.asrs")
     with pytest.raises(BadInput, match="holds one configuration and no A/B"):
         compared(plain)
@@ -248,7 +246,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
         compared(plain, empty.close())
 
 
-def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) -> None:
+def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path):
     found = compared(plain_session(tmp_path / "a.asrs", seed=1), plain_session(tmp_path / "b.asrs", seed=2, one=1.3))
     assert not found.interleaved
     assert stage(found, "score.one").verdict == A_FASTER
@@ -257,7 +255,7 @@ def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) ->
     assert "one after the other" in warning
 
 
-def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
+def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path):
     found = compared(plain_session(tmp_path / "a.asrs", 1), plain_session(tmp_path / "b.asrs", 1, seed=2, one=3.0))
     assert found.overall.ratio.ratio == pytest.approx(252 / 152, abs=0.05)
     assert found.overall.ratio.low is None
@@ -267,7 +265,7 @@ def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
     assert "cannot know the noise between runs" in warning
 
 
-def test_more_repeats_on_one_side_do_not_make_it_faster(tmp_path: Path) -> None:
+def test_more_repeats_on_one_side_do_not_make_it_faster(tmp_path):
     a = plain_session(tmp_path / "a.asrs", 4, seed=1, noise=0.2)
     b = plain_session(tmp_path / "b.asrs", 24, seed=2, noise=0.2)
     found = compared(a, b)
@@ -276,7 +274,7 @@ def test_more_repeats_on_one_side_do_not_make_it_faster(tmp_path: Path) -> None:
     assert found.overall.ratio.ratio == pytest.approx(1.0, abs=0.04)
 
 
-def test_a_warm_up_of_plain_sessions_is_left_out(tmp_path: Path) -> None:
+def test_a_warm_up_of_plain_sessions_is_left_out(tmp_path):
     recording = Recording(tmp_path / "cold.asrs", 3)
     recording.config(0)
     for turn in range(8):
@@ -288,7 +286,7 @@ def test_a_warm_up_of_plain_sessions_is_left_out(tmp_path: Path) -> None:
     assert found.overall.verdict == NO_DIFFERENCE
 
 
-def test_stages_of_one_side_alone_are_listed_apart(tmp_path: Path) -> None:
+def test_stages_of_one_side_alone_are_listed_apart(tmp_path):
     a = plain_session(tmp_path / "a.asrs", seed=1)
     b = plain_session(tmp_path / "b.asrs", seed=2, stages=("score.one", "frontend.three"))
     found = compared(a, b)
@@ -298,7 +296,7 @@ def test_stages_of_one_side_alone_are_listed_apart(tmp_path: Path) -> None:
     assert {row.name for row in found.stages} == {"score.one", "frontend.three", OVERHEAD}
 
 
-def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
+def test_utterances_match_by_name_and_length(tmp_path):
     a, b = (Recording(tmp_path / f"{name}.asrs", seed) for seed, name in enumerate("ab"))
     for recording, other, length in ((a, "only here", 50), (b, "only there", 60)):
         recording.config(0)
@@ -327,7 +325,7 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
         ({"reference": None}, "The transcripts differ: 2 of 2 utterances"),
     ],
 )
-def test_unequal_conditions_are_named(differs: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_unequal_conditions_are_named(differs, says, tmp_path):
     a = plain_session(tmp_path / "a.asrs")
     found = compared(a, plain_session(tmp_path / "b.asrs", **differs))
     assert any(says in warning for warning in found.warnings), found.warnings
@@ -335,7 +333,7 @@ def test_unequal_conditions_are_named(differs: dict[str, Any], says: str, tmp_pa
     assert not any("differ" in warning for warning in alike.warnings), "2 of 127 is another decoder of the same sound"
 
 
-def test_a_calibration_apart_by_more_than_five_percent_is_named(tmp_path: Path) -> None:
+def test_a_calibration_apart_by_more_than_five_percent_is_named(tmp_path):
     def calibrated(name: str, gemm: float, fma: float) -> Path:
         recording = Recording(tmp_path / name)
         recording.config(0)
@@ -356,7 +354,7 @@ def test_a_calibration_apart_by_more_than_five_percent_is_named(tmp_path: Path) 
     assert "in 1 roofs, most in fma (B 0.80 × A)" in said
 
 
-def test_verdicts_go_by_interval_and_adjusted_p() -> None:
+def test_verdicts_go_by_interval_and_adjusted_p():
     assert verdict(Ratio(1.01, 0.99, 1.02, 0.5), 0.5) == NO_DIFFERENCE
     # Certain, and too small to matter.
     assert verdict(Ratio(1.015, 1.01, 1.02, 0.001), 0.001) == NO_DIFFERENCE
@@ -368,7 +366,7 @@ def test_verdicts_go_by_interval_and_adjusted_p() -> None:
     assert verdict(Ratio(1.05), None) == UNDECIDED
 
 
-def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
+def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more():
     """One call of a stage in a cell differs more from repeat to repeat than the mean of sixteen."""
     draw = np.random.default_rng(7)
     calls = draw.gamma(20.0, 1.0 / 20.0, (2, 12, 200, 16))
@@ -380,7 +378,7 @@ def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
     assert whole.ratio == pytest.approx(1.0, abs=0.02)
 
 
-def test_blocks_of_different_sizes_are_compared_by_whole_repeats(tmp_path: Path) -> None:
+def test_blocks_of_different_sizes_are_compared_by_whole_repeats(tmp_path):
     def decoded(block: int) -> Path:
         recording = Recording(tmp_path / f"{block}.asrs", block, noise=0.3, block=block)
         recording.config(0, block=block)

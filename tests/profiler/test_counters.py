@@ -1,7 +1,5 @@
 """Counting events: attributes and groups against a fake kernel, and what this machine really has."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct
@@ -73,7 +71,7 @@ class FakeKernel:
         return self.level
 
 
-def test_all_events_form_one_group_with_one_reading() -> None:
+def test_all_events_form_one_group_with_one_reading():
     kernel = FakeKernel()
     with Group(kernel) as group:
         assert [event.name for event in group.events] == NAMES
@@ -102,7 +100,7 @@ def test_all_events_form_one_group_with_one_reading() -> None:
         (errno.E2BIG, "perf_event_open failed"),
     ],
 )
-def test_a_missing_event_has_its_reason_and_the_others_count(code: int, says: str) -> None:
+def test_a_missing_event_has_its_reason_and_the_others_count(code, says):
     kernel = FakeKernel(refuse=dict.fromkeys(HARD, code))
     with Group(kernel) as group:
         assert [event.name for event in group.events] == SOFT
@@ -113,7 +111,7 @@ def test_a_missing_event_has_its_reason_and_the_others_count(code: int, says: st
 
 
 @pytest.mark.parametrize("level", [3, 4])
-def test_a_forbidden_event_says_what_to_set(level: int) -> None:
+def test_a_forbidden_event_says_what_to_set(level):
     kernel = FakeKernel(refuse=dict.fromkeys(NAMES, errno.EACCES), level=level)
     found = {a.event.name: a for a in probe(kernel)}
     assert not any(a.available for a in found.values())
@@ -124,7 +122,7 @@ def test_a_forbidden_event_says_what_to_set(level: int) -> None:
     assert not kernel.opened
 
 
-def test_without_the_right_to_see_the_kernel_user_mode_is_counted() -> None:
+def test_without_the_right_to_see_the_kernel_user_mode_is_counted():
     kernel = FakeKernel(refuse_kernel_mode=True)
     with Group(kernel) as group:
         found = {a.event.name: a for a in group.availability}
@@ -138,7 +136,7 @@ def test_without_the_right_to_see_the_kernel_user_mode_is_counted() -> None:
     assert not found["task_clock_ns"].user_only
 
 
-def test_a_group_too_large_for_the_processor_gives_up_its_last_hardware_events() -> None:
+def test_a_group_too_large_for_the_processor_gives_up_its_last_hardware_events():
     kernel = FakeKernel(free_hardware=2)
     with Group(kernel) as group:
         assert [event.name for event in group.events] == [*HARD[:2], *SOFT]
@@ -149,12 +147,12 @@ def test_a_group_too_large_for_the_processor_gives_up_its_last_hardware_events()
     assert not kernel.opened
 
 
-def test_cycles_that_stand_still_are_not_offered() -> None:
+def test_cycles_that_stand_still_are_not_offered():
     with Group(FakeKernel(stuck=("cycles",))) as group:
         assert "cycles" not in [event.name for event in group.events]
 
 
-def test_without_any_event_there_is_nothing_to_read() -> None:
+def test_without_any_event_there_is_nothing_to_read():
     with Group(FakeKernel(refuse=dict.fromkeys(NAMES, errno.ENOENT))) as group:
         assert group.events == ()
         assert read_cost_ns(group) is None
@@ -162,7 +160,7 @@ def test_without_any_event_there_is_nothing_to_read() -> None:
             group.read()
 
 
-def test_another_system_has_no_counters_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_system_has_no_counters_and_says_so(monkeypatch):
     monkeypatch.setattr(counters.sys, "platform", "darwin")
     found = probe()
     assert not any(a.available for a in found)
@@ -171,7 +169,7 @@ def test_another_system_has_no_counters_and_says_so(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="perf_event_open is Linux's")
-def test_what_this_machine_has_agrees_with_what_the_process_did() -> None:
+def test_what_this_machine_has_agrees_with_what_the_process_did():
     import resource
 
     available = {a.event.name: a for a in probe()}

@@ -1,9 +1,6 @@
 """Counters charged to stages: a lane on a fake clock with counters that grow as the test says."""
 
-from __future__ import annotations
-
 import struct
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -81,7 +78,7 @@ def table(lane: CountingLane, *, final: bool = True) -> dict[tuple[int, int, str
     return {(t.stage, t.epoch, t.name): t.value for t in lane.totals(final)}
 
 
-def test_counts_go_to_the_later_span(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_counts_go_to_the_later_span(lane, clock, group):
     for cycles in (100, 300):
         step(lane, clock, group, 1, cycles)
         step(lane, clock, group, 2, 7)
@@ -95,7 +92,7 @@ def test_counts_go_to_the_later_span(lane: CountingLane, clock: FakeClock, group
     assert group.readings == 5
 
 
-def test_spans_of_one_call_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_spans_of_one_call_share(lane, clock, group):
     start = clock()
     group.work(1000)
     clock.advance(4000)
@@ -112,7 +109,7 @@ def test_spans_of_one_call_share(lane: CountingLane, clock: FakeClock, group: Fa
     assert group.readings == 3
 
 
-def test_laps_count_like_spans(clock: FakeClock, group: FakeGroup) -> None:
+def test_laps_count_like_spans(clock, group):
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     read = group.read_raw
@@ -133,7 +130,7 @@ def test_laps_count_like_spans(clock: FakeClock, group: FakeGroup) -> None:
     assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [1000, 2000]
 
 
-def test_stages_in_turns_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_stages_in_turns_share(lane, clock, group):
     lane.begin(0, 4)
     for _ in range(2):
         group.work(1000, 10)
@@ -151,7 +148,7 @@ def test_stages_in_turns_share(lane: CountingLane, clock: FakeClock, group: Fake
     assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
 
 
-def test_an_open_span_of_a_kernel(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_an_open_span_of_a_kernel(lane, clock, group):
     ring, state = lane.lend()
     start = clock()
     in_kernel(ring, state, 4, start, start + 100)
@@ -164,7 +161,7 @@ def test_an_open_span_of_a_kernel(lane: CountingLane, clock: FakeClock, group: F
     assert group.readings == 2
 
 
-def test_a_kernel_over_the_end_of_the_ring(clock: FakeClock, group: FakeGroup) -> None:
+def test_a_kernel_over_the_end_of_the_ring(clock, group):
     lane = CountingLane(0, "decode", "cpu", True, capacity=4, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     for _ in range(3):
@@ -182,7 +179,7 @@ def test_a_kernel_over_the_end_of_the_ring(clock: FakeClock, group: FakeGroup) -
     assert found[2, 0, COUNTED] == 51
 
 
-def test_shared_counters_are_scaled(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_shared_counters_are_scaled(lane, clock, group):
     start = clock()
     group.work(100, ns=1000, part=0.25)
     lane.put(1, start, clock.advance(1000))
@@ -192,14 +189,14 @@ def test_shared_counters_are_scaled(lane: CountingLane, clock: FakeClock, group:
     assert not is_exact(total.source)
 
 
-def test_counters_that_never_ran(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_counters_that_never_ran(lane, clock, group):
     start = clock()
     group.work(0, ns=1000, part=0.0)
     lane.put(1, start, clock.advance(1000))
     assert lane.totals(final=True) == []
 
 
-def test_one_thread_of_several_and_user_mode_are_said(clock: FakeClock, group: FakeGroup) -> None:
+def test_one_thread_of_several_and_user_mode_are_said(clock, group):
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     group.availability[1] = Availability(FAULTS, True, "user mode only", user_only=True)
     lane.count(group, threads=2)  # type: ignore[arg-type]
@@ -211,7 +208,7 @@ def test_one_thread_of_several_and_user_mode_are_said(clock: FakeClock, group: F
     assert not any(is_exact(source) for source in sources.values())
 
 
-def test_the_last_reading_waits(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_the_last_reading_waits(lane, clock, group):
     step(lane, clock, group, 1, 10)
     assert lane.totals() == []
     step(lane, clock, group, 1, 20)
@@ -221,7 +218,7 @@ def test_the_last_reading_waits(lane: CountingLane, clock: FakeClock, group: Fak
     assert lane.totals(final=True) == []
 
 
-def test_a_span_before_counting(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
+def test_a_span_before_counting(lane, clock, group):
     now = clock()
     lane.put(9, now - 100, now)
     step(lane, clock, group, 1, 10)
@@ -241,7 +238,7 @@ def test_a_span_before_counting(lane: CountingLane, clock: FakeClock, group: Fak
         max_size=30,
     )
 )
-def test_no_count_is_lost_or_doubled(steps: list[tuple[int, int, int, int, int, bool]]) -> None:
+def test_no_count_is_lost_or_doubled(steps):
     clock, group = FakeClock(1_000_000), FakeGroup()
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     begin = clock()
@@ -264,7 +261,7 @@ def test_no_count_is_lost_or_doubled(steps: list[tuple[int, int, int, int, int, 
     assert counted == pytest.approx(clock() - begin - bool(steps), abs=slack)
 
 
-def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path: Path) -> None:
+def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path):
     clock, group = FakeClock(1_000_000), FakeGroup()
     recorder = Recorder(clock)
     path = tmp_path / "counted.asrs"
@@ -299,7 +296,7 @@ def test_totals_reach_the_session_and_are_added_up_over_epochs(tmp_path: Path) -
         assert about["ns_per_span"] > 0
 
 
-def test_nothing_is_counted_without_a_group_or_a_lane(clock: FakeClock, group: FakeGroup) -> None:
+def test_nothing_is_counted_without_a_group_or_a_lane(clock, group):
     sink = SimpleNamespace(counters=lambda totals: pytest.fail("nothing to store"))
     for lane, some in ((NullLane(), group), (CountingLane(0, "x", "cpu", True), None)):
         with counting.counting(lane, some, sink) as report:  # type: ignore[arg-type]
@@ -308,9 +305,7 @@ def test_nothing_is_counted_without_a_group_or_a_lane(clock: FakeClock, group: F
     assert group.readings == 0
 
 
-def test_missed_readings_are_recorded_in_the_session(
-    clock: FakeClock, group: FakeGroup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missed_readings_are_recorded_in_the_session(clock, group, monkeypatch):
     class Sink:
         stored: ClassVar[dict[str, object]] = {}
 

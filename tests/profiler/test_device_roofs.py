@@ -1,7 +1,5 @@
 """A device's stages at a device's roofs: every class of work has one, launches count, and copies have their size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -99,7 +97,7 @@ def row_of(session: Session) -> Any:
     return next(row for row in breakdown(session).stages if row.name == "score.exp")
 
 
-def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
+def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path):
     with recorded(tmp_path, law(10), 64 * US) as session:
         row = row_of(session)
         assert row.verdict == LAUNCH_BOUND
@@ -110,7 +108,7 @@ def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
         assert row.defect is None
 
 
-def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> None:
+def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path):
     made = law(1)
     graph = replace(made, calls={**made.calls, "held@cuda": Linear(fixed=30)})
     with recorded(tmp_path, graph, 64 * US) as session:
@@ -120,7 +118,7 @@ def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> Non
         assert "launches one kernel per block" in row.sentence
 
 
-def test_what_a_thread_waits_for_is_latency(tmp_path: Any) -> None:
+def test_what_a_thread_waits_for_is_latency(tmp_path):
     """16 frames of a hundred loads and twenty barriers each: 336 µs, and 1 µs that moves the bytes."""
     waits = replace(
         law(1),
@@ -141,7 +139,7 @@ def test_what_a_thread_waits_for_is_latency(tmp_path: Any) -> None:
         assert row_of(session).parts.likely["latency"] == pytest.approx(4 * 399 * US, rel=0.01)
 
 
-def test_what_is_measured_within_a_kernel_needs_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_measured_within_a_kernel_needs_numba_cuda(monkeypatch):
     import torch
 
     for kind, installed, reason in (("cuda", True, ""), ("cuda", False, "extra gpu"), ("xpu", True, "only CUDA")):
@@ -155,14 +153,14 @@ def test_what_is_measured_within_a_kernel_needs_numba_cuda(monkeypatch: pytest.M
         assert [reason in why for why in reasons] == ([True] if reason else [])
 
 
-def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest(clock) -> None:
+def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest(clock):
     calls = tuple(partial(clock.advance, ns) for ns in (9_000, 3_000, 20_000))
     key = Key(OVERHEAD, "launch@cuda", "")
     roof = device_roofs._over(key, STAND_IN, calls, Effort(3, 0.0))
     assert (roof.low, roof.median, roof.high) == pytest.approx((3_000, 9_000, 20_000))
 
 
-def test_launches_behind_which_the_device_works_cost_nothing(tmp_path: Any) -> None:
+def test_launches_behind_which_the_device_works_cost_nothing(tmp_path):
     """The host is ahead: the stage takes what its work takes, however many kernels it is."""
     with recorded(tmp_path, law(10, moved=100e6), 102 * US) as session:
         row = row_of(session)
@@ -174,7 +172,7 @@ def test_launches_behind_which_the_device_works_cost_nothing(tmp_path: Any) -> N
         assert row.defect is None
 
 
-def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path: Any) -> None:
+def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path):
     with recorded(tmp_path, law(0, moved=30e6, name="log"), 64 * US) as session:
         row = row_of(session)
         assert row.arithmetic_ns is None
@@ -183,7 +181,7 @@ def test_arithmetic_without_a_roof_is_unknown_and_not_nothing(tmp_path: Any) -> 
         assert "not measured here: log@cuda" in row.sentence
 
 
-def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
+def test_copies_are_held_against_the_roof_of_their_size(tmp_path):
     with recorded(tmp_path, law(0), 64 * US, (1 << 12, 1 << 24), (1 << 12,)) as session:
         row, back = sorted(transfers(session), key=lambda row: row.stage)
         expected = (1 << 12) / 5e9 + (1 << 24) / 20e9
@@ -192,7 +190,7 @@ def test_copies_are_held_against_the_roof_of_their_size(tmp_path: Any) -> None:
         assert back.least_ns == pytest.approx((1 << 12) / 4e9 * 1e9)
 
 
-def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any) -> None:
+def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path):
     with recorded(tmp_path, law(0), 64 * US) as session:
         track: Any = SimpleNamespace(
             n_frames=1,
@@ -256,7 +254,7 @@ class Library:
         self._clock.advance(30_000)
 
 
-def test_a_small_set_is_read_many_times_in_one_launch(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_set_is_read_many_times_in_one_launch(clock, monkeypatch):
     """A launch takes 6 µs: one that reads 64 KiB once shows 11 GB/s, whatever the cache gives."""
     library, key = Library(clock), Key(BANDWIDTH, "read@cuda", bytes=1 << 16)
     roof = device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
@@ -273,7 +271,7 @@ def test_a_small_set_is_read_many_times_in_one_launch(clock: FakeClock, monkeypa
             device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
 
 
-def test_exponentials_count_beyond_the_traffic_of_their_pass(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exponentials_count_beyond_the_traffic_of_their_pass(clock, monkeypatch):
     monkeypatch.setattr(device_roofs, "ELEMENTS", 16)
     key = Key(RATE, "exp.torch@cuda")
     found = device_roofs._beyond(Library(clock), STAND_IN, key, Effort(3, 0.0))

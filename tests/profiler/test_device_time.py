@@ -1,9 +1,6 @@
 """Device time on the host's clock: against a device that is simulated, and so known exactly."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ from tests.fake_clock import FakeClock
 # -- the two clocks -----------------------------------------------------------------------------
 
 
-def test_the_narrowest_of_the_readings_counts() -> None:
+def test_the_narrowest_of_the_readings_counts():
     clock = FakeClock(10_000)
 
     class Uneven(FakeDevice):
@@ -38,7 +35,7 @@ def test_the_narrowest_of_the_readings_counts() -> None:
     assert pair.device_ns + 7_000 == pytest.approx(pair.host_ns, abs=200)
 
 
-def test_without_a_pair_there_is_no_host_time() -> None:
+def test_without_a_pair_there_is_no_host_time():
     with pytest.raises(ValueError, match="no clock pair"):
         ClockMap().to_host(5)
 
@@ -48,7 +45,7 @@ def test_without_a_pair_there_is_no_host_time() -> None:
     st.floats(-500e-6, 500e-6),
     st.lists(st.integers(0, 10**10), min_size=1, max_size=20),
 )
-def test_a_clock_with_its_own_rate(origin: int, skew: float, times: list[int]) -> None:
+def test_a_clock_with_its_own_rate(origin, skew, times):
     def device(host: int) -> int:
         return origin + round(host * (1 + skew))
 
@@ -61,7 +58,7 @@ def test_a_clock_with_its_own_rate(origin: int, skew: float, times: list[int]) -
         assert clocks.to_host(device(host)) == pytest.approx(host, abs=5)
 
 
-def test_pairs_close_together_tell_no_rate() -> None:
+def test_pairs_close_together_tell_no_rate():
     clocks = ClockMap()
     clocks.add(ClockPair(0, 0, 500))
     clocks.add(ClockPair(10_000, 11_000, 500))
@@ -70,7 +67,7 @@ def test_pairs_close_together_tell_no_rate() -> None:
     assert clocks.uncertainty_ns == 500
 
 
-def test_a_pair_that_goes_back_is_ignored() -> None:
+def test_a_pair_that_goes_back_is_ignored():
     clocks = ClockMap()
     clocks.add(ClockPair(1000, 1000, 1))
     clocks.add(ClockPair(900, 1100, 1))
@@ -78,7 +75,7 @@ def test_a_pair_that_goes_back_is_ignored() -> None:
     assert len(clocks.pairs) == 1
 
 
-def test_forgetting_keeps_what_is_needed() -> None:
+def test_forgetting_keeps_what_is_needed():
     clocks = ClockMap()
     for host in range(0, 1000, 100):
         clocks.add(ClockPair(host * MS, 2 * host * MS, 1))
@@ -90,7 +87,7 @@ def test_forgetting_keeps_what_is_needed() -> None:
 # -- dividing waits -----------------------------------------------------------------------------
 
 
-def test_the_stream_waited_for_decides_then_arithmetic_before_copies() -> None:
+def test_the_stream_waited_for_decides_then_arithmetic_before_copies():
     gemm = Busy(COMPUTE, 1, 0, 60)
     copy = Busy(COPY, 2, 40, 100, transfer=True)
     assert charge([Wait(COPY, 0, 120)], [gemm, copy]) == [
@@ -111,9 +108,7 @@ intervals = st.tuples(st.integers(0, 500), st.integers(0, 100)).map(lambda p: (p
     st.lists(st.tuples(st.integers(0, 2), intervals, st.booleans()), max_size=12),
     st.one_of(st.none(), st.integers(0, 2)),
 )
-def test_charges_tile_the_waits_and_name_only_what_ran(
-    waits: list[tuple[int, int]], busy: list[tuple[int, tuple[int, int], bool]], stream: int | None
-) -> None:
+def test_charges_tile_the_waits_and_name_only_what_ran(waits, busy, stream):
     at, apart = 0, []
     for start, end in sorted(waits):
         start = max(start, at)
@@ -144,7 +139,7 @@ def test_charges_tile_the_waits_and_name_only_what_ran(
 
 
 @each("skew", [-300e-6, 0.0, 300e-6])
-def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(skew: float) -> None:
+def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(skew):
     rig = Rig(rate=1 + skew)
     for _ in range(50):
         rig.compute(10 * MS)
@@ -167,7 +162,7 @@ def test_asynchronous_arithmetic_is_not_billed_to_the_copy_that_waits_for_it(ske
     assert int(downs["work2"].sum()) < 0.01 * 50 * MS
 
 
-def test_a_copy_on_another_stream_that_follows_the_arithmetic() -> None:
+def test_a_copy_on_another_stream_that_follows_the_arithmetic():
     rig = Rig()
     rig.compute(8 * MS)
     rig.device.follow(COPY, rig.device.record(COMPUTE))
@@ -180,7 +175,7 @@ def test_a_copy_on_another_stream_that_follows_the_arithmetic() -> None:
     assert copy["duration_ns"].tolist() == pytest.approx([2 * MS], abs=2 * LATENCY_NS)
 
 
-def test_work_still_under_way_is_recorded_when_it_is_done() -> None:
+def test_work_still_under_way_is_recorded_when_it_is_done():
     rig = Rig()
     rig.host.epoch = 3
     rig.compute(5 * MS)
@@ -198,7 +193,7 @@ def test_work_still_under_way_is_recorded_when_it_is_done() -> None:
     assert rig.taken()[1][0]["epoch"].tolist() == [4]
 
 
-def test_times_that_are_the_hosts_own_need_no_pairs() -> None:
+def test_times_that_are_the_hosts_own_need_no_pairs():
     rig = Rig(host_time=True, origin_ns=0, latency_ns=0)
     rig.compute(3 * MS)
     rig.clock.advance(1 * MS)
@@ -211,7 +206,7 @@ def test_times_that_are_the_hosts_own_need_no_pairs() -> None:
 
 
 @pytest.mark.parametrize(("emit", "close", "spans"), [(3 * MS, MS, [3, 1, 2]), (9 * MS, 3 * MS, [4.5, 1.5])])
-def test_what_the_device_timed_itself_stands_in_place_of_the_piece(emit: int, close: int, spans: list[float]) -> None:
+def test_what_the_device_timed_itself_stands_in_place_of_the_piece(emit, close, spans):
     rig = Rig(rate=1.0)
     stages = [rig.recorder.stage(name, "search") for name in ("search.emit", "search.epsilon")]
     parts: list[Part] = []
@@ -235,7 +230,7 @@ def test_what_the_device_timed_itself_stands_in_place_of_the_piece(emit: int, cl
     assert sums["score.dense.wait"] == pytest.approx(6 * MS, abs=LATENCY_NS)
 
 
-def test_silent_work_is_done_and_not_recorded() -> None:
+def test_silent_work_is_done_and_not_recorded():
     rig = Rig()
     with rig.timer.silent():
         rig.compute(3 * MS)
@@ -247,13 +242,13 @@ def test_silent_work_is_done_and_not_recorded() -> None:
     assert (sums, [len(lane) for lane in lanes]) == ({}, [0, 0])
 
 
-def test_two_timers_on_a_stream_share_its_lane() -> None:
+def test_two_timers_on_a_stream_share_its_lane():
     rig = Rig()
     DeviceTimer(rig.recorder, rig.device, rig.host, ["compute", "copy"])
     assert [lane.name for lane in rig.recorder.lanes] == ["decode", "compute", "copy"]
 
 
-def test_waits_for_copies_and_for_nothing_say_why_they_have_no_law() -> None:
+def test_waits_for_copies_and_for_nothing_say_why_they_have_no_law():
     rig = Rig()
     for epoch in (0, 1):
         rig.host.epoch = epoch
@@ -266,7 +261,7 @@ def test_waits_for_copies_and_for_nothing_say_why_they_have_no_law() -> None:
         assert all(reason in cost.unmodelled for cost in laws.values())
 
 
-def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law() -> None:
+def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law():
     rig = Rig(latency_ns=0)
     dense = rig.recorder.stage("score.counted", "scoring", ("gaussians",))
     law = Cost({"gemm": Linear(per_work=(54.0, 0.0, 0.0))}, Linear(per_work=(4.0, 0.0, 0.0)))
@@ -286,7 +281,7 @@ def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law() -> Non
     assert int(span["work0"]) == pytest.approx(750, abs=2)
 
 
-def test_with_the_recorder_off_the_device_is_not_queried() -> None:
+def test_with_the_recorder_off_the_device_is_not_queried():
     clock = FakeClock(1_000)
     device, recorder = FakeDevice(clock), Recorder(clock)
     timer = DeviceTimer(recorder, device, NullLane(), ["compute"])
@@ -300,13 +295,13 @@ def test_with_the_recorder_off_the_device_is_not_queried() -> None:
     assert recorder.lanes == []
 
 
-def test_a_copy_too_large_for_a_span_is_refused() -> None:
+def test_a_copy_too_large_for_a_span_is_refused():
     rig = Rig()
     with pytest.raises(ValueError, match="split it below 4 GiB"), rig.timer.transfer(rig.up, 1 << 32, True):
         pass
 
 
-def test_times_that_break_causality_are_corrected_and_reported() -> None:
+def test_times_that_break_causality_are_corrected_and_reported():
     rig = Rig()
 
     class Jumping(FakeDevice):
@@ -329,9 +324,7 @@ actions = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1), st.intege
 
 @settings(max_examples=60, deadline=None)
 @given(actions, st.floats(-200e-6, 200e-6), st.integers(0, 3_000))
-def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
-    program: list[tuple[str, int, int]], skew: float, latency: int
-) -> None:
+def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(program, skew, latency):
     rig = Rig(rate=1 + skew, latency_ns=latency)
     timer, device, clock = rig.timer, rig.device, rig.clock
     device.true.clear()
@@ -397,7 +390,7 @@ def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
 # -- in a session -------------------------------------------------------------------------------
 
 
-def test_a_session_tells_transfers_and_hidden_time(tmp_path: Path, small: Path) -> None:
+def test_a_session_tells_transfers_and_hidden_time(tmp_path, small):
     rig = Rig()
     block = rig.recorder.stage("decode.block", "decode")
     search = rig.recorder.stage("search.emit", "search")

@@ -1,7 +1,5 @@
 """Energy and accelerator readings: power zones laid out in a folder, and a management library of our own."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping
@@ -37,7 +35,7 @@ def zone(root: Path, folder: str, name: str, energy_uj: int, most: int = 1000) -
 # -- energy -------------------------------------------------------------------------------------
 
 
-def test_zones_are_named_after_what_they_lie_in(tmp_path: Path) -> None:
+def test_zones_are_named_after_what_they_lie_in(tmp_path):
     zone(tmp_path, "intel-rapl:0", "package-0", 5)
     zone(tmp_path, "intel-rapl:0:0", "core", 5)
     zone(tmp_path, "intel-rapl:1", "package-1", 5)
@@ -52,7 +50,7 @@ def test_zones_are_named_after_what_they_lie_in(tmp_path: Path) -> None:
     assert "package-1.core" in reason
 
 
-def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path: Path) -> None:
+def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path):
     folder = zone(tmp_path, "intel-rapl:0", "package-0", 900, most=999)
     (read,) = energy.readings(tmp_path).values()
     assert read() == {"energy.package-0_joules": 0.0}
@@ -62,7 +60,7 @@ def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path: Path) 
     assert read()["energy.package-0_joules"] == pytest.approx(110e-6)
 
 
-def test_a_zone_for_root_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zone_for_root_alone(tmp_path, monkeypatch):
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
 
     def forbidden(path: Path) -> int:
@@ -75,7 +73,7 @@ def test_a_zone_for_root_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert energy.readings(tmp_path) == {}
 
 
-def test_a_machine_without_zones_says_why(tmp_path: Path) -> None:
+def test_a_machine_without_zones_says_why(tmp_path):
     assert energy.probe(tmp_path) == (False, f"{tmp_path} shows no zone that counts energy (no RAPL driver)")
     nowhere = tmp_path / "nowhere"
     here, reason = energy.probe(nowhere)
@@ -83,7 +81,7 @@ def test_a_machine_without_zones_says_why(tmp_path: Path) -> None:
     assert str(nowhere) in reason
 
 
-def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path):
     folder = zone(tmp_path, "intel-rapl:0", "package-0", 900)
     watcher = Sampler(Sink(), more=energy.readings(tmp_path))
     assert "energy.package-0_joules" in watcher.read()
@@ -173,7 +171,7 @@ class FakeNvml:
         return query
 
 
-def test_a_device_tells_its_figures_with_units() -> None:
+def test_a_device_tells_its_figures_with_units():
     nvml = FakeNvml(count=1)
     with accelerator.devices(nvml) as found:
         assert found.names == ["New GPU"]
@@ -194,7 +192,7 @@ def test_a_device_tells_its_figures_with_units() -> None:
     assert nvml.open == 0
 
 
-def test_a_figure_that_a_device_does_not_report_is_requested_once() -> None:
+def test_a_figure_that_a_device_does_not_report_is_requested_once():
     nvml = FakeNvml()
     with accelerator.devices(nvml) as found:
         assert found.names == ["New GPU", "Old GPU"]
@@ -217,20 +215,20 @@ def test_a_figure_that_a_device_does_not_report_is_requested_once() -> None:
         (FakeNvml(count=0), "no device"),
     ],
 )
-def test_without_a_device_the_reason_is_one_sentence(nvml: FakeNvml, says: str) -> None:
+def test_without_a_device_the_reason_is_one_sentence(nvml, says):
     with pytest.raises(accelerator.Unavailable, match=says), accelerator.devices(nvml):
         pytest.fail("there is nothing to open")
     assert nvml.open == 0
 
 
-def test_without_the_package_the_reason_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_reason_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(accelerator, "PACKAGE", "a_package_that_nobody_has")
     here, reason = accelerator.probe()
     assert not here
     assert "pip install" in reason
 
 
-def test_watching_samples_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_samples_everything(tmp_path, monkeypatch):
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
     nvml = FakeNvml()
     monkeypatch.setattr(accelerator, "_library", lambda: nvml)
@@ -254,7 +252,7 @@ def test_watching_samples_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # -- devices of a machine --------------------------------------------------------------------------
 
 
-def test_devices_have_name_uuid_and_driver(tmp_path: Path) -> None:
+def test_devices_have_name_uuid_and_driver(tmp_path):
     new, old = accelerator.gpus(FakeNvml(), tmp_path)
     assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
     assert new["uuid"] == NEW
@@ -265,7 +263,7 @@ def test_devices_have_name_uuid_and_driver(tmp_path: Path) -> None:
     assert accelerator.place_of("", uuids) is None
 
 
-def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_by_the_drivers_files(tmp_path, monkeypatch):
     def absent(_: object) -> Any:
         raise accelerator.Unavailable("not here")
 
@@ -278,7 +276,7 @@ def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.Monkey
     assert accelerator.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
 
 
-def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roofs_belong_to_a_device_and_its_driver(monkeypatch):
     assert accelerator.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
     names = set()
     for devices, chosen in (
@@ -295,7 +293,7 @@ def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch
     assert len(names) == 5
 
 
-def test_power_is_instantaneous_where_the_device_reports_it() -> None:
+def test_power_is_instantaneous_where_the_device_reports_it():
     class Instant(FakeNvml):
         NVML_FI_DEV_POWER_INSTANT = 186
 
@@ -311,7 +309,7 @@ def test_power_is_instantaneous_where_the_device_reports_it() -> None:
             assert found.readings()["gpu0 power"]() == {"gpu0.power_watts": watts}
 
 
-def test_a_run_measures_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_measures_its_device(tmp_path, monkeypatch):
     from profiler.machine.roofs import torch_child
     from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 

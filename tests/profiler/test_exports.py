@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import json
 import mimetypes
@@ -33,7 +31,7 @@ def chrome(small: Path, tmp_path: Path) -> Any:
     return json.loads((tmp_path / "t.json").read_text())
 
 
-def test_chrome_events_are_complete_and_in_microseconds(chrome: Any, small: Path) -> None:
+def test_chrome_events_are_complete_and_in_microseconds(chrome, small):
     events = chrome["traceEvents"]
     spans = [e for e in events if e["ph"] == "X" and e["cat"] != "said"]
     before = chrome["otherData"]["setup"]
@@ -54,7 +52,7 @@ def test_chrome_events_are_complete_and_in_microseconds(chrome: Any, small: Path
     nests(spans)
 
 
-def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> None:
+def test_chrome_names_lanes_and_carries_counters_and_markers(chrome):
     events = chrome["traceEvents"]
     names = {(e["name"], e["tid"]): e["args"] for e in events if e["ph"] == "M"}
     assert names["thread_name", 1] == {"name": "decode"}
@@ -79,7 +77,7 @@ def nests(spans: list[dict[str, Any]]) -> None:
     assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
 
 
-def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> None:
+def test_decoding_is_what_a_trace_shows_first(small, tmp_path):
     """Set-up took 5 ms of 6, in the session and in every file until now."""
     with Session.open(small) as session:
         chrome_trace.write(session, tmp_path / "t.json")
@@ -100,7 +98,7 @@ def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> No
     assert not any("setup" in names[e["frame"]] for e in decode["events"])
 
 
-def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path) -> None:
+def test_utterances_and_words_are_spans(chrome, small, tmp_path):
     events = [e for e in chrome["traceEvents"] if e.get("cat") == "said"]
     assert [e["name"] for e in events] == ["one", "hello", "word"]
     utterance, hello, word = events
@@ -133,9 +131,7 @@ def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30), st.lists(st.integers(0, 70), max_size=6)), max_size=6),
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 40)), max_size=9),
 )
-def test_whatever_a_session_says_was_recognised_nests(
-    utterances: list[tuple[int, int, list[int]]], blocks: list[tuple[int, int, int]]
-) -> None:
+def test_whatever_a_session_says_was_recognised_nests(utterances, blocks):
     """A stranger's session may name frames that were never decoded, or twice."""
     spans = spans_of([(start, 3, 0, first, frames) for start, frames, first in blocks])
     session = fake_session(spans, [Stage(0, "decode.block", "decode")], {})
@@ -206,7 +202,7 @@ def fault(value: Any, rule: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("unit", [None, "parsecs"])
-def test_speedscope_files_fit_the_schema(unit: str | None, small: Path, tmp_path: Path) -> None:
+def test_speedscope_files_fit_the_schema(unit, small, tmp_path):
     with Session.open(small) as session:
         speedscope.write(session, tmp_path / "s.speedscope.json")
     tree = json.loads((tmp_path / "s.speedscope.json").read_text())
@@ -226,7 +222,7 @@ PHASES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome: Any) -> None:
+def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome):
     assert set(chrome) == {"displayTimeUnit", "otherData", "traceEvents"}
     assert chrome["displayTimeUnit"] in ("ms", "ns")
     for event in chrome["traceEvents"]:
@@ -244,7 +240,7 @@ def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome: Any) 
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
-def test_overlapping_spans_are_made_to_nest(pairs: list[tuple[int, int]], piece: int) -> None:
+def test_overlapping_spans_are_made_to_nest(pairs, piece):
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
     before = spans.copy()
     with patch.object(_spans, "PIECE", piece):
@@ -260,7 +256,7 @@ def test_overlapping_spans_are_made_to_nest(pairs: list[tuple[int, int]], piece:
     balanced(profile)
 
 
-def test_the_table_has_a_row_per_stage_and_blanks(small: Path, tmp_path: Path) -> None:
+def test_the_table_has_a_row_per_stage_and_blanks(small, tmp_path):
     with Session.open(small) as session:
         table.write(session, tmp_path / "t.csv")
         parts = breakdown(session)
@@ -278,7 +274,7 @@ def test_the_table_has_a_row_per_stage_and_blanks(small: Path, tmp_path: Path) -
     assert emit["work"] == f"tokens={BLOCKS * 206} arcs={BLOCKS * 800} senones={BLOCKS * 120}"
 
 
-def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path: Path) -> None:
+def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path):
     stages = [Stage(0, "decode", "decode"), Stage(1, "score.a", "scoring"), Stage(2, "score.b", "scoring")]
     spans = spans_of([(0, 40_000, 1, 0, 10), (40_000, 20_000, 2, 0, 10), (0, 60_000, 0, 0, 10)])
     # 10 µs of arithmetic and 20 calls of 500 ns, each at the best repeat a tenth less.
@@ -297,7 +293,7 @@ def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", writers())
-def test_an_export_that_cannot_be_written(module: Any, small: Path, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written(module, small, tmp_path):
     (tmp_path / "taken").mkdir()
     with Session.open(small) as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):
@@ -308,7 +304,7 @@ def test_an_export_that_cannot_be_written(module: Any, small: Path, tmp_path: Pa
 
 
 @each("module", writers())
-def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
+def test_an_empty_session_exports(module, tmp_path):
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder
 
@@ -319,7 +315,7 @@ def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
         json.loads((tmp_path / "out").read_text())
 
 
-def test_every_file_of_the_folder_is_a_format_of_its_own() -> None:
+def test_every_file_of_the_folder_is_a_format_of_its_own():
     files = {path.stem for path in Path(export.__path__[0]).glob("*.py") if path.stem[0] != "_"}
     assert {"table", "chrome_trace", "speedscope"} <= files
     assert {writer.__name__.rpartition(".")[2] for writer in writers()} == files

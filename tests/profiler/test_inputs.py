@@ -1,7 +1,5 @@
 """Files that somebody names: regular ones of a size that their format can need, and trees that Python can hold."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io
@@ -39,7 +37,7 @@ def refused(read: Callable[[], object]) -> str:
     return message
 
 
-def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
+def test_a_file_within_its_limit_is_read_whole(tmp_path):
     path = tmp_path / "x"
     for content in (b"", b"a", b"abc"):
         path.write_bytes(content)
@@ -61,7 +59,7 @@ def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
         (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
     ],
 )
-def test_pages_instead_of_downloads_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+def test_pages_instead_of_downloads_are_named(tmp_path, content, message):
     path = tmp_path / "x"
     path.write_bytes(content)
     for read in (inputs.read_bytes, inputs.read_text):
@@ -71,7 +69,7 @@ def test_pages_instead_of_downloads_are_named(tmp_path: Path, content: bytes, me
 
 
 @pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
@@ -100,7 +98,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         assert len(said) < 500
 
 
-def test_room_is_made_for_what_a_file_has_and_not_for_its_limit(tmp_path: Path) -> None:
+def test_room_is_made_for_what_a_file_has_and_not_for_its_limit(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(bytes(1000))
     tracemalloc.start()
@@ -110,7 +108,7 @@ def test_room_is_made_for_what_a_file_has_and_not_for_its_limit(tmp_path: Path) 
     assert peak < 1 << 20
 
 
-def test_a_file_that_does_not_tell_its_size_is_read_to_its_limit() -> None:
+def test_a_file_that_does_not_tell_its_size_is_read_to_its_limit():
     path = "/proc/self/status"
     if not os.path.exists(path):
         pytest.skip("this system has no /proc")
@@ -118,7 +116,7 @@ def test_a_file_that_does_not_tell_its_size_is_read_to_its_limit() -> None:
     assert "of more than 10 bytes" in refused(lambda: inputs.read_bytes(path, "a thing", 10))
 
 
-def test_a_file_that_fails_when_it_is_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_fails_when_it_is_read_is_refused(tmp_path):
     path = tmp_path / "x"
     path.symlink_to("/proc/self/mem")  # a regular file with nothing at its beginning
     if not path.exists():
@@ -126,7 +124,7 @@ def test_a_file_that_fails_when_it_is_read_is_refused(tmp_path: Path) -> None:
     assert refused(lambda: inputs.read_bytes(path, "a thing", 99)).startswith(f"{path}: a thing cannot be read here: ")
 
 
-def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
+def test_text_is_utf_8_with_or_without_a_mark(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"\xef\xbb\xbfgr\xc3\xbcn")
     assert inputs.read_text(path, "a thing", 99) == "grün"
@@ -139,7 +137,7 @@ NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, 
 
 
 @each("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
-def test_a_byte_order_mark_tells_the_encoding(encoding: str, tmp_path: Path) -> None:
+def test_a_byte_order_mark_tells_the_encoding(encoding, tmp_path):
     mark = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
     path = tmp_path / "text"
     path.write_bytes(f"{mark}one\r\n\u0926\u094b \U0001f600".encode(encoding))
@@ -150,7 +148,7 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str, tmp_path: Path) -> 
 
 
 @given(lines=st.lists(st.text(st.characters(exclude_characters="\r\n")), min_size=1))
-def test_lines_end_at_line_feeds_alone(lines: list[str]) -> None:
+def test_lines_end_at_line_feeds_alone(lines):
     last = [""] if lines[-1] else []
     for end in ("\n", "\r\n"):
         assert inputs.lines_of(end.join([*lines, *last])) == lines[: None if last else -1]
@@ -159,13 +157,13 @@ def test_lines_end_at_line_feeds_alone(lines: list[str]) -> None:
 
 
 @each("text", NOT_JSON)
-def test_what_is_no_json_is_one_sentence(text: str) -> None:
+def test_what_is_no_json_is_one_sentence(text):
     said = refused(lambda: inputs.json_tree(text, "here"))
     assert said.startswith("here: ")
     assert len(said) < 400
 
 
-def test_trees_are_bounded_in_depth_and_integers() -> None:
+def test_trees_are_bounded_in_depth_and_integers():
     nested = "[" * DEEP + "0" + "]" * DEEP
     assert inputs.json_tree(nested, "here") is not None
     assert "deep" in refused(lambda: inputs.json_tree(f"[{nested}]", "here"))
@@ -176,11 +174,11 @@ def test_trees_are_bounded_in_depth_and_integers() -> None:
 
 
 @each("text", ["a", "a = ", "a=1\na=2", "a = " + "[" * 5000, "a = " + "9" * 5000, "a.b" * 2000, "\0"])
-def test_what_is_no_toml_is_one_sentence(text: str) -> None:
+def test_what_is_no_toml_is_one_sentence(text):
     assert refused(lambda: inputs.toml_tree(text, "here")).startswith("here: ")
 
 
-def test_toml_is_bounded_alike(tmp_path: Path) -> None:
+def test_toml_is_bounded_alike(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text("[a]\nb = [1, 2]\n")
     assert inputs.read_toml(path, "a preset") == {"a": {"b": [1, 2]}}
@@ -192,13 +190,13 @@ def test_toml_is_bounded_alike(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_tree_or_a_sentence(content: bytes) -> None:
+def test_any_bytes_are_a_tree_or_a_sentence(content):
     with contextlib.suppress(InputError):
         inputs.check_tree(inputs.json_tree(content, "here"), "here")
 
 
 @pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
-def test_what_lies_behind_a_dead_link_is_to_be_read(tmp_path: Path) -> None:
+def test_what_lies_behind_a_dead_link_is_to_be_read(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/x").touch()
     for name in ("dead", "loop"):
@@ -212,7 +210,7 @@ class Row(msgspec.Struct):
 
 
 @each("content", [b"", b"{", b"[]", b'{"n": "x"}', b'{"n": NaN}', b"\xff", b'{"x":' + b"[" * 100_000])
-def test_a_damaged_file_of_our_own_is_a_sentence(content: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_of_our_own_is_a_sentence(content, tmp_path):
     (tmp_path / "row.json").write_bytes(b'{"n": 7}')
     assert inputs.read_struct(tmp_path / "row.json", Row, "a row") == Row(7)
     (tmp_path / "row.json").write_bytes(content)
@@ -220,7 +218,7 @@ def test_a_damaged_file_of_our_own_is_a_sentence(content: bytes, tmp_path: Path)
     assert "row.json: a row is damaged: " in said
 
 
-def test_regular_never_waits_and_never_raises(tmp_path: Path) -> None:
+def test_regular_never_waits_and_never_raises(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "x").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "x")
@@ -255,7 +253,7 @@ def half_written(target: Path, problem: BaseException) -> None:
         raise problem
 
 
-def test_a_new_file_and_an_old_one_are_written_whole(tmp_path: Path) -> None:
+def test_a_new_file_and_an_old_one_are_written_whole(tmp_path):
     target = tmp_path / "a.csv"
     write(target)
     assert target.read_bytes() == b"new"
@@ -264,7 +262,7 @@ def test_a_new_file_and_an_old_one_are_written_whole(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
 
 
-def test_what_goes_wrong_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
+def test_what_goes_wrong_leaves_the_old_file_and_no_draft(tmp_path):
     target = tmp_path / "a.csv"
     target.write_bytes(b"old")
     for problem in (OutputError("no"), KeyboardInterrupt(), ZeroDivisionError()):
@@ -274,14 +272,14 @@ def test_what_goes_wrong_leaves_the_old_file_and_no_draft(tmp_path: Path) -> Non
         assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
 
 
-def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_sentence(tmp_path):
     with pytest.raises(OutputError, match="no space left on device"):
         half_written(tmp_path / "a", OSError(errno.ENOSPC, "No space left on device"))
     assert list(tmp_path.iterdir()) == []
 
 
 @posix
-def test_the_source_is_never_written_over_by_whatever_name(tmp_path: Path) -> None:
+def test_the_source_is_never_written_over_by_whatever_name(tmp_path):
     source = tmp_path / "s.asrs"
     source.write_bytes(b"session")
     (tmp_path / "hard").hardlink_to(source)
@@ -292,7 +290,7 @@ def test_the_source_is_never_written_over_by_whatever_name(tmp_path: Path) -> No
 
 
 @posix
-def test_links_devices_and_folders_are_refused(tmp_path: Path) -> None:
+def test_links_devices_and_folders_are_refused(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / "link").symlink_to(victim)
@@ -309,7 +307,7 @@ def test_links_devices_and_folders_are_refused(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_name_for_the_draft_cannot_be_taken_beforehand(tmp_path: Path) -> None:
+def test_a_name_for_the_draft_cannot_be_taken_beforehand(tmp_path):
     """A link that waits where the draft would be, by the name that it had when it could be foreseen."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
@@ -322,7 +320,7 @@ def test_a_name_for_the_draft_cannot_be_taken_beforehand(tmp_path: Path) -> None
 
 
 @posix
-def test_permissions_are_those_of_the_old_file_or_the_usual_ones(tmp_path: Path) -> None:
+def test_permissions_are_those_of_the_old_file_or_the_usual_ones(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(b"")
     old.chmod(0o640)
@@ -335,7 +333,7 @@ def test_permissions_are_those_of_the_old_file_or_the_usual_ones(tmp_path: Path)
 
 
 @posix
-def test_a_pipe_is_written_straight_through_and_stays_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_is_written_straight_through_and_stays_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -348,7 +346,7 @@ def test_a_pipe_is_written_straight_through_and_stays_a_pipe(tmp_path: Path) -> 
 
 
 @posix
-def test_a_pipe_without_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_without_a_reader(tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "READER_SECONDS", 0.1)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -357,7 +355,7 @@ def test_a_pipe_without_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @posix
-def test_a_pipe_of_the_shells_is_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_of_the_shells_is_a_pipe(tmp_path):
     if not Path("/dev/fd").exists():
         pytest.skip("no /dev/fd here")
     reading, writing_end = os.pipe()
@@ -369,7 +367,7 @@ def test_a_pipe_of_the_shells_is_a_pipe(tmp_path: Path) -> None:
         os.close(writing_end)
 
 
-def test_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_standard_output(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out))
@@ -379,7 +377,7 @@ def test_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @each("name", ["", "no/such/folder/a", "a\0b", "x" * 5000, "no/"])
-def test_names_that_cannot_be(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_cannot_be(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert len(sentence(name)) < 400
     assert list(tmp_path.iterdir()) == []

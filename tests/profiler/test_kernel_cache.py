@@ -1,7 +1,5 @@
 """Compiled kernels are kept in a folder that belongs to the sources of each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -77,7 +75,7 @@ def called(root: Path, cache: Path) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_changed_constant_has_what_depends_on_it_compiled_anew_and_nothing_else(copy: Path, tmp_path: Path) -> None:
+def test_a_changed_constant_has_what_depends_on_it_compiled_anew_and_nothing_else(copy, tmp_path):
     cache = tmp_path / "cache"
     assert called(copy, cache) == ["3", "7", "0", "0"]
     assert called(copy, cache) == ["3", "7", "1", "1"]
@@ -104,7 +102,7 @@ def test_a_changed_constant_has_what_depends_on_it_compiled_anew_and_nothing_els
         ("pipelines/frontend/_kernels.py", ("frontend/dynamic",), ("search/", "scoring/", "run/")),
     ],
 )
-def test_what_kernels_are_compiled_from(file: str, within: tuple[str, ...], without: tuple[str, ...]) -> None:
+def test_what_kernels_are_compiled_from(file, within, without):
     found = kernel_cache.sources([children.ROOT / file])
     assert {f"pipelines/{name}.py" for name in within} <= set(found)
     assert not [path for path in found for name in without if path.startswith(f"pipelines/{name}")]
@@ -121,7 +119,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_without_a_cache_no_kernel_of_other_sources_is_loaded(copy: Path, tmp_path: Path, temporary: Path) -> None:
+def test_without_a_cache_no_kernel_of_other_sources_is_loaded(copy, tmp_path, temporary):
     cache = tmp_path / "cache"
     cache.write_text("")  # so no folder can be made there
     assert called(copy, cache) == ["3", "7", "0", "0"]
@@ -131,7 +129,7 @@ def test_without_a_cache_no_kernel_of_other_sources_is_loaded(copy: Path, tmp_pa
     assert not list(copy.rglob("*.nbi"))
 
 
-def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
+def test_folders_that_cannot_be_written(tmp_path, monkeypatch, temporary):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache").write_text("")
     made = kernel_cache.place()
@@ -150,9 +148,7 @@ KERNELS = children.ROOT / "pipelines" / "search" / "kernels" / "calls.py"
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
 @pytest.mark.parametrize("whose", ["group", "link"])
 @pytest.mark.parametrize("which", ["all", "one file's"])
-def test_a_folder_of_others_is_not_used(
-    whose: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
-) -> None:
+def test_a_folder_of_others_is_not_used(whose, which, tmp_path, monkeypatch, temporary):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     place = kernel_cache.place()
     assert place == tmp_path / paths.KERNELS
@@ -167,7 +163,7 @@ def test_a_folder_of_others_is_not_used(
     assert kernel_cache.folder(KERNELS, kernel_cache.place()).is_relative_to(temporary)
 
 
-def test_the_latest_folders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_latest_folders_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     place = kernel_cache.place()
     others = f"pipelines.search.kernels.lattice-{0:024x}"

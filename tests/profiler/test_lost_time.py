@@ -3,8 +3,6 @@
 The texts are those of real systems, in a folder that stands for the root.
 """
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +103,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_the_limit_of_a_container(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_a_container(name, root, monkeypatch):
     system = SYSTEMS[name]
     put(root, system)
     assert cpu_limit.cores() == system.cores
@@ -124,7 +122,7 @@ THROTTLED = {
 
 
 @pytest.mark.parametrize("name", THROTTLED)
-def test_for_how_long_a_group_was_held_up(name: str, root: Path) -> None:
+def test_for_how_long_a_group_was_held_up(name, root):
     system = SYSTEMS[name]
     put(root, system)
     (root / system.folder / "cpu.stat").write_text(THROTTLED[name])
@@ -191,14 +189,14 @@ def ms(*values: int) -> Lost:
     return Lost(*(value * MS for value in values))
 
 
-def test_a_thread_that_waits_or_computes_loses_nothing(machine: Machine) -> None:
+def test_a_thread_that_waits_or_computes_loses_nothing(machine):
     assert machine.pass_(own=50) == ms()
     assert machine.pass_(own=50, blocked=120) == ms()
     assert machine.pass_(own=50, queued=30) == ms(30)
 
 
 @pytest.mark.parametrize("machine", [(True, 0)], indirect=True)
-def test_what_a_limit_took_is_taken_off_the_run_queue(machine: Machine) -> None:
+def test_what_a_limit_took_is_taken_off_the_run_queue(machine):
     assert machine.pass_(own=15, queued=85, throttled=85) == ms(0, 85)
     assert machine.pass_(own=15, queued=100, throttled=85) == ms(15, 85)
     # Several processors were held up at once, and a lock was waited for that a held-up thread had.
@@ -208,7 +206,7 @@ def test_what_a_limit_took_is_taken_off_the_run_queue(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("machine", [(False, 700)], indirect=True)
-def test_what_the_host_took_is_taken_off_the_run_queue(machine: Machine) -> None:
+def test_what_the_host_took_is_taken_off_the_run_queue(machine):
     """It is counted in ticks, of all processors: a thread that did half of the work lost half of it."""
     assert machine.pass_(own=400, blocked=60, ticks=6) == ms(0, 60)
     assert machine.pass_(own=400, queued=100, ticks=4) == ms(60, 40)
@@ -218,7 +216,7 @@ def test_what_the_host_took_is_taken_off_the_run_queue(machine: Machine) -> None
     assert machine.queue.steal.total_ns == 150 * MS
 
 
-def test_a_process_that_stood_still(machine: Machine) -> None:
+def test_a_process_that_stood_still(machine):
     for _ in range(3):
         machine.clock.advance(100 * MS)
         machine.own += 99 * MS
@@ -240,12 +238,12 @@ def test_a_process_that_stood_still(machine: Machine) -> None:
     assert machine.pass_(own=1, queued=3000) == ms(3000)
 
 
-def test_without_a_pulse_nobody_can_tell(machine: Machine) -> None:
+def test_without_a_pulse_nobody_can_tell(machine):
     machine.queue = RunQueue()
     assert machine.pass_(own=15, blocked=4000) == ms()
 
 
-def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path, monkeypatch):
     monkeypatch.setattr(run_queue, "TASKS", str(tmp_path))
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "schedstat").write_text("0 0 0\n")
@@ -256,7 +254,7 @@ def test_a_kernel_that_counts_nothing_is_not_believed(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.skipif(not Path(run_queue.TASKS).exists(), reason="Linux tells it")
-def test_here_the_pulse_beats() -> None:
+def test_here_the_pulse_beats():
     beating = Pulse()
     assert beating.beat() == {}
     assert beating.stopped_ns(0) == 0
@@ -275,7 +273,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / f"{threading.get_native_id()}-schedstat"
 
 
-def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Path) -> None:
+def test_the_run_queue_says_what_was_waited_since_the_last_call(queue):
     queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
         assert waiting.readable
@@ -293,7 +291,7 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Path) -> 
     waiting.close()
 
 
-def test_a_thread_with_its_processor(queue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_with_its_processor(queue, monkeypatch):
     away = 0
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
     monkeypatch.setattr(run_queue, "_away_ns", lambda: away)
@@ -310,7 +308,7 @@ def test_a_thread_with_its_processor(queue: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", [None, "", "5000", "a b c"])
-def test_without_the_statistics_there_is_no_waiting(queue: Path, text: str | None) -> None:
+def test_without_the_statistics_there_is_no_waiting(queue, text):
     if text is not None:
         queue.write_text(text)
     with RunQueue() as waiting:
@@ -319,6 +317,6 @@ def test_without_the_statistics_there_is_no_waiting(queue: Path, text: str | Non
         assert waiting.waited_ns() == 0
 
 
-def test_on_this_system_it_is_never_negative() -> None:
+def test_on_this_system_it_is_never_negative():
     with RunQueue() as waiting:
         assert all(waiting.waited_ns() >= 0 for _ in range(1000))

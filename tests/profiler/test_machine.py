@@ -1,7 +1,5 @@
 """What can be said of any machine: orders of magnitude, and that what is absent stays absent."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
@@ -35,7 +33,7 @@ def measured(threads: int, *how: object) -> RoofTable:
 
 
 @pytest.mark.usefixtures("quick")
-def test_measured_roofs_are_complete_and_plausible() -> None:
+def test_measured_roofs_are_complete_and_plausible():
     steps: list[tuple[str, float]] = []
     found = measured(1, lambda what, fraction: steps.append((what, fraction)))
     for name in ("gemm", "gemv", "fma", "scalar", "exp", "log"):
@@ -56,7 +54,7 @@ def test_measured_roofs_are_complete_and_plausible() -> None:
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
 
 
-def test_the_vector_kernels_compute_what_they_are_named_after() -> None:
+def test_the_vector_kernels_compute_what_they_are_named_after():
     from profiler.machine.roofs import _kernels
 
     x = np.linspace(-80, 80, 100_001, dtype=np.float32)
@@ -73,7 +71,7 @@ def test_the_vector_kernels_compute_what_they_are_named_after() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_two_threads_share_the_ladder() -> None:
+def test_two_threads_share_the_ladder():
     found = measured(2)
     assert {r.threads for r in found.ladder(threads=2)} == {2}
     for name in ("gemm", "fma", "exp"):
@@ -82,14 +80,14 @@ def test_two_threads_share_the_ladder() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_calibration_can_be_cancelled_at_any_step() -> None:
+def test_calibration_can_be_cancelled_at_any_step():
     answers = iter([False, False, True])
     with pytest.raises(Cancelled):
         measured(1, None, lambda: next(answers))
 
 
 @pytest.mark.usefixtures("quick")
-def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
+def test_recheck_measures_two_roofs_and_drift_compares_them():
     before = measured(1)
     after = cpu.recheck(before)
     changes = table.drift(before, after)
@@ -97,7 +95,7 @@ def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
     assert table.drift(ROOF_TABLE, RoofTable((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
 
 
-def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passing_disturbance_is_no_drift(monkeypatch):
     readings = iter([0.5e9, 0.99e9])
 
     def gemm(key: table.Key, effort: timing.Effort) -> Roof:
@@ -109,7 +107,7 @@ def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> N
     assert not cpu.recheck(RoofTable())
 
 
-def test_drift_is_reported_in_words_with_a_warning_from_five_percent_on() -> None:
+def test_drift_is_reported_in_words_with_a_warning_from_five_percent_on():
     changes = {"gemm": -0.02, "read 134217728": 0.049}
     assert table.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
     assert table.drift_warning(changes) is None
@@ -121,7 +119,7 @@ def test_drift_is_reported_in_words_with_a_warning_from_five_percent_on() -> Non
     assert table.sound_drift([1]) == {}
 
 
-def test_the_ladder_ends_beyond_the_caches_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ladder_ends_beyond_the_caches_in_use(monkeypatch):
     monkeypatch.setattr(cpu, "last_level_caches", lambda: (30 << 20, 2))
     one, two, four = (cpu.ladder_bytes(n) for n in (1, 2, 4))
     assert one[0] == 16 << 10
@@ -131,7 +129,7 @@ def test_the_ladder_ends_beyond_the_caches_in_use(monkeypatch: pytest.MonkeyPatc
     assert cpu.ladder_bytes(1)[-1] == 4 * cpu.ASSUMED_CACHE_BYTES
 
 
-def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch):
     monkeypatch.setattr(cpu, "last_level_caches", lambda: (480 << 20, 1))
     largest = {whole: max(step.key.bytes for step in cpu.plan(1, whole=whole)) for whole in (False, True)}
     assert largest == {False: cpu.RUN_BYTES, True: 2 << 30}
@@ -148,7 +146,7 @@ def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch: pytest.Monk
     assert timed == [cpu.RUN_BYTES]
 
 
-def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none() -> None:
+def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none():
     def typed(name: str, dtype: str, rate: float, threads: int = 1) -> Roof:
         return Roof(RATE, name, dtype, threads, 0, rate, rate, rate, "op/s")
 
@@ -178,7 +176,7 @@ def test_a_rate_is_of_its_dtype_library_and_device_or_there_is_none() -> None:
     assert (rate("exp"), rate("exp.numpy"), rate("ex")) == (6.0, 2.0, None)
 
 
-def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory() -> None:
+def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory():
     steps = [
         roof(BANDWIDTH, f"to_device.{memory}@cuda", rate, size)
         for memory, rates in (("pinned", (1e9, 2e10)), ("pageable", (1e9, 5e9)))
@@ -198,7 +196,7 @@ def test_a_copy_has_the_bandwidth_of_its_size_direction_and_memory() -> None:
     assert table.bandwidth(1e6) is None
 
 
-def test_peaks_survive_storage_and_leave_out_nonsense() -> None:
+def test_peaks_survive_storage_and_leave_out_nonsense():
     assert RoofTable.from_rows(ROOF_TABLE.rows()) == ROOF_TABLE
     both = ROOF_TABLE.merged(RoofTable((roof(KERNEL, "tile", 3e9),)))
     tile = both.kernel("tile")
@@ -215,7 +213,7 @@ def test_peaks_survive_storage_and_leave_out_nonsense() -> None:
     assert len(faster.roofs) == len(ROOF_TABLE.roofs)
 
 
-def test_bandwidth_falls_steadily_between_two_plateaus() -> None:
+def test_bandwidth_falls_steadily_between_two_plateaus():
     sizes = [2.0**power for power in range(10, 32)]
     found = [ROOF_TABLE.bandwidth(size) for size in sizes]
     rates = [r.median for r in found if r is not None]
@@ -226,7 +224,7 @@ def test_bandwidth_falls_steadily_between_two_plateaus() -> None:
     assert [r.kind for r in ROOF_TABLE.ladder()] == [BANDWIDTH] * 2
 
 
-def test_the_description_is_json_and_names_what_decides_speed() -> None:
+def test_the_description_is_json_and_names_what_decides_speed():
     described = describe()
     json.dumps(described)
     assert described["cores"]["logical"] == psutil.cpu_count()
@@ -260,9 +258,7 @@ def sink() -> Sink:
         ("", None, None),
     ],
 )
-def test_instructions_of_the_processor_have_their_common_names(
-    monkeypatch: pytest.MonkeyPatch, line: str, vectors: list[str] | None, virtualised: bool | None
-) -> None:
+def test_instructions_of_the_processor_have_their_common_names(monkeypatch, line, vectors, virtualised):
     monkeypatch.setattr(module, "_line", lambda _: f"processor\t: 0\n{line}\nbugs\t\t: avx2")
     monkeypatch.setattr("sys.platform", "linux")
     found = describe()
@@ -270,7 +266,7 @@ def test_instructions_of_the_processor_have_their_common_names(
     assert found.get("virtualised") == virtualised
 
 
-def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:
+def test_the_sampler_reads_load_and_memory(sink):
     with Sampler(sink, interval_s=0.01):
         begun, used = time.monotonic(), time.process_time()
         while len(sink.rows) < 12:
@@ -291,7 +287,7 @@ def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:
     assert len(sink.rows) == count
 
 
-def test_what_cannot_be_read_is_absent_not_zero(sink: Sink) -> None:
+def test_what_cannot_be_read_is_absent_not_zero(sink):
     sampler = Sampler(sink)
 
     def refuse() -> dict[str, float]:
@@ -304,7 +300,7 @@ def test_what_cannot_be_read_is_absent_not_zero(sink: Sink) -> None:
         assert "process.cpu_percent" in values
 
 
-def test_a_process_that_ends_is_no_error(sink: Sink) -> None:
+def test_a_process_that_ends_is_no_error(sink):
     with psutil.Popen(["sleep", "60"]) as child:
         sampler = Sampler(sink, pid=child.pid)
         assert "process.rss_bytes" in sampler.read()

@@ -1,7 +1,5 @@
 """The kept roofs: what is measured when, what stays, and what each tier says when it is not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -65,7 +63,7 @@ def stored() -> Path:
     return calibration.file()
 
 
-def test_a_run_measures_what_it_lacks_and_nothing_twice(machine: Machine) -> None:
+def test_a_run_measures_what_it_lacks_and_nothing_twice(machine):
     first = calibration.load_or_measure(1)
     assert machine.taken == ["gemm/1", "exp/1"]
     assert calibration.load_or_measure(1) == first == calibration.stored()
@@ -81,7 +79,7 @@ def test_a_run_measures_what_it_lacks_and_nothing_twice(machine: Machine) -> Non
     assert not machine.asked
 
 
-def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> None:
+def test_a_calibration_adds_the_rest_to_what_runs_measured(machine):
     calibration.load_or_measure(1)
     machine.answer.roofs["torch on 2"] = [roof(RATE, "gemm.torch", 2e11, threads=2)]
     machine.answer.missing["device"] = [Missing("device", "none here")]
@@ -100,7 +98,7 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
 
 
-def test_a_child_that_failed_is_called_again(machine: Machine) -> None:
+def test_a_child_that_failed_is_called_again(machine):
     machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
     calibration.calibrate(1)
     machine.answer.missing["torch on 1"] = []
@@ -108,7 +106,7 @@ def test_a_child_that_failed_is_called_again(machine: Machine) -> None:
     assert machine.asked == [["device", "torch on 1"], ["torch on 1"]]
 
 
-def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Machine) -> None:
+def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine):
     machine.spread = 0.9
     calibration.load_or_measure(1)
     machine.now += BUSY_SECONDS / 2
@@ -128,7 +126,7 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     assert len(machine.taken) == 6
 
 
-def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once() -> None:
+def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once():
     for counts, whole in (([1], False), ([1, 2], True)):
         steps = calibration.plan(counts, None, whole=whole)
         keys = [step.key for step in steps]
@@ -138,7 +136,7 @@ def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once() -> None:
 
 
 @pytest.mark.parametrize("spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"])
-def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None:
+def test_a_spoiled_file_is_measured_anew(machine, spoiled):
     first = calibration.load_or_measure(1)
     stored().write_text(spoiled)
     machine.taken.clear()
@@ -147,7 +145,7 @@ def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None
     assert calibration.load(stored()).roofs
 
 
-def test_nothing_half_is_kept(machine: Machine) -> None:
+def test_nothing_half_is_kept(machine):
     calibration.calibrate(1)
     before = stored().read_bytes()
     answers = iter([False, True])
@@ -157,7 +155,7 @@ def test_nothing_half_is_kept(machine: Machine) -> None:
     assert [path.name for path in stored().parent.iterdir()] == [stored().name]
 
 
-def test_a_file_per_method_and_build(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_per_method_and_build(machine, monkeypatch):
     one = stored()
     monkeypatch.setattr(calibration, "METHOD", 99)
     other = stored()
@@ -166,13 +164,13 @@ def test_a_file_per_method_and_build(machine: Machine, monkeypatch: pytest.Monke
     assert len({one, other, built}) == 3
 
 
-def test_thread_counts_thin_out_on_many_cores() -> None:
+def test_thread_counts_thin_out_on_many_cores():
     assert calibration.thread_counts(1) == [1]
     assert calibration.thread_counts(3) == [1, 2, 3]
     assert calibration.thread_counts(24) == [1, 2, 3, 4, 8, 16, 24]
 
 
-def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
+def test_every_tier_has_a_figure_or_a_reason(machine):
     tiers = {tier.name: tier for tier in kinds_of_roofs(Calibration())}
     assert all(not tier.available and tier.reason for tier in tiers.values())
     assert tiers["roofs: device"].reason == NOT_YET
@@ -200,7 +198,7 @@ def test_every_tier_has_a_figure_or_a_reason(machine: Machine) -> None:
     assert tiers["roofs: steadiness"].reason.startswith("1 of 6")
 
 
-def test_products_in_bytes_have_a_rate_that_layers_are_judged_by() -> None:
+def test_products_in_bytes_have_a_rate_that_layers_are_judged_by():
     from pipelines.config import Config, assign
     from pipelines.scoring import peaks
 
@@ -236,7 +234,7 @@ ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, thread
         (4.1e6 / 1166.0, False),
     ],
 )
-def test_two_threads_fit_one(kind: str, gain: float, accepted: bool) -> None:
+def test_two_threads_fit_one(kind, gain, accepted):
     one, two = roof(kind, "gemm", 1e9), roof(kind, "gemm", gain * 1e9, threads=2)
     known = RoofTable((one, two))
     find = known.rate if kind == RATE else known.kernel
@@ -245,14 +243,14 @@ def test_two_threads_fit_one(kind: str, gain: float, accepted: bool) -> None:
     assert set(known.refused) == (set() if accepted else {two})
 
 
-def test_what_a_refused_roof_would_bound_is_not_attributed_and_named() -> None:
+def test_what_a_refused_roof_would_bound_is_not_attributed_and_named():
     costs = MachineCosts(RoofTable((ABSURD[0], ABSURD[1], roof(RATE, "fma", 1e9))))
     assert costs.operation_ns("exp", 2) is None
     assert list(costs.missing) == ["exp"]
     assert costs.operation_ns("exp", 1) is not None
 
 
-def test_calibration_and_doctor_say_which_and_why() -> None:
+def test_calibration_and_doctor_say_which_and_why():
     known = Calibration()
     known.add(ABSURD, "torch on 2", 0.0)
     sentence = (

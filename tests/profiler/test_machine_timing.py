@@ -1,7 +1,5 @@
 """How a roof is taken on a machine that other programs use: on a clock of the tests' own."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterable, Iterator
@@ -43,7 +41,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, pace: Iterable[float]) -> Machine:
     return made
 
 
-def test_an_undisturbed_machine_is_read_in_the_fewest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undisturbed_machine_is_read_in_the_fewest_rounds(monkeypatch):
     calm = machine(monkeypatch, itertools.repeat(1.0))
     found = rounds(calm.task, Effort(9), 1)
     assert not found.disturbed
@@ -52,7 +50,7 @@ def test_an_undisturbed_machine_is_read_in_the_fewest_rounds(monkeypatch: pytest
     assert calm.calls.count(found.repeats) == 9 + 3
 
 
-def test_the_median_is_of_undisturbed_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_median_is_of_undisturbed_rounds(monkeypatch):
     # Of each nine rounds six are three times as slow.
     busy = machine(monkeypatch, itertools.cycle([3, 3, 1, 3, 3, 1, 3, 3, 1]))
     found = rounds(busy.task, Effort(9), 1)
@@ -60,7 +58,7 @@ def test_the_median_is_of_undisturbed_rounds(monkeypatch: pytest.MonkeyPatch) ->
     assert found.seconds == pytest.approx([found.repeats * MS] * 9)
 
 
-def test_a_machine_that_never_rests_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_never_rests_is_flagged(monkeypatch):
     # Evenly slow: only the processor time tells.
     busy = machine(monkeypatch, itertools.repeat(2.0))
     roof = roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5), 1)
@@ -71,7 +69,7 @@ def test_a_machine_that_never_rests_is_flagged(monkeypatch: pytest.MonkeyPatch) 
     assert not roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5)).disturbed
 
 
-def test_one_interrupted_call_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_interrupted_call_does_not_count(monkeypatch):
     fine = Machine(())
     monkeypatch.setattr(timing, "clock", lambda: fine.now)
     late = iter([1.0, 5000.0])
@@ -83,7 +81,7 @@ def test_one_interrupted_call_does_not_count(monkeypatch: pytest.MonkeyPatch) ->
     assert found.repeats * 1e-6 >= timing.REPEAT_SECONDS / 2
 
 
-def test_time_is_bounded_for_one_roof_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_bounded_for_one_roof_and_for_all(monkeypatch):
     pace = itertools.cycle([2.0, 2.5, 3.0])
     busy = machine(monkeypatch, pace)
     rounds(busy.task, Effort(9, seconds=0.2), 1)
@@ -93,7 +91,7 @@ def test_time_is_bounded_for_one_roof_and_for_all(monkeypatch: pytest.MonkeyPatc
     assert busy.now - taken < 0.3
 
 
-def test_rates_bandwidths_and_calls_in_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_bandwidths_and_calls_in_their_units(monkeypatch):
     calm = machine(monkeypatch, itertools.repeat(1.0))
     rate = roof_of(Key(RATE, "fma", threads=2), 5e6, calm.task, Effort(9))
     assert (rate.median, rate.unit, rate.threads) == (pytest.approx(5e9), "op/s", 2)
@@ -101,7 +99,7 @@ def test_rates_bandwidths_and_calls_in_their_units(monkeypatch: pytest.MonkeyPat
     assert (call.median, call.unit, call.dtype) == (pytest.approx(1e6), "ns", "")
 
 
-def test_the_better_of_two_is_the_undisturbed_and_then_the_faster() -> None:
+def test_the_better_of_two_is_the_undisturbed_and_then_the_faster():
     slow, fast = roof(RATE, "gemm", 1.0), roof(RATE, "gemm", 2.0)
     assert better(slow, fast) is better(fast, slow) is fast
     dear, cheap = roof(OVERHEAD, "numpy", 900.0), roof(OVERHEAD, "numpy", 800.0)
@@ -110,7 +108,7 @@ def test_the_better_of_two_is_the_undisturbed_and_then_the_faster() -> None:
     assert better(slow, lucky) is better(lucky, slow) is slow
 
 
-def test_a_calibration_comes_back_to_what_was_disturbed() -> None:
+def test_a_calibration_comes_back_to_what_was_disturbed():
     visits: list[str] = []
     spreads = {"calm": iter([0.01]), "busy": iter([0.5, 0.3, 0.02])}
 
@@ -130,7 +128,7 @@ def test_a_calibration_comes_back_to_what_was_disturbed() -> None:
     assert (reported[0], reported[-1]) == (0.0, 1.0)
 
 
-def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
+def test_plateaus_are_labelled_by_size_and_slopes_are_none():
     rates = [200, 205, 118, 117, 116, 98, 99, 60, 31, 30]
     rungs = [roof(BANDWIDTH, "read", r * 1e9, 1 << (14 + i)) for i, r in enumerate(rates)]
     found = plateaus(rungs)
@@ -139,7 +137,7 @@ def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
     assert plateaus([]) == []
 
 
-def test_one_slow_round_does_not_widen_a_roof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_slow_round_does_not_widen_a_roof(monkeypatch):
     seconds = [1.0, 1.0, 1.0, 1.0, 1.25, 1.25, 1.25, 2.0, 2.5]
     monkeypatch.setattr(timing, "rounds", lambda *_: timing.Rounds(1, seconds, disturbed=False))
     rate = roof_of(Key(RATE, "x"), 10.0, lambda _: None, Effort(9))
@@ -152,7 +150,7 @@ def test_one_slow_round_does_not_widen_a_roof(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_waiting_threads_have_no_data(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_threads_have_no_data(cores, monkeypatch):
     """A table of 128 components for each of 64 threads took 14 GB on two processors."""
     monkeypatch.setattr(cpu, "usable_cores", lambda: cores)
     made: list[int] = []
@@ -171,7 +169,7 @@ def test_waiting_threads_have_no_data(cores: int, monkeypatch: pytest.MonkeyPatc
     assert 0 < found.median <= 64 * 50 / 1e-4
 
 
-def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_after_other_data_count_alone(monkeypatch):
     keys = [step.key for step in call_steps()]
     assert keys == [Key(OVERHEAD, KERNEL_CALL, ""), Key(OVERHEAD, KERNEL_CALL, "", bytes=AFTER_BYTES)]
     now, order = 0.0, ""
@@ -190,7 +188,7 @@ def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @each("step", [*call_steps(), *access_steps()[:1]])
-def test_what_a_call_and_an_access_take_is_a_time(step: cpu.Step) -> None:
+def test_what_a_call_and_an_access_take_is_a_time(step):
     found = step.take(Effort(1, 0.0))
     assert found.sound
     assert (found.unit, found.bytes) == ("ns", step.key.bytes)
@@ -206,7 +204,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[tuple[np
 
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18])
-def test_a_chase_visits_every_line_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_a_chase_visits_every_line_once(monkeypatch, size):
     ((places, state, accesses),) = seen(monkeypatch, "chase", size)
     assert accesses == 3 * ACCESSES
     assert places.nbytes == size
@@ -221,7 +219,7 @@ def test_a_chase_visits_every_line_once(monkeypatch: pytest.MonkeyPatch, size: i
     assert near < 0.1 * len(lines), "the next line is seldom the neighbour"
 
 
-def test_the_chase_follows_where_the_lines_lead() -> None:
+def test_the_chase_follows_where_the_lines_lead():
     places, state = np.array([2, 0, 3, 1], np.uint32), np.zeros(1, np.uint32)
     kernels.chase(places, state, 3)
     assert state[0] == 1
@@ -229,7 +227,7 @@ def test_the_chase_follows_where_the_lines_lead() -> None:
     assert state[0] == 1
 
 
-def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch):
     ((places, order, place, accesses),) = seen(monkeypatch, "gather", 1 << 18)
     assert accesses == 3 * ACCESSES
     lines = order.astype(int) * places.itemsize // LINE_BYTES
@@ -248,7 +246,7 @@ def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch: pytest.Mon
 # -- looking them up ----------------------------------------------------------------------------
 
 
-def test_between_two_sizes_the_time_of_an_access_follows_the_logarithm() -> None:
+def test_between_two_sizes_the_time_of_an_access_follows_the_logarithm():
     known = RoofTable((roof(LATENCY, "chase", 4.0, 1 << 16), roof(LATENCY, "chase", 64.0, 1 << 26)))
 
     def median(size: float) -> float:

@@ -39,7 +39,7 @@ print(json.dumps(dict(part=sys.argv[1], roofs=[row, {**row, "median": 0.0}], mis
 """
 
 
-def test_the_answer_comes_by_part(tmp_path: Path) -> None:
+def test_the_answer_comes_by_part(tmp_path):
     reported: list[tuple[str, float]] = []
     code = f"{ANSWER}\nprint(json.dumps(dict(done=True)))\ntime.sleep(60)"
     got = measure([PART], lambda *progress: reported.append(progress), command=child(tmp_path, code))
@@ -49,7 +49,7 @@ def test_the_answer_comes_by_part(tmp_path: Path) -> None:
     assert reported == [("torch: gemm", 0.5)]
 
 
-def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path: Path) -> None:
+def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path):
     code = f"{ANSWER}\nsys.stdout.flush()\nsys.exit('libgomp is gone')"
     got = measure([PART, "device"], command=child(tmp_path, code))
     assert len(got.roofs[PART]) == 1
@@ -60,13 +60,13 @@ def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path: Path)
     assert "status 1" in missing.reason
 
 
-def test_a_silent_child_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_child_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(torch_child, "SILENCE_SECONDS", 0.3)
     got = measure([PART], command=child(tmp_path, "time.sleep(60)"))
     assert got.missing[PART][0].name == PART
 
 
-def test_cancelling_ends_the_child(tmp_path: Path) -> None:
+def test_cancelling_ends_the_child(tmp_path):
     lived = tmp_path / "lived"
     ready = tmp_path / "ready"
     code = f"open({str(ready)!r}, 'w').close(); time.sleep(3); open({str(lived)!r}, 'w').close()"
@@ -114,7 +114,7 @@ def fake_torch(**more: Any) -> Any:
     )
 
 
-def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch):
     torch = fake_torch()
     monkeypatch.setattr(timing, "clock", lambda: torch.now[0])
     missing: list[tuple[str, str]] = []
@@ -126,7 +126,7 @@ def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch: pytest.MonkeyPatch
     assert reasons["gemm.torch int8, 2 threads"] == "int8 needs another processor"
 
 
-def test_what_fails_while_it_is_measured_is_absent_too() -> None:
+def test_what_fails_while_it_is_measured_is_absent_too():
     def fails(effort: Effort) -> Roof:
         raise RuntimeError("out of memory")
 
@@ -138,7 +138,7 @@ def test_what_fails_while_it_is_measured_is_absent_too() -> None:
     assert said[0]["progress"].endswith("gemm.torch@cuda float16")
 
 
-def test_no_accelerator_is_a_reason() -> None:
+def test_no_accelerator_is_a_reason():
     for torch, reason in (
         (fake_torch(), "too old"),
         (fake_torch(accelerator=SimpleNamespace(is_available=lambda: False)), "finds no"),
@@ -151,7 +151,7 @@ def test_no_accelerator_is_a_reason() -> None:
         assert list(device_roofs.steps(torch, None, missing)) == []
 
 
-def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_same() -> None:
+def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_same():
     """torch.xpu has the question, and refuses it for devices on the processor's die."""
 
     def refuse() -> tuple[int, int]:
@@ -195,7 +195,7 @@ print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned
 
 
 @pytest.mark.slow
-def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
+def test_the_devices_roofs_on_the_processor_in_its_place():
     # In a process of its own, as always: torch and the tests of the window do not go together.
     done = subprocess.run(
         [sys.executable, "-c", DEVICE_ON_THE_PROCESSOR], capture_output=True, text=True, check=False, timeout=PATIENCE_S
@@ -228,7 +228,7 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
 
 
 @pytest.mark.slow
-def test_the_real_child_answers_for_the_device() -> None:
+def test_the_real_child_answers_for_the_device():
     reported: list[str] = []
     got = measure([torch_child.DEVICE], lambda what, _: reported.append(what))
     assert got.roofs[torch_child.DEVICE] or got.missing[torch_child.DEVICE][0].name == "device"

@@ -1,7 +1,5 @@
 """Which part of a program holds which memory, held against what the kernel says of the whole process."""
 
-from __future__ import annotations
-
 import mmap
 import sys
 from functools import partial
@@ -47,7 +45,7 @@ def smaps_rollup() -> dict[str, int]:
     return {key: int(value.split()[0]) << 10 for key, value in (line.split(":") for line in lines)}
 
 
-def test_of_memory_that_is_reserved_only_the_pages_written_count() -> None:
+def test_of_memory_that_is_reserved_only_the_pages_written_count():
     # Smaller ones may lie where the heap has pages that were written before.
     block = np.empty(256 * MB, np.uint8)
     block[: 10 * MB] = 1
@@ -61,7 +59,7 @@ def test_of_memory_that_is_reserved_only_the_pages_written_count() -> None:
     assert held(zeros).used < MB
 
 
-def test_a_block_counts_once_whatever_leads_to_it() -> None:
+def test_a_block_counts_once_whatever_leads_to_it():
     block = written(8 * MB)
     views = (
         block[: 4 * MB],
@@ -86,17 +84,15 @@ def test_a_block_counts_once_whatever_leads_to_it() -> None:
         ([(0, 10, "a"), (2, 3, "b"), (10, 1, "c")], [(0, 10, "a"), (10, 1, "c")]),
     ],
 )
-def test_what_an_earlier_block_covers_is_left_out(
-    blocks: list[tuple[int, int, str]], apart: list[tuple[int, int, str]]
-) -> None:
+def test_what_an_earlier_block_covers_is_left_out(blocks, apart):
     assert [one[:3] for one in memory._apart(Block(*one) for one in blocks)] == apart
 
 
-def test_objects_of_other_packages_and_their_classes_are_not_followed() -> None:
+def test_objects_of_other_packages_and_their_classes_are_not_followed():
     assert held(SimpleNamespace(block=written(8 * MB)), sys, Model).used < 10_000
 
 
-def test_words_are_added_up_once() -> None:
+def test_words_are_added_up_once():
     words = tuple(f"word {n}" for n in range(5000))
     reader = meter(("graph", [words]))
     first = reader.measure().parts["graph"].used
@@ -105,7 +101,7 @@ def test_words_are_added_up_once() -> None:
     assert [*reader._known] == [id(words)]
 
 
-def test_a_mapped_file_is_memory_of_a_file(tmp_path: Path) -> None:
+def test_a_mapped_file_is_memory_of_a_file(tmp_path):
     path = tmp_path / "graph"
     path.write_bytes(bytes(4 * MB))
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -116,7 +112,7 @@ def test_a_mapped_file_is_memory_of_a_file(tmp_path: Path) -> None:
     assert one.used >= one.mapped >= 3.9 * MB
 
 
-def test_the_tensors_of_a_device_count_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tensors_of_a_device_count_apart(monkeypatch):
     block = written(4 * MB)
 
     class Tensor:
@@ -135,7 +131,7 @@ def test_the_tensors_of_a_device_count_apart(monkeypatch: pytest.MonkeyPatch) ->
     assert usage.values()["memory.device_bytes"] == 3 * MB
 
 
-def test_parts_and_the_rest_are_the_resident_memory_that_smaps_has() -> None:
+def test_parts_and_the_rest_are_the_resident_memory_that_smaps_has():
     planted = Model(written(256 * MB))  # of 64 the heap may keep the pages
     reader = meter(("planted", [planted]))
     with_it, kernel = reader.measure(), smaps_rollup()
@@ -149,7 +145,7 @@ def test_parts_and_the_rest_are_the_resident_memory_that_smaps_has() -> None:
     assert kernel["Rss"] - kernel_without["Rss"] == pytest.approx(256 * MB, rel=0.05)
 
 
-def test_the_samples_of_a_usage_add_up() -> None:
+def test_the_samples_of_a_usage_add_up():
     usage = Usage({"model": Held(50, 0, 80), "graph": Held(20, 15, 20)}, Totals(200, 120, 260), 0)
     assert usage.values() == {
         "memory.model_bytes": 50,
@@ -160,7 +156,7 @@ def test_the_samples_of_a_usage_add_up() -> None:
     }
 
 
-def test_readings_take_a_hundredth_of_the_time() -> None:
+def test_readings_take_a_hundredth_of_the_time():
     now, spent = [0], iter(range(0, 10**9, 1000))
     reader = Meter(list, (), clock=lambda: now[0], spent=lambda: next(spent))
     assert reader.read()
@@ -170,7 +166,7 @@ def test_readings_take_a_hundredth_of_the_time() -> None:
     assert reader.read()
 
 
-def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut() -> None:
+def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut():
     small = np.ones(LARGE // 2, np.uint8)
     assert held(small).used == small.nbytes
     block = written(4 * MB)[100 : 100 + MB]
@@ -181,7 +177,7 @@ def test_small_blocks_count_as_they_are_and_the_ends_of_large_ones_are_cut() -> 
     assert (own, mapped) == (10 * PAGE + 17, 0)
 
 
-def test_mappings_by_library(tmp_path: Path) -> None:
+def test_mappings_by_library(tmp_path):
     rows = {
         "5500-5600 rw-p 00000000 00:00 0 [heap]": 30,
         "7000-7100 rw-p 00000000 00:00 0": 12,
@@ -198,7 +194,7 @@ def test_mappings_by_library(tmp_path: Path) -> None:
     assert kilo == {"heap": 42, "code": 8, "numpy": 44, "libc": 16, "other": 20}
 
 
-def test_a_system_that_does_not_tell(tmp_path: Path) -> None:
+def test_a_system_that_does_not_tell(tmp_path):
     with pytest.raises(OSError):
         memory.totals(tmp_path)
     (tmp_path / "status").write_text("VmRSS:\t  100 kB\nThreads:\t1\n")

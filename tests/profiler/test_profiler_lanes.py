@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess
@@ -99,7 +97,7 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
         st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)), max_size=60
     ),
 )
-def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, int]]) -> None:
+def test_a_lane_records_as_a_list_would(capacity, steps):
     clock = FakeClock(1)
     lane = Lane(3, "x", "cpu", False, capacity, clock)
     waiting: list[tuple[int, ...]] = []
@@ -148,7 +146,7 @@ def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, in
     assert taken(lane).tolist() == waiting
 
 
-def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next() -> None:
+def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next():
     clock = FakeClock(1000)
     lane = Lane(0, "decode", "cpu", True, clock=clock)
     lane.begin(70, 3)
@@ -168,7 +166,7 @@ def test_a_lap_that_ended_earlier_leaves_the_rest_to_the_next() -> None:
     NullLane().lap_before(1, 2, 3)
 
 
-def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room() -> None:
+def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room():
     null = NullLane()
     null.begin(1, 2)
     null.lap(3, 4, 5, 6)
@@ -177,7 +175,7 @@ def test_the_recorder_off_reads_no_clock_and_gives_kernels_no_room() -> None:
     assert (null.recorded, null.dropped) == (0, 0)
 
 
-def test_epochs_are_those_of_the_moment_of_recording() -> None:
+def test_epochs_are_those_of_the_moment_of_recording():
     lane = Lane(0, "x", "cpu", False, 100)
     expected = []
     for epoch in (0, 4, 4, 9, 2):
@@ -200,7 +198,7 @@ def test_epochs_are_those_of_the_moment_of_recording() -> None:
 # -- kernels ----------------------------------------------------------------------------------------
 
 
-def test_an_end_that_nobody_tells_is_the_beginning() -> None:
+def test_an_end_that_nobody_tells_is_the_beginning():
     lane = Lane(2, "x", "cpu", False, 50)
     record_and_open(lane.lend(), 1, 3)
     lane.settle()
@@ -211,7 +209,7 @@ def test_an_end_that_nobody_tells_is_the_beginning() -> None:
 
 
 @each("bad", [(1 << 16, 0, 0, 0), (-1, 0, 0, 0), (0, 1 << 32, 0, 0), (0, 0, -5, 0), (0, 0, 0, 1 << 40)])
-def test_a_kernel_drops_and_counts_what_does_not_fit(bad: tuple[int, int, int, int]) -> None:
+def test_a_kernel_drops_and_counts_what_does_not_fit(bad):
     lane = Lane(0, "x", "cpu", False, 4)
     record_one(lane.lend(), *bad)
     record_one(lane.lend(), 65535, 2**32 - 1, 2**32 - 1, 2**32 - 1)
@@ -223,7 +221,7 @@ def test_a_kernel_drops_and_counts_what_does_not_fit(bad: tuple[int, int, int, i
 
 
 @pytest.mark.skipif(not HAS_CLOCK, reason="kernels cannot read the clock on this system")
-def test_the_kernels_clock_is_the_clock() -> None:
+def test_the_kernels_clock_is_the_clock():
     read_clock()
     for _ in range(100):
         before = now_ns()
@@ -254,7 +252,7 @@ def kernel(spans):
 
 
 @pytest.mark.slow
-def test_kernels_that_record_are_compiled_once_and_cached(tmp_path: Path) -> None:
+def test_kernels_that_record_are_compiled_once_and_cached(tmp_path):
     (tmp_path / "recording_kernel.py").write_text(KERNEL)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     printed = [
@@ -302,7 +300,7 @@ class Consumer(threading.Thread):
         return np.frombuffer(b"".join(self.taken[lane.id]), SPAN)
 
 
-def test_a_kernel_records_while_the_consumer_takes() -> None:
+def test_a_kernel_records_while_the_consumer_takes():
     """The kernel runs without the interpreter lock; its spans arrive whole, once each and in order."""
     lane = Lane(1, "x", "cpu", False, 40_000)
     consumer = Consumer(lane)
@@ -335,7 +333,7 @@ def test_a_kernel_records_while_the_consumer_takes() -> None:
         pytest.skip("this machine never ran the kernel and the consumer at the same time")
 
 
-def test_a_stalled_writer_drops_and_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_writer_drops_and_counts(tmp_path, monkeypatch):
     stalled, go_on = threading.Event(), threading.Event()
     flush = SessionWriter._flush
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -19,14 +17,14 @@ U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 
 
 @each("bad", [{"work0": 2**32}, {"frames": 2**32}, {"first_frame": -1}])
-def test_counts_that_do_not_fit_are_not_silently_cut(bad: dict[str, int]) -> None:
+def test_counts_that_do_not_fit_are_not_silently_cut(bad):
     lane = Lane(0, "x", "cpu", False)
     with pytest.raises(struct.error):
         lane.put(1, 0, 1, **bad)
     assert lane.recorded == 0
 
 
-def test_stages_are_registered_once() -> None:
+def test_stages_are_registered_once():
     recorder = Recorder()
     assert recorder.stage("a", "search", ("arcs",)) == recorder.stage("a", "search", ["arcs"]) == 0
     assert recorder.stage("b", "scoring") == 1
@@ -38,7 +36,7 @@ def test_stages_are_registered_once() -> None:
         recorder.stage("c", "search", ("a", "b", "c", "d"))
 
 
-def test_costs_are_registered_once_and_checked() -> None:
+def test_costs_are_registered_once_and_checked():
     recorder = Recorder()
     stage = recorder.stage("a", "search")
     recorder.cost(stage, 0, Cost({"fma": Linear(1)}))
@@ -55,9 +53,7 @@ FACTOR = st.floats(0, 1e6)
 
 
 @given(FACTOR, FACTOR, st.tuples(FACTOR, FACTOR, FACTOR), st.lists(st.tuples(U16, U32, U32, U32), max_size=8))
-def test_linear_is_the_sum_of_its_terms(
-    fixed: float, per_frame: float, per_work: tuple[float, float, float], rows: list[tuple[int, int, int, int]]
-) -> None:
+def test_linear_is_the_sum_of_its_terms(fixed, per_frame, per_work, rows):
     law = Linear(fixed, per_frame, per_work)
     spans = np.zeros(len(rows), SPAN)
     for span, (frames, *work) in zip(spans, rows, strict=True):
@@ -72,7 +68,7 @@ def test_linear_is_the_sum_of_its_terms(
     assert Linear.from_list(law.as_list()) == law
 
 
-def test_cost_survives_storage_and_refuses_nonsense() -> None:
+def test_cost_survives_storage_and_refuses_nonsense():
     cost = Cost({"gemm": Linear(1, 2, (3, 4, 5))}, Linear(1), Linear(2), 3.0, Linear(4))
     assert Cost.from_dict(cost.as_dict()) == cost
     for bad in (None, {}, {"operations": 3}, {**cost.as_dict(), "working_set_bytes": "x"}):
@@ -83,12 +79,12 @@ def test_cost_survives_storage_and_refuses_nonsense() -> None:
             Linear.from_list(numbers)
 
 
-def test_measuring_the_recorder_gives_plausible_figures() -> None:
+def test_measuring_the_recorder_gives_plausible_figures():
     measured = measure_ns_per_span()
     assert 0 < measured["ns_per_put"] < measured["ns_per_span"] < 1e6
 
 
-def test_wall_pair_keeps_the_tightest_reading() -> None:
+def test_wall_pair_keeps_the_tightest_reading():
     readings = iter([0, 1000, 2000, 2010, 3000, 3500, 4000, 4900, 5000, 5900])
     mono, _ = clock.wall_pair(lambda: next(readings))
     assert mono == 2005
@@ -109,7 +105,7 @@ def record(spans: Any, begin: int, n: int) -> None:
 @given(
     st.integers(4, 40), st.lists(st.tuples(st.sampled_from(["put", "lap", "kernel"]), st.integers(1, 30)), max_size=30)
 )
-def test_no_span_is_lost_in_a_small_ring(capacity: int, turns: list[tuple[str, int]]) -> None:
+def test_no_span_is_lost_in_a_small_ring(capacity, turns):
     lane = DrainedLane(0, "small", "cpu", True, capacity, clock=lambda: 0)
     n = 0
     for how, count in turns:
@@ -134,7 +130,7 @@ def test_no_span_is_lost_in_a_small_ring(capacity: int, turns: list[tuple[str, i
     assert len(lane.drain()) == 0
 
 
-def test_the_configuration_stays_with_its_spans() -> None:
+def test_the_configuration_stays_with_its_spans():
     lane = DrainedLane(0, "small", "cpu", True, 8)
     for i in range(100):
         lane.epoch = i // 7
@@ -142,7 +138,7 @@ def test_the_configuration_stays_with_its_spans() -> None:
     assert lane.drain()["epoch"].tolist() == [i // 7 for i in range(100)]
 
 
-def test_a_subclass_may_hold_less() -> None:
+def test_a_subclass_may_hold_less():
     class Counted(DrainedLane):
         def keep(self, spans: np.ndarray) -> None:
             totals.append(len(spans))
@@ -161,7 +157,7 @@ def test_a_subclass_may_hold_less() -> None:
 
 
 @given(st.integers(1, 9), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12), st.integers(0, 15))
-def test_the_last_spans_of_a_ring(capacity: int, rounds: list[tuple[int, int]], count: int) -> None:
+def test_the_last_spans_of_a_ring(capacity, rounds, count):
     lane = Lane(0, "decode", "cpu", True, capacity=capacity)
     recorded: list[int] = []
     number = 0

@@ -1,7 +1,5 @@
 """A session that comes from another machine: equal to the one there, whatever the link does; hostile streams end."""
 
-from __future__ import annotations
-
 import io
 import os
 import random
@@ -87,7 +85,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "WAITS_S", (0.0,) * 3)
 
 
-def test_a_finished_session_arrives_whole(small: Path, tmp_path: Path) -> None:
+def test_a_finished_session_arrives_whole(small, tmp_path):
     out = tmp_path / "here.asrs"
     assert Following(sending(stream_of(small), tmp_path), str(small), out).run() == "closed"
     assert contents(out) == contents(small)
@@ -95,7 +93,7 @@ def test_a_finished_session_arrives_whole(small: Path, tmp_path: Path) -> None:
     assert not any(side.exists() for side in side_files(out))
 
 
-def test_a_session_that_grows_is_followed(tmp_path: Path) -> None:
+def test_a_session_that_grows_is_followed(tmp_path):
     there, out = tmp_path / "there.asrs", tmp_path / "here.asrs"
     writer = record(there)
     (tmp_path / "plan").touch()
@@ -124,9 +122,7 @@ def count(path: Path, table: str) -> int:
 
 
 @pytest.mark.slow
-def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(
-    small: Path, tmp_path: Path, no_waiting: None
-) -> None:
+def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(small, tmp_path, no_waiting):
     # Rounds of a few rows, so that links end before, within and after them.
     size = len(stream_of(small))
     places = random.Random(1).sample(range(size // 4), 20)
@@ -142,7 +138,7 @@ def test_a_link_that_drops_at_twenty_places_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("size", [0, 5, 8, 19, 30, 400])
-def test_every_cut_is_a_dropped_link(size: int, small: Path, tmp_path: Path, no_waiting: None) -> None:
+def test_every_cut_is_a_dropped_link(size, small, tmp_path, no_waiting):
     host = sending(stream_of(small)[:size], tmp_path)
     with pytest.raises(
         LinkError, match=r"^the link to gpu does not come back\. The session there stays; `asrscope tail"
@@ -151,9 +147,7 @@ def test_every_cut_is_a_dropped_link(size: int, small: Path, tmp_path: Path, no_
 
 
 @pytest.mark.parametrize("child", ["sleep 1000 &", "yes >&2 &"])
-def test_whatever_a_command_leaves_open_its_end_is_the_end(
-    child: str, small: Path, tmp_path: Path, no_waiting: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_a_command_leaves_open_its_end_is_the_end(child, small, tmp_path, no_waiting, monkeypatch):
     """A process that ssh has started in a session of its own, out of reach of signals, holds output and errors open."""
     monkeypatch.setattr(link, "PATIENCE_S", 0.05)
     monkeypatch.setattr(link, "LOOK_S", 0.01)
@@ -173,7 +167,7 @@ def test_whatever_a_command_leaves_open_its_end_is_the_end(
                 os.killpg(int(pid), signal.SIGKILL)
 
 
-def test_what_came_stays_and_is_continued(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_came_stays_and_is_continued(small, tmp_path, monkeypatch):
     out, stream = tmp_path / "here.asrs", in_rounds(small)
     monkeypatch.setattr(link, "WAITS_S", ())
     with pytest.raises(LinkError):
@@ -196,7 +190,7 @@ def in_rounds(path: Path) -> bytes:
         return stream_of(path)
 
 
-def test_another_session_is_not_mixed_in(small: Path, tmp_path: Path) -> None:
+def test_another_session_is_not_mixed_in(small, tmp_path):
     record(tmp_path / "other.asrs").close()
     out = tmp_path / "here.asrs"
     Following(sending(stream_of(small), tmp_path), "there", out).run()
@@ -208,7 +202,7 @@ def test_another_session_is_not_mixed_in(small: Path, tmp_path: Path) -> None:
     assert after == before
 
 
-def test_a_session_that_somebody_records_is_not_continued(tmp_path: Path) -> None:
+def test_a_session_that_somebody_records_is_not_continued(tmp_path):
     with record(tmp_path / "here.asrs"), pytest.raises(SessionError, match="another asrscope is recording"):
         Following(Host("gpu", ("false",)), "there", tmp_path / "here.asrs", resume=True)
 
@@ -315,7 +309,7 @@ ATTACKS: dict[str, tuple[Callable[[Rows], None], str]] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_hostile_row_ends_in_a_sentence(name: str, small: Path, tmp_path: Path) -> None:
+def test_a_hostile_row_ends_in_a_sentence(name, small, tmp_path):
     attack, sentence = ATTACKS[name]
     rows = list(rows_of(stream_of(small)))
     attack(rows)
@@ -345,14 +339,14 @@ def test_a_hostile_row_ends_in_a_sentence(name: str, small: Path, tmp_path: Path
         (MAGIC + wire.HEAD.pack(6, 2) + b"\xff\xff", "a frame that is no row"),
     ],
 )
-def test_hostile_bytes_end_in_a_sentence(stream: bytes, sentence: str, tmp_path: Path) -> None:
+def test_hostile_bytes_end_in_a_sentence(stream, sentence, tmp_path):
     with pytest.raises(LinkError, match=sentence.replace("(", r"\(")) as refused:
         Following(sending(stream, tmp_path), "there", tmp_path / "here.asrs").run()
     assert str(refused.value).isprintable()
     assert not (tmp_path / "here.asrs").exists()
 
 
-def test_a_frame_takes_no_more_memory_than_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_takes_no_more_memory_than_came_of_it(monkeypatch):
     asked: list[int] = []
 
     class Counting(io.BytesIO):
@@ -366,7 +360,7 @@ def test_a_frame_takes_no_more_memory_than_came_of_it(monkeypatch: pytest.Monkey
     assert max(asked) == wire.PIECE
 
 
-def test_mutated_streams_end_in_a_sentence_or_whole(small: Path, tmp_path: Path) -> None:
+def test_mutated_streams_end_in_a_sentence_or_whole(small, tmp_path):
     good, rng = in_rounds(small), random.Random(3)
     for number in range(40):
         stream = bytearray(good)
@@ -387,7 +381,7 @@ def test_mutated_streams_end_in_a_sentence_or_whole(small: Path, tmp_path: Path)
 # -- the machine here and the one there ---------------------------------------------------------------
 
 
-def test_a_full_disk_here_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_here_is_a_sentence(tmp_path, monkeypatch):
     long = tmp_path / "long.asrs"
     with record(long) as writer:
         for _ in range(5):
@@ -415,7 +409,7 @@ def test_a_full_disk_here_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Monk
     assert contents(out) == contents(long)
 
 
-def test_a_file_removed_meanwhile_is_a_sentence(small: Path, tmp_path: Path) -> None:
+def test_a_file_removed_meanwhile_is_a_sentence(small, tmp_path):
     copy = Copy.create(tmp_path / "here.asrs", "x")
     (tmp_path / "here.asrs").unlink()
     with pytest.raises(SessionError, match="was removed or replaced"):
@@ -438,7 +432,7 @@ def test_a_file_removed_meanwhile_is_a_sentence(small: Path, tmp_path: Path) -> 
         ("exit 4", "^gpu: exit status 4"),
     ],
 )  # fmt: skip
-def test_a_machine_that_does_not_answer_is_a_sentence(script: str, sentence: str, tmp_path: Path) -> None:
+def test_a_machine_that_does_not_answer_is_a_sentence(script, sentence, tmp_path):
     host = Host("gpu", ("sh", "-c", script))
     with pytest.raises(LinkError, match=sentence):
         Following(host, "there", tmp_path / "here.asrs").run()
@@ -455,34 +449,34 @@ def test_a_machine_that_does_not_answer_is_a_sentence(script: str, sentence: str
         ('{"session": 1, "pid": 1}', "no answer of asrscope"),
     ],
 )
-def test_an_answer_that_is_none_is_a_sentence(answer: str, sentence: str) -> None:
+def test_an_answer_that_is_none_is_a_sentence(answer, sentence):
     with pytest.raises(LinkError, match=sentence):
         link.record(Host("gpu", ("sh", "-c", f"printf '%s' {shlex.quote(answer)}")), [])
 
 
-def test_an_endless_answer_is_a_sentence() -> None:
+def test_an_endless_answer_is_a_sentence():
     with pytest.raises(LinkError, match="no answer of asrscope: yyy"):
         link.record(Host("gpu", ("sh", "-c", "yes y | tr -d '\\n' | head -c 1000000")), [])
 
 
-def test_an_older_program_there_is_a_sentence() -> None:
+def test_an_older_program_there_is_a_sentence():
     script = "echo 'asrscope: unrecognized arguments: --protocol=1.2; `asrscope open --help` lists' >&2; exit 2"
     with pytest.raises(LinkError, match=r"an older asrscope, without `asrscope record`; install"):
         link.record(Host("gpu", ("sh", "-c", script)), [])
 
 
-def test_no_ssh_here_is_a_sentence() -> None:
+def test_no_ssh_here_is_a_sentence():
     with pytest.raises(LinkError, match="gpu cannot be reached: there is no no-such-ssh here"):
         link.record(Host("gpu", ("no-such-ssh",)), [])
 
 
 @each("name", ["", "-oProxyCommand=x", "a b", "a\nb"])
-def test_a_name_that_is_no_machine_is_refused(name: str) -> None:
+def test_a_name_that_is_no_machine_is_refused(name):
     with pytest.raises(BadInput, match="--on takes a name that ssh knows"):
         ssh(name)
 
 
-def test_words_reach_the_shell_there_as_they_are() -> None:
+def test_words_reach_the_shell_there_as_they_are():
     host = ssh("gpu")
     *options, end, name, command = host.words("record", "--audio=it's; $(x) *.wav")
     assert (end, name) == ("--", "gpu")
@@ -490,7 +484,7 @@ def test_words_reach_the_shell_there_as_they_are() -> None:
     assert shlex.split(command) == ["asrscope", "record", "--audio=it's; $(x) *.wav"]
 
 
-def test_a_stop_waits_for_the_link(tmp_path: Path) -> None:
+def test_a_stop_waits_for_the_link(tmp_path):
     # The machine there sends back what it is sent; that is no stream, and the sentence quotes it.
     steering = Steering()
     steering.stop()
@@ -499,14 +493,14 @@ def test_a_stop_waits_for_the_link(tmp_path: Path) -> None:
         Following(host, "there", tmp_path / "here.asrs", steering=steering).run()
 
 
-def test_a_position_is_checked() -> None:
+def test_a_position_is_checked():
     assert send.position_of('{"block": {"3": 40}, "clock": 2}') == Position(clock=2, block={3: 40})
     for text in ("", "[]", '{"clock": -2}', '{"clock": "1"}', '{"block": {"x": 1}}', '{"other": 1}', "[" * 10_000):
         with pytest.raises(BadInput, match="--from takes a position"):
             send.position_of(text)
 
 
-def test_an_older_format_is_sent_converted(tmp_path: Path) -> None:
+def test_an_older_format_is_sent_converted(tmp_path):
     kept = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
     out = tmp_path / "here.asrs"
     Following(sending(stream_of(kept), tmp_path), "there", out).run()
@@ -515,7 +509,7 @@ def test_an_older_format_is_sent_converted(tmp_path: Path) -> None:
         assert list(here.utterances) == list(there.utterances)
 
 
-def test_a_crashed_run_there_is_crashed_here(small: Path, tmp_path: Path) -> None:
+def test_a_crashed_run_there_is_crashed_here(small, tmp_path):
     edit(small, "UPDATE meta SET value='\"recording\"' WHERE key='state'")
     out = tmp_path / "here.asrs"
     assert Following(sending(stream_of(small), tmp_path), "there", out).run() == "crashed"

@@ -1,7 +1,5 @@
 """Growth of memory, processor time and energy per hour of audio, from readings with known answers."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -26,7 +24,7 @@ def readings(values: F64, hours: F64 = HOURS) -> Series:
     return Series(hours * 360, hours, values)
 
 
-def test_a_leak_is_found_in_noise() -> None:
+def test_a_leak_is_found_in_noise():
     noise = np.random.default_rng(4).normal(0, MB, len(HOURS))
     slope = growth(readings(300 * MB + 10 * MB * HOURS + noise))
     assert slope is not None
@@ -43,13 +41,13 @@ def test_a_leak_is_found_in_noise() -> None:
         300 * MB + 5 * MB * (HOURS > 1.4),
     ],
 )
-def test_of_what_does_not_go_on_growing_the_interval_holds_none(values: F64) -> None:
+def test_of_what_does_not_go_on_growing_the_interval_holds_none(values):
     slope = growth(readings(values))
     assert slope is not None
     assert slope.low <= 0 <= slope.high
 
 
-def test_steps_that_come_again_are_growth() -> None:
+def test_steps_that_come_again_are_growth():
     slope = growth(readings(300 * MB + 4 * MB * np.floor(HOURS * 5)))
     assert slope is not None
     assert slope.low < 20 * MB < slope.high
@@ -65,7 +63,7 @@ def test_steps_that_come_again_are_growth() -> None:
         (np.empty(0), False),
     ],
 )
-def test_too_little_audio_says_nothing(hours: F64, known: bool) -> None:
+def test_too_little_audio_says_nothing(hours, known):
     assert (growth(readings(hours * MB, hours)) is not None) == known
 
 
@@ -86,7 +84,7 @@ def pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "timeline_of", lambda session: timeline)
 
 
-def test_processor_time_per_hour_of_audio() -> None:
+def test_processor_time_per_hour_of_audio():
     # The first percentage is of the time before the first reading.
     loaded = Session({}, process__cpu_percent=[999.0, 50.0, 150.0, 100.0])
     assert resources.core_seconds(loaded) == pytest.approx(3.0 / (300 / 3600))
@@ -106,20 +104,20 @@ JOULES = [0.0, 30.0, 60.0, 90.0]
         ({}, None, "idle machine was not measured"),
     ],
 )
-def test_energy_without_that_of_the_idle_machine(idle: dict[str, Any], joules: float | None, text: str) -> None:
+def test_energy_without_that_of_the_idle_machine(idle, joules, text):
     spent = resources.energy(Session({"energy": idle}, energy__package_0_joules=JOULES, energy__package_0__core=JOULES))
     assert spent.joules_per_hour == (None if joules is None else pytest.approx(joules))
     assert spent.watts == pytest.approx(30.0)
     assert text in spent.text
 
 
-def test_without_rapl_energy_is_blank_and_says_why() -> None:
+def test_without_rapl_energy_is_blank_and_says_why():
     spent = resources.energy(Session({"energy": {"text": "there is no RAPL here"}}))
     assert spent == (None, None, None, "there is no RAPL here")
     assert resources.energy(Session({})).text == "it was not recorded"
 
 
-def test_the_power_of_the_idle_machine(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_power_of_the_idle_machine(tmp_path, monkeypatch):
     folder = zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, most=10**9)
     zone(tmp_path, "intel-rapl:0:0", "core", 5_000_000, most=10**9)
     times = iter([100.0, 102.0])
@@ -131,12 +129,12 @@ def test_the_power_of_the_idle_machine(tmp_path: Any, monkeypatch: pytest.Monkey
     assert "package-0" in str(found["text"])
 
 
-def test_a_machine_without_packages_is_not_waited_for(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_packages_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(rapl.time, "sleep", lambda _: pytest.fail("it waits"))
     assert rapl.idle(tmp_path / "none").keys() == {"text"}
 
 
-def test_energy_is_that_of_perf() -> None:
+def test_energy_is_that_of_perf():
     here, reason = rapl.probe()
     if not here:
         pytest.skip(reason)

@@ -1,7 +1,5 @@
 """The fair baseline: only the same seconds of the same files count, and nothing that was being prepared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
@@ -71,7 +69,7 @@ class Run:
         return same_speech(self.session, wall, len(wall) if end is None else end, {OFF}, {ON})
 
 
-def test_other_speech_gives_no_ratio() -> None:
+def test_other_speech_gives_no_ratio():
     run = Run()
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.decode("two", 6, [ON] * 6, 1e6)
@@ -82,7 +80,7 @@ def test_other_speech_gives_no_ratio() -> None:
     assert found.decoded == ()
 
 
-def test_only_the_same_seconds_count() -> None:
+def test_only_the_same_seconds_count():
     """Speech that costs more before the change must not make the change look good."""
     run = Run()
     run.decode("hard", 6, [OFF] * 6, 40e6)
@@ -96,7 +94,7 @@ def test_only_the_same_seconds_count() -> None:
     assert found.of_a[0] == (600, 700)
 
 
-def test_seconds_in_which_a_change_was_prepared_are_left_out() -> None:
+def test_seconds_in_which_a_change_was_prepared_are_left_out():
     run = Run()
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.decode("two", 6, [OFF] * 6, 4e6)
@@ -109,7 +107,7 @@ def test_seconds_in_which_a_change_was_prepared_are_left_out() -> None:
     assert found.ratio.ratio == pytest.approx(0.5)
 
 
-def test_a_change_given_up_spoils_nothing_after_it() -> None:
+def test_a_change_given_up_spoils_nothing_after_it():
     run = Run()
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.marker(100, None)
@@ -118,7 +116,7 @@ def test_a_change_given_up_spoils_nothing_after_it() -> None:
     assert run.compared().seconds == 5
 
 
-def test_the_second_in_which_the_change_acted_belongs_to_neither() -> None:
+def test_the_second_in_which_the_change_acted_belongs_to_neither():
     run = Run()
     run.decode("one", 5, [OFF] * 5, 4e6)
     run.decode("one", 5, [OFF, OFF, ON, ON, ON], 2e6)
@@ -127,7 +125,7 @@ def test_the_second_in_which_the_change_acted_belongs_to_neither() -> None:
     assert run.compared().seconds == 2
 
 
-def test_few_seconds_have_no_interval_and_decide_nothing() -> None:
+def test_few_seconds_have_no_interval_and_decide_nothing():
     run = Run()
     run.decode("one", MIN_UNITS - 1, [OFF] * (MIN_UNITS - 1), 4e6)
     run.decode("one", MIN_UNITS - 1, [ON] * (MIN_UNITS - 1), 1e6)
@@ -136,7 +134,7 @@ def test_few_seconds_have_no_interval_and_decide_nothing() -> None:
     assert found.verdict == UNDECIDED
 
 
-def test_noise_decides_nothing_and_equal_times_are_no_difference() -> None:
+def test_noise_decides_nothing_and_equal_times_are_no_difference():
     equal, noisy = Run(), Run()
     for run in (equal, noisy):
         run.decode("one", 8, [OFF] * 8, 4e6)
@@ -148,7 +146,7 @@ def test_noise_decides_nothing_and_equal_times_are_no_difference() -> None:
     assert noisy.compared().verdict == UNDECIDED
 
 
-def test_as_many_takes_of_either_side_count() -> None:
+def test_as_many_takes_of_either_side_count():
     """The fastest of ten is faster than the only one, though nothing changed."""
     run = Run()
     for cost in (9e6, 1e6, 5e6, 4e6):
@@ -158,7 +156,7 @@ def test_as_many_takes_of_either_side_count() -> None:
     assert found.ratio.ratio == pytest.approx(1.0)
 
 
-def test_what_lies_beyond_the_cursor_is_not_known_yet() -> None:
+def test_what_lies_beyond_the_cursor_is_not_known_yet():
     run = Run()
     run.decode("one", 5, [OFF] * 5, 4e6)
     run.decode("one", 5, [ON] * 5, 2e6)
@@ -167,7 +165,7 @@ def test_what_lies_beyond_the_cursor_is_not_known_yet() -> None:
     assert run.compared(1000).seconds == 5
 
 
-def test_words_are_those_of_utterances_that_both_decoded_whole() -> None:
+def test_words_are_those_of_utterances_that_both_decoded_whole():
     run = Run()
     run.decode("one", 5, [OFF] * 5, 4e6, errors=1)
     run.decode("two", 5, [OFF, OFF, ON, ON, ON], 4e6)
@@ -187,7 +185,7 @@ def turns(pairs: int, draw: np.random.Generator) -> Run:
     return run
 
 
-def test_turns_decide_once_there_are_enough() -> None:
+def test_turns_decide_once_there_are_enough():
     draw = np.random.default_rng(1)
     for pairs, verdict in ((2, UNDECIDED), (6, B_FASTER)):
         run = turns(pairs, draw)
@@ -197,6 +195,6 @@ def test_turns_decide_once_there_are_enough() -> None:
         assert found.ratio.ratio == pytest.approx(0.5, rel=0.05)
 
 
-def test_an_arm_without_a_turn_before_the_cursor_has_nothing_to_say() -> None:
+def test_an_arm_without_a_turn_before_the_cursor_has_nothing_to_say():
     run = turns(2, np.random.default_rng(1))
     assert in_turn(arms_of(run.session), 500) is None

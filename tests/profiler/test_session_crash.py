@@ -1,7 +1,5 @@
 """Killed writers, full disks, files that vanish: what was committed stays and opens."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
@@ -83,7 +81,7 @@ def check(session: Session, acknowledged: int) -> None:
 
 
 @pytest.mark.parametrize("trial", range(2))
-def test_kill_9_while_recording_keeps_what_was_acknowledged(trial: int, tmp_path: Path) -> None:
+def test_kill_9_while_recording_keeps_what_was_acknowledged(trial, tmp_path):
     path = tmp_path / "s.asrs"
     child = run_child(path, 100_000)
     for _ in range(random.Random(trial).randrange(5, 40)):
@@ -103,7 +101,7 @@ def test_kill_9_while_recording_keeps_what_was_acknowledged(trial: int, tmp_path
 
 
 @each("trial", range(3))
-def test_kill_9_while_closing_loses_nothing(trial: int, tmp_path: Path) -> None:
+def test_kill_9_while_closing_loses_nothing(trial, tmp_path):
     path = tmp_path / "s.asrs"
     child = run_child(path, 30)
     while child.stdout.readline() != "closing\n":
@@ -115,7 +113,7 @@ def test_kill_9_while_closing_loses_nothing(trial: int, tmp_path: Path) -> None:
         check(session, 30 * 60)
 
 
-def test_a_reader_that_follows_sees_its_writer_die(tmp_path: Path) -> None:
+def test_a_reader_that_follows_sees_its_writer_die(tmp_path):
     path = tmp_path / "s.asrs"
     child = run_child(path, 100_000)
     for _ in range(5):
@@ -147,7 +145,7 @@ def dead_writer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("dead_writer")
-def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path: Path) -> None:
+def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path):
     copy = crashed_copy(tmp_path)
     wal = side_files(copy)[0]
     kept = wal.read_bytes()
@@ -165,7 +163,7 @@ def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("dead_writer")
-def test_a_crash_in_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_in_a_read_only_folder(tmp_path, monkeypatch):
     copy = crashed_copy(tmp_path)
     files = (copy, side_files(copy)[0])
     before = [file.read_bytes() for file in files]
@@ -203,7 +201,7 @@ def put_until_failed(writer: SessionWriter, recorder: Recorder) -> None:
     wait_until(put_some)
 
 
-def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_file_not_the_program(tmp_path):
     recorder = Recorder()
     writer = SessionWriter(tmp_path / "s.asrs", recorder, {})
     pages = writer._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -228,7 +226,7 @@ def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
         assert session.spans["work0"].tolist() == list(range(count))
 
 
-def test_a_removed_folder_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removed_folder_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", 0.0)
     folder = tmp_path / "f"
     folder.mkdir()
@@ -241,7 +239,7 @@ def test_a_removed_folder_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not folder.exists()
 
 
-def test_a_reader_of_a_removed_session_says_so(tmp_path: Path) -> None:
+def test_a_reader_of_a_removed_session_says_so(tmp_path):
     writer = record(tmp_path / "s.asrs")
     session = Session.open(writer.path)
     writer.close()
@@ -250,7 +248,7 @@ def test_a_reader_of_a_removed_session_says_so(tmp_path: Path) -> None:
         session.refresh()
 
 
-def test_any_error_of_the_writing_thread_is_kept_not_lost(tmp_path: Path) -> None:
+def test_any_error_of_the_writing_thread_is_kept_not_lost(tmp_path):
     recorder = Recorder()
     writer = SessionWriter(tmp_path / "s.asrs", recorder, {})
     writer.marker("note", "x", 2**70)
@@ -282,7 +280,7 @@ def hot_journal(path: Path) -> Path:
     return journal_of(path)
 
 
-def test_a_change_cut_short_by_a_kill_is_taken_back(small: Path) -> None:
+def test_a_change_cut_short_by_a_kill_is_taken_back(small):
     before = small.read_bytes()
     journal = hot_journal(small)
     assert small.read_bytes() != before
@@ -295,7 +293,7 @@ def test_a_change_cut_short_by_a_kill_is_taken_back(small: Path) -> None:
     assert small.read_bytes() == before
 
 
-def test_a_journal_that_names_another_file_touches_none(small: Path, tmp_path: Path) -> None:
+def test_a_journal_that_names_another_file_touches_none(small, tmp_path):
     victim = tmp_path / "victim.txt"
     victim.write_text("")
     name = os.fsencode(victim)
@@ -309,7 +307,7 @@ def test_a_journal_that_names_another_file_touches_none(small: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
-def test_linked_side_files_are_refused(suffix: str, small: Path, tmp_path: Path) -> None:
+def test_linked_side_files_are_refused(suffix, small, tmp_path):
     victim = tmp_path / "victim.txt"
     victim.write_text("years of work")
     side = small.with_name(small.name + suffix)
@@ -323,7 +321,7 @@ def test_linked_side_files_are_refused(suffix: str, small: Path, tmp_path: Path)
         Session.open(small)
 
 
-def test_the_wal_of_another_session_is_not_read(small: Path, tmp_path: Path) -> None:
+def test_the_wal_of_another_session_is_not_read(small, tmp_path):
     writer = record(tmp_path / "live.asrs")
     wait_until_written(writer)
     shutil.copyfile(side_files(writer.path)[0], side_files(small)[0])
@@ -339,7 +337,7 @@ def wait_until_written(writer: SessionWriter) -> None:
         wait_until(lambda: len(refreshed(session).spans) == lane.recorded)
 
 
-def test_a_held_session_is_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_session_is_not_crashed(tmp_path, monkeypatch):
     # As from another machine or container, where the writer's process cannot be seen.
     monkeypatch.setattr("profiler.session.recover.alive", lambda owner: None)
     monkeypatch.setattr("profiler.session.recover.FOLD_SECONDS", 0.1)
@@ -375,7 +373,7 @@ print("opened")
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("dead_writer")
-def test_kill_9_while_folding_loses_nothing(tmp_path: Path) -> None:
+def test_kill_9_while_folding_loses_nothing(tmp_path):
     copy = crashed_copy(tmp_path)
     connection = sqlite3.connect(copy, isolation_level=None)
     connection.execute("""UPDATE meta SET value='{"pid":1,"boot":""}' WHERE key='writer'""")

@@ -1,14 +1,11 @@
 """What a session says of itself: sound facts are kept as they are, others left out with a remark."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from profiler_sessions import edit
@@ -26,7 +23,7 @@ def tell(path: Path, key: str, text: str) -> None:
         connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, text))
 
 
-def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path: Path) -> None:
+def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path):
     path = tmp_path / "s.asrs"
     path.write_bytes(sessions.full(interleaved=True))
     with Session.open(path) as session:
@@ -55,7 +52,7 @@ def test_every_fact_of_a_run_is_kept_without_a_remark(tmp_path: Path) -> None:
         ("alternatives/1", {"nbest": [{"hypothesis": 1}]}),
     ],
 )
-def test_a_fact_of_another_kind_is_left_out_and_said(key: str, value: Any, small: Path) -> None:
+def test_a_fact_of_another_kind_is_left_out_and_said(key, value, small):
     tell(small, key, json.dumps(value))
     with Session.open(small) as session:
         assert key not in session.meta
@@ -63,7 +60,7 @@ def test_a_fact_of_another_kind_is_left_out_and_said(key: str, value: Any, small
     assert key.partition("/")[0] in note
 
 
-def test_facts_of_later_versions_are_handed_on(small: Path) -> None:
+def test_facts_of_later_versions_are_handed_on(small):
     tell(small, "weather", '{"rain": [1, 2.5, null]}')
     tell(small, "recorder", '{"ns_per_thought": "many"}')
     with Session.open(small) as session:
@@ -74,7 +71,7 @@ def test_facts_of_later_versions_are_handed_on(small: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 600 + "]" * 600, "9" * 400, "NaN", '"\\ud800"', "1e999"])
 @pytest.mark.parametrize("place", ["meta", "config", "marker"])
-def test_json_that_nothing_can_hold_is_refused(text: str, place: str, small: Path) -> None:
+def test_json_that_nothing_can_hold_is_refused(text, place, small):
     with closing(sqlite3.connect(small, isolation_level=None)) as connection:
         if place == "meta":
             connection.execute("INSERT INTO meta VALUES('weather', ?)", (text,))
@@ -87,7 +84,7 @@ def test_json_that_nothing_can_hold_is_refused(text: str, place: str, small: Pat
     assert len(str(caught.value)) < len(str(small)) + 250
 
 
-def test_settings_are_looked_up_by_key_and_nothing_else(small: Path) -> None:
+def test_settings_are_looked_up_by_key_and_nothing_else(small):
     edit(small, 'UPDATE config SET tree=\'{"dnn": "x", "block": 16, "search": {"device": "cpu"}}\'')
     with Session.open(small) as session:
         tree = session.configs[0].tree
@@ -97,7 +94,7 @@ def test_settings_are_looked_up_by_key_and_nothing_else(small: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["[]", "null", "[1, 2]"])
-def test_a_setting_that_is_no_single_value_is_refused(value: str, small: Path) -> None:
+def test_a_setting_that_is_no_single_value_is_refused(value, small):
     edit(small, f'UPDATE config SET tree=\'{{"search": {{"beam": {value}}}}}\'')
     with pytest.raises(SessionError, match="beam"):
         Session.open(small)
@@ -106,7 +103,7 @@ def test_a_setting_that_is_no_single_value_is_refused(value: str, small: Path) -
 # -- where sessions and caches go ------------------------------------------------------------------
 
 
-def test_a_new_session_has_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_session_has_a_new_name(tmp_path, monkeypatch):
     monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "sessions"))
     monkeypatch.setattr(paths.time, "strftime", lambda form: "2026-01-02-030405")
     first = paths.new_session_path("my preset/1")
@@ -117,7 +114,7 @@ def test_a_new_session_has_a_new_name(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
-def test_cache_dir_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_dir_follows_xdg(tmp_path, monkeypatch):
     monkeypatch.delenv("ASRSCOPE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert paths.cache_dir() == tmp_path / "asrscope"
@@ -129,9 +126,7 @@ def test_cache_dir_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("variable", "made"), [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)]
 )
-def test_a_folder_that_cannot_be_made_is_named(
-    variable: str, made: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_made_is_named(variable, made, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv(variable, str(tmp_path / "file" / "folder"))
     with pytest.raises(OSError, match=f"set {variable} to a folder"):
@@ -147,7 +142,7 @@ def shared_group() -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path: Path, shared_group: None) -> None:
+def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path, shared_group):
     place = paths.own_dir(tmp_path / "cache" / "code")
     assert place.is_dir()
     assert place.stat().st_mode & 0o077 == 0
@@ -156,7 +151,7 @@ def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path: Path, shared_gro
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
 @pytest.mark.parametrize("mode", [0o720, 0o702])
-def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path, mode):
     (tmp_path / "code").mkdir()
     (tmp_path / "code").chmod(mode)
     with pytest.raises(OSError, match="code, which others can write to; remove it, or set"):
@@ -166,7 +161,7 @@ def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_code_is_no_link(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "code").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="others can write to"):

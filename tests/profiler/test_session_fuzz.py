@@ -1,7 +1,5 @@
 """A share of the spoiled sessions of `tests.bench.campaign.sessions`, and bombs of a few pages."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -26,7 +24,7 @@ def bases() -> Bases:
     return sessions.bases()
 
 
-def test_sound_sessions_open(bases: Bases, tmp_path: Path) -> None:
+def test_sound_sessions_open(bases, tmp_path):
     for name in bases:
         sessions.write(tmp_path, f"{name}.asrs")
         assert _use.use(tmp_path / f"{name}.asrs", tmp_path, verbs=False) is None, name
@@ -47,7 +45,7 @@ def damaged(seed: int, folder: Path, name: str = "") -> Path:
 
 
 @pytest.mark.slow
-def test_spoiled_files_open_or_are_refused(tmp_path: Path) -> None:
+def test_spoiled_files_open_or_are_refused(tmp_path):
     first, said = random.randrange(10_000_000), []
     for seed in range(first, first + 40):
         place = tmp_path / str(seed)
@@ -60,7 +58,7 @@ def test_spoiled_files_open_or_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_spoiled_under_a_follower(tmp_path: Path) -> None:
+def test_a_file_spoiled_under_a_follower(tmp_path):
     for seed in range(12):
         name, place = ("living", "dead")[seed % 2], tmp_path / str(seed)
         other = damaged(seed, tmp_path / f"other {seed}", name)
@@ -102,7 +100,7 @@ RUN_BY = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sessions.PURPOSES)
-def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_made_on_purpose(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     sessions.spoiled(name, tmp_path)
     said = _use.use(tmp_path / sessions.SESSION, tmp_path, verbs=name in SHOWN)
@@ -112,7 +110,7 @@ def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"])
-def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
+def test_what_would_never_end_ends(name, tmp_path):
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
     sessions.spoiled(name, tmp_path)
     checkout = Path(__file__).parents[2]
@@ -135,7 +133,7 @@ LONG = 489 - 12 + 4092 * 733
 """Characters of a value whose row keeps the least that it may in its leaf: the rest is in overflow pages."""
 
 
-def test_a_long_value_of_many_rows(bases: Bases, tmp_path: Path) -> None:
+def test_a_long_value_of_many_rows(bases, tmp_path):
     """A file of 3 MB in which forty rows continue in the same chain of overflow pages: 120 MB."""
     path = tmp_path / "bomb.asrs"
     path.write_bytes(bases["larger"][0])
@@ -198,7 +196,7 @@ def _varint(data: bytearray, at: int) -> tuple[int, int]:
             return at, value
 
 
-def test_a_circle_of_pages_ends(bases: Bases, tmp_path: Path) -> None:
+def test_a_circle_of_pages_ends(bases, tmp_path):
     """An interior page whose children are all one leaf, twice over: 400² times its rows."""
     path = tmp_path / "circle.asrs"
     path.write_bytes(bases["small"][0])
@@ -242,9 +240,7 @@ def _interior(data: bytearray, page: int, child: int) -> None:
         data[begin + at : begin + at + 7] = cell
 
 
-def test_an_old_version_without_a_way_forward_is_not_copied(
-    bases: Bases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_version_without_a_way_forward_is_not_copied(bases, tmp_path, monkeypatch):
     path = tmp_path / "old.asrs"
     data = bytearray(bases["small"][0])
     data[60:64] = bytes(4)

@@ -1,7 +1,5 @@
 """Files from strangers: whatever is in them, opening is a session or one sentence, and analysis holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -37,7 +35,7 @@ def sentence(path: Path) -> str:
     return text
 
 
-def test_what_is_no_session_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_what_is_no_session_is_refused_in_a_sentence(tmp_path):
     assert "no such file" in sentence(tmp_path / "absent.asrs")
     assert "a folder" in sentence(tmp_path)
     files = {
@@ -53,13 +51,13 @@ def test_what_is_no_session_is_refused_in_a_sentence(tmp_path: Path) -> None:
         assert words in sentence(path)
 
 
-def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+def test_another_programs_database_is_refused(tmp_path):
     path = tmp_path / "browser.db"
     sqlite3.connect(path).execute("CREATE TABLE meta(key, value)").connection.close()
     assert "another program" in sentence(path)
 
 
-def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path):
     path = tmp_path / "young.asrs"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -70,7 +68,7 @@ def test_a_file_that_is_just_being_made_is_said_to_be_so(tmp_path: Path) -> None
         assert "another program" in sentence(path)
 
 
-def test_a_newer_session_says_both_versions_and_what_to_do(small: Path) -> None:
+def test_a_newer_session_says_both_versions_and_what_to_do(small):
     edit(small, "PRAGMA user_version = 7")
     text = sentence(small)
     assert "version 7" in text
@@ -78,7 +76,7 @@ def test_a_newer_session_says_both_versions_and_what_to_do(small: Path) -> None:
     assert "newer asrscope" in text
 
 
-def test_cut_off_files_are_refused_at_any_length(small: Path, tmp_path: Path) -> None:
+def test_cut_off_files_are_refused_at_any_length(small, tmp_path):
     whole = small.read_bytes()
     rng = random.Random(1)
     lengths = [1, 15, 16, 99, 100, 101, 4095, 4096, 4097, len(whole) - 1]
@@ -100,12 +98,12 @@ INTRUDERS = {
 
 
 @pytest.mark.parametrize("name", INTRUDERS)
-def test_a_schema_that_is_not_ours_is_refused(name: str, small: Path) -> None:
+def test_a_schema_that_is_not_ours_is_refused(name, small):
     edit(small, *INTRUDERS[name])
     assert "damaged" in sentence(small)
 
 
-def test_a_trigger_in_a_crashed_session_is_refused_before_anything_is_written(small: Path) -> None:
+def test_a_trigger_in_a_crashed_session_is_refused_before_anything_is_written(small):
     edit(
         small,
         "UPDATE meta SET value='\"recording\"' WHERE key='state'",
@@ -162,7 +160,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_lie_in_a_column_is_refused(name: str, small: Path) -> None:
+def test_a_lie_in_a_column_is_refused(name, small):
     edit(small, LIES[name])
     sentence(small)
 
@@ -193,7 +191,7 @@ ODDITIES = {
 
 
 @pytest.mark.parametrize("name", ODDITIES)
-def test_an_oddity_that_means_something_is_borne(name: str, small: Path, tmp_path: Path) -> None:
+def test_an_oddity_that_means_something_is_borne(name, small, tmp_path):
     edit(small, ODDITIES[name])
     assert _use.use(small, tmp_path, verbs=False) is None
 
@@ -201,12 +199,12 @@ def test_an_oddity_that_means_something_is_borne(name: str, small: Path, tmp_pat
 @pytest.mark.parametrize(
     ("field", "value"), [("stage", 99), ("lane", 5), ("duration_ns", -1), ("duration_ns", 2**62), ("start_ns", -5)]
 )
-def test_a_span_that_cannot_be_is_refused(field: str, value: int, small: Path) -> None:
+def test_a_span_that_cannot_be_is_refused(field, value, small):
     change_spans(small, lambda spans: spans[field].__setitem__(3, value))
     assert "impossible" in sentence(small)
 
 
-def test_frames_far_away_do_not_take_all_memory(small: Path, tmp_path: Path) -> None:
+def test_frames_far_away_do_not_take_all_memory(small, tmp_path):
     def lie(spans: np.ndarray) -> None:
         spans["first_frame"][5:] += np.uint32(2**31)
         spans["frames"][9] = 2**32 - 1
@@ -220,7 +218,7 @@ def test_frames_far_away_do_not_take_all_memory(small: Path, tmp_path: Path) -> 
     assert _use.use(small, tmp_path, verbs=False) is None
 
 
-def test_names_from_a_session_are_data_in_exports(small: Path, tmp_path: Path) -> None:
+def test_names_from_a_session_are_data_in_exports(small, tmp_path):
     edit(small, "UPDATE stage SET name='=cmd|''/c calc''!A1\"\n,' WHERE name='search.emit'")
     with Session.open(small) as session:
         for module in (chrome_trace, speedscope, table):
@@ -233,7 +231,7 @@ def test_names_from_a_session_are_data_in_exports(small: Path, tmp_path: Path) -
 # -- kept files and migration -------------------------------------------------------------------
 
 
-def test_kept_files_say_what_they_said_then() -> None:
+def test_kept_files_say_what_they_said_then():
     with Session.open(KEPT / "v1.asrs") as session:
         parts = breakdown(session)
         assert len(session.spans) == 85
@@ -256,7 +254,7 @@ def test_kept_files_say_what_they_said_then() -> None:
 
 
 @each("path", sorted(KEPT.glob("*.asrs")))
-def test_every_kept_file_is_of_the_schema_it_is_called_after(path: Path) -> None:
+def test_every_kept_file_is_of_the_schema_it_is_called_after(path):
     version, *_ = path.stem.removeprefix("v").split("-")
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
         assert file.execute("PRAGMA user_version").fetchone() == (int(version),)
@@ -268,7 +266,7 @@ def test_every_kept_file_is_of_the_schema_it_is_called_after(path: Path) -> None
         assert all(u.done for u in session.utterances)
 
 
-def test_a_file_of_this_version_is_kept() -> None:
+def test_a_file_of_this_version_is_kept():
     assert (KEPT / f"v{schema.VERSION}-{own_version()}.asrs").exists()
 
 
@@ -278,7 +276,7 @@ def older(tmp_path: Path) -> Path:
     return Path(shutil.copy(KEPT / "v1.asrs", tmp_path / "older.asrs"))
 
 
-def test_an_older_session_is_migrated_in_a_copy(older: Path, tmp_path: Path) -> None:
+def test_an_older_session_is_migrated_in_a_copy(older, tmp_path):
     before = older.read_bytes()
     with Session.open(older) as session:
         assert session.path == older
@@ -288,7 +286,7 @@ def test_an_older_session_is_migrated_in_a_copy(older: Path, tmp_path: Path) -> 
     assert older.read_bytes() == before
 
 
-def test_a_migrated_session_is_laid_out_as_a_new_one(older: Path) -> None:
+def test_a_migrated_session_is_laid_out_as_a_new_one(older):
     with closing(sqlite3.connect(older, isolation_level=None)) as file:
         with pytest.raises(Damaged):
             schema.check(file, schema.VERSION)
@@ -296,7 +294,7 @@ def test_a_migrated_session_is_laid_out_as_a_new_one(older: Path) -> None:
         schema.check(file, schema.VERSION)
 
 
-def test_a_code_in_an_older_session_does_not_run(older: Path) -> None:
+def test_a_code_in_an_older_session_does_not_run(older):
     edit(older, *INTRUDERS["trigger"])
     assert "damaged" in sentence(older)
     assert os.path.exists(older)

@@ -1,7 +1,5 @@
 """The name of a session: who may read what is recorded under it, what it may not be, and what a renamed file holds."""
 
-from __future__ import annotations
-
 import os
 import stat
 import time
@@ -21,7 +19,7 @@ from tests.each import each
 pytestmark = pytest.mark.skipif("sys.platform == 'win32'")
 
 
-def test_a_session_is_its_owners_alone_from_the_first_byte(tmp_path: Path) -> None:
+def test_a_session_is_its_owners_alone_from_the_first_byte(tmp_path):
     before = os.umask(0o022)
     try:
         writer = record(tmp_path / "s.asrs")
@@ -44,9 +42,7 @@ def test_a_session_is_its_owners_alone_from_the_first_byte(tmp_path: Path) -> No
         (Path.mkdir, "a folder"),
     ],
 )
-def test_a_session_takes_the_place_of_no_link_pipe_device_or_folder(
-    make: Callable[[Path], None], word: str, replace: bool, tmp_path: Path
-) -> None:
+def test_a_session_takes_the_place_of_no_link_pipe_device_or_folder(make, word, replace, tmp_path):
     record(tmp_path / "other.asrs").close()
     path = tmp_path / "s.asrs"
     make(path)
@@ -59,7 +55,7 @@ def test_a_session_takes_the_place_of_no_link_pipe_device_or_folder(
 
 
 @pytest.mark.parametrize("noticed", ["while recording", "at the end"])
-def test_a_renamed_session(noticed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renamed_session(noticed, tmp_path, monkeypatch):
     every = 0.0 if noticed == "while recording" else 1e9
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", every)
     path, other = tmp_path / "s.asrs", tmp_path / "renamed.asrs"
@@ -80,7 +76,7 @@ def test_a_renamed_session(noticed: str, tmp_path: Path, monkeypatch: pytest.Mon
         assert session.spans["first_frame"].tolist() == list(range(500))
 
 
-def test_side_files_of_whoever_took_the_name_are_left_alone(tmp_path: Path) -> None:
+def test_side_files_of_whoever_took_the_name_are_left_alone(tmp_path):
     path = tmp_path / "s.asrs"
     first = record(path)
     path.rename(tmp_path / "renamed.asrs")

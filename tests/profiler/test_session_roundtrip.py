@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess
@@ -38,7 +36,7 @@ def writer_of(path: Path) -> tuple[SessionWriter, int, Lane]:
     return writer, recorder.stage("s", "search"), recorder.lane("a")
 
 
-def test_everything_said_is_read_back(small: Path) -> None:
+def test_everything_said_is_read_back(small):
     with Session.open(small) as session:
         assert session.state == "closed"
         assert session.path == small
@@ -77,7 +75,7 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert session.refresh() is False
 
 
-def test_old_roofs_are_read_back_with_those_of_now(tmp_path: Path) -> None:
+def test_old_roofs_are_read_back_with_those_of_now(tmp_path):
     writer = record(tmp_path / "s.asrs")
     now, usually, again, other = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9, 4e9))
     writer.calibration(RoofTable((now,)).rows())
@@ -91,7 +89,7 @@ def test_old_roofs_are_read_back_with_those_of_now(tmp_path: Path) -> None:
         assert session.recheck.kernel("tile") == again
 
 
-def test_calls_and_accesses_of_a_cost_law_are_read_back(tmp_path: Path) -> None:
+def test_calls_and_accesses_of_a_cost_law_are_read_back(tmp_path):
     units = Linear(1.0, 2.0, (3.0, 4.0, 5.0))
     accesses = tuple(Accesses(units, size, p) for p in PATTERNS for size in (0.0, 8e6))
     law = Cost(calls={KERNEL_CALL: units, "numpy": Linear(2.0)}, accesses=accesses)
@@ -109,7 +107,7 @@ ROW = st.tuples(st.integers(0, 3), st.integers(0, 2**61), st.integers(0, 2**42),
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(ROW, max_size=30), min_size=1, max_size=3), st.integers(1, 4))
-def test_any_spans_survive_the_file(lanes: list[list[tuple[int, ...]]], blocks: int) -> None:
+def test_any_spans_survive_the_file(lanes, blocks):
     recorder = Recorder()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.asrs"
@@ -128,7 +126,7 @@ def test_any_spans_survive_the_file(lanes: list[list[tuple[int, ...]]], blocks: 
                 assert [(s, t, d, *rest) for t, d, s, _, _, n, f, *w in got.tolist() for rest in [(f, n, *w)]] == rows
 
 
-def test_a_session_is_one_portable_file_after_close(small: Path, tmp_path: Path) -> None:
+def test_a_session_is_one_portable_file_after_close(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [small.name]
     assert read_header(small) == (schema.VERSION, False)
     with sqlite3.connect(small) as connection:
@@ -137,7 +135,7 @@ def test_a_session_is_one_portable_file_after_close(small: Path, tmp_path: Path)
     connection.close()
 
 
-def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path: Path) -> None:
+def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path):
     path = tmp_path / "live.asrs"
     with SessionWriter(path, Recorder(), {"preset": "x"}):
         main_only = tmp_path / "copy.asrs"
@@ -149,7 +147,7 @@ def test_schema_and_meta_are_in_the_main_file_at_once(tmp_path: Path) -> None:
     assert rows["state"] == '"recording"'
 
 
-def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path, monkeypatch):
     writer, _, _ = writer_of(tmp_path / "live.asrs")
     session, say = Session.open(writer.path), writer._say
     rows = "SELECT (SELECT count(*) FROM utterance) + (SELECT count(*) FROM peaks)"
@@ -169,7 +167,7 @@ def test_a_live_reader_sees_no_utterance_without_its_wave(tmp_path: Path, monkey
     writer.close()
 
 
-def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Path) -> None:
+def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path):
     writer, stage, lane = writer_of(tmp_path / "live.asrs")
     lanes = [lane, writer.recorder.lane("b")]
     session = Session.open(writer.path)
@@ -197,7 +195,7 @@ def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Pa
 
 
 @each("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
-def test_small_blocks_are_merged_in_order(choice: list[int], tmp_path: Path) -> None:
+def test_small_blocks_are_merged_in_order(choice, tmp_path):
     connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     schema.create(connection)
     blocks = Blocks("block", "lane", SPAN.itemsize)
@@ -229,7 +227,7 @@ def test_small_blocks_are_merged_in_order(choice: list[int], tmp_path: Path) -> 
     connection.close()
 
 
-def test_a_block_is_as_long_as_readers_take(tmp_path: Path) -> None:
+def test_a_block_is_as_long_as_readers_take(tmp_path):
     writer, stage, lane = writer_of(tmp_path / "s.asrs")
     for count in (schema.BLOCK_RECORDS - 1, schema.MAX_BLOCK_RECORDS):
         for i in range(count):
@@ -241,7 +239,7 @@ def test_a_block_is_as_long_as_readers_take(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY])
-def test_a_file_being_folded(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_being_folded(code, tmp_path, monkeypatch):
     writer, *_ = writer_of(tmp_path / "live.asrs")
     session = Session.open(writer.path)
     asked: list[Path] = []
@@ -263,7 +261,7 @@ def test_a_file_being_folded(code: int, tmp_path: Path, monkeypatch: pytest.Monk
     writer.close()
 
 
-def test_updates_reach_a_live_reader(tmp_path: Path) -> None:
+def test_updates_reach_a_live_reader(tmp_path):
     writer, stage, _ = writer_of(tmp_path / "live.asrs")
     session = Session.open(writer.path)
     utterance = writer.utterance("u", "u.wav", 0, 5, 0.05, None, np.zeros((5, 2), np.int8))
@@ -301,7 +299,7 @@ print(session.state, len(session.spans), session.spans["start_ns"].tolist() == l
 """
 
 
-def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) -> None:
+def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path):
     writer, stage, lane = writer_of(tmp_path / "live.asrs")
     reader = subprocess.Popen([sys.executable, "-c", READER, writer.path], stdout=subprocess.PIPE, text=True)
     assert reader.stdout.readline() == "open\n"
@@ -315,7 +313,7 @@ def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) 
     assert not read_header(writer.path).uses_wal
 
 
-def test_closing_under_a_lasting_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_under_a_lasting_reader(tmp_path, monkeypatch):
     monkeypatch.setattr("profiler.session.database.RELEASE_SECONDS", 0.1)
     path = tmp_path / "live.asrs"
     writer = record(path)
@@ -329,7 +327,7 @@ def test_closing_under_a_lasting_reader(tmp_path: Path, monkeypatch: pytest.Monk
         assert len(session.spans) == 1 + BLOCKS * 7
 
 
-def test_two_writers_on_one_file_are_refused(tmp_path: Path) -> None:
+def test_two_writers_on_one_file_are_refused(tmp_path):
     path = tmp_path / "live.asrs"
     with SessionWriter(path, Recorder(), {}):
         for replace in (False, True):
@@ -339,7 +337,7 @@ def test_two_writers_on_one_file_are_refused(tmp_path: Path) -> None:
         assert session.state == "closed"
 
 
-def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
+def test_only_sessions_are_ever_replaced(tmp_path):
     thesis = tmp_path / "thesis.txt"
     thesis.write_text("years of work")
     foreign = tmp_path / "foreign.db"
@@ -361,7 +359,7 @@ def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
 
 
 @each("name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"])
-def test_odd_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_file_names(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     record(Path(name)).close()
     assert os.listdir(tmp_path) == [name]
@@ -370,14 +368,14 @@ def test_odd_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
-def test_a_name_that_is_no_text_works(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_works(tmp_path):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe.asrs"))
     record(path).close()
     with Session.open(path) as session:
         assert session.state == "closed"
 
 
-def test_names_that_are_no_text_are_stored_readably(tmp_path: Path) -> None:
+def test_names_that_are_no_text_are_stored_readably(tmp_path):
     odd = os.fsdecode(b"/speech/\xff one.wav")
     recorder = Recorder()
     with SessionWriter(tmp_path / "s.asrs", recorder, {"audio": [odd], odd: Path(odd)}) as writer:
@@ -403,21 +401,21 @@ def test_names_that_are_no_text_are_stored_readably(tmp_path: Path) -> None:
 
 
 @each("where, sentence", [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")])
-def test_places_that_cannot_be_recorded_to(where: str, sentence: str, tmp_path: Path) -> None:
+def test_places_that_cannot_be_recorded_to(where, sentence, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match=sentence) as caught:
         SessionWriter(tmp_path / where, Recorder(), {})
     assert "\n" not in str(caught.value)
 
 
-def test_leaving_by_an_exception_marks_the_session_failed(tmp_path: Path) -> None:
+def test_leaving_by_an_exception_marks_the_session_failed(tmp_path):
     with pytest.raises(RuntimeError), SessionWriter(tmp_path / "s.asrs", Recorder(), {}):
         raise RuntimeError
     with Session.open(tmp_path / "s.asrs") as session:
         assert session.state == "failed"
 
 
-def test_bad_values_are_refused_where_they_are_said(tmp_path: Path) -> None:
+def test_bad_values_are_refused_where_they_are_said(tmp_path):
     with SessionWriter(tmp_path / "s.asrs", Recorder(), {}) as writer:
         with pytest.raises(TypeError):
             writer.meta("x", object())
@@ -433,7 +431,7 @@ def test_bad_values_are_refused_where_they_are_said(tmp_path: Path) -> None:
         assert session.markers[0].asked_frame == 3
 
 
-def test_closing_twice_and_from_two_threads_is_harmless(tmp_path: Path) -> None:
+def test_closing_twice_and_from_two_threads_is_harmless(tmp_path):
     writer = record(tmp_path / "s.asrs")
     threads = [threading.Thread(target=writer.close, args=("stopped",)) for _ in range(3)]
     for thread in threads:

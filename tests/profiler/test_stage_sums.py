@@ -1,7 +1,5 @@
 """Sums by stage against a plain loop over all spans, for any recording, any stretch, fed in any way."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path
@@ -110,7 +108,7 @@ def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
 
 @settings(deadline=None, max_examples=12)
 @given(st.integers(0, 10**9), st.integers(0, 60), st.lists(st.integers(0, 200), max_size=6))
-def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int, cuts: list[int]) -> None:
+def test_any_stretch_equals_the_plain_sum(seed, blocks, cuts):
     # Chunks of four spans, so that small recordings have many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage_sums, "CHUNK", 4)
@@ -132,7 +130,7 @@ def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int, cuts: list[int
             }
 
 
-def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
+def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch):
     blocks = 40 * CHUNK
     spans = np.tile(spans_of([(0, 5, 1, 0, 4, 10), (5, 5, 2, 0, 4), (0, 12, 0, 0, 4)]), blocks)
     spans["start_ns"] += np.repeat(np.arange(blocks) * 12, 3)
@@ -147,7 +145,7 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
     assert parts.wall_ns == 12 * (blocks - 500.25)
 
 
-def test_no_spans_no_sums() -> None:
+def test_no_spans_no_sums():
     track = read(fake_session(np.empty(0, SPAN), STAGES))
     assert list(track.stages.totals()) == []
 
@@ -172,7 +170,7 @@ def row_of(gaps: list[int], durations: list[int], kinds: list[int], pieces: int)
 
 
 @given(st.data())
-def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
+def test_busy_time_is_that_of_every_single_span(data):
     n = data.draw(st.integers(1, 3 * CHUNK_LOD + 5))
     number = st.integers(0, 50)
     gaps, durations = (data.draw(st.lists(number, min_size=n, max_size=n)) for _ in range(2))
@@ -188,7 +186,7 @@ def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
     np.testing.assert_allclose(row.busy(edges), expected, atol=1e-6)
 
 
-def test_spans_that_arrive_late_find_their_place() -> None:
+def test_spans_that_arrive_late_find_their_place():
     row = SpanRow(RowKey("setup", 0))
     row.spans = spans_of_lod([100, 200, 50, 150, 300], [10] * 5, [1] * 5)
     for numbers in ([0, 1], [2, 3], [4]):
@@ -199,7 +197,7 @@ def test_spans_that_arrive_late_find_their_place() -> None:
 
 
 @each("t_ns, number", [(5, None), (10, 0), (19, 0), (25, None), (30, 1)])
-def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
+def test_the_span_under_a_moment(t_ns, number):
     row = SpanRow(RowKey("stages", 0))
     row.spans = spans_of_lod([10, 30], [10, 10], [0, 0])
     row.add(np.arange(2), np.zeros(2, np.uint8))
@@ -207,7 +205,7 @@ def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
     assert (None if found is None else found.number) == number
 
 
-def test_frames_and_times_of_blocks_are_mapped_both_ways() -> None:
+def test_frames_and_times_of_blocks_are_mapped_both_ways():
     stages = {0: Stage(0, "decode.block", "decode"), 1: Stage(1, "score.mixture", "scoring")}
     spans = spans_of_lod([100, 110, 300], [100, 50, 100], [0, 1, 0])
     spans["first_frame"], spans["frames"] = [0, 0, 16], [16, 16, 16]
@@ -221,7 +219,7 @@ def test_frames_and_times_of_blocks_are_mapped_both_ways() -> None:
     assert timeline.extent_ns == (100, 400)
 
 
-def test_between_blocks_times_lie_on_a_line() -> None:
+def test_between_blocks_times_lie_on_a_line():
     """As `np.interp` has it, also where two blocks meet at one frame or one moment, and beyond the ends."""
     random = np.random.default_rng(5)
     timeline = Timeline()
@@ -274,7 +272,7 @@ def plain(taken: list[list[Run]]) -> np.ndarray:
 
 
 @given(batches, st.data())
-def test_answers_are_those_of_an_array(taken: list[list[Run]], data: st.DataObject) -> None:
+def test_answers_are_those_of_an_array(taken, data):
     store = PerFrame(ROWS)
     for i, batch in enumerate(taken):
         store.add(spread_of(batch))
@@ -300,7 +298,7 @@ def test_answers_are_those_of_an_array(taken: list[list[Run]], data: st.DataObje
 
 
 @given(batches, st.randoms(use_true_random=False))
-def test_order_and_pieces_leave_the_same_bits(taken: list[list[Run]], random: object) -> None:
+def test_order_and_pieces_leave_the_same_bits(taken, random):
     whole, pieces = PerFrame(ROWS), PerFrame(ROWS)
     whole.add(spread_of([run for batch in taken for run in batch]))
     mixed = [[run] for batch in taken for run in batch]
@@ -314,7 +312,7 @@ def test_order_and_pieces_leave_the_same_bits(taken: list[list[Run]], random: ob
         assert pieces.row(row, 200)[:].tobytes() == whole.row(row, 200)[:].tobytes()
 
 
-def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it() -> None:
+def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it():
     store = PerFrame(1)
     store.add(spread_of([(0, 16, [16, 0, 0]), (16, 16, [32, 0, 0])], rows=1))
     assert store.new_row() == 1
@@ -327,7 +325,7 @@ def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it()
 
 
 @pytest.mark.parametrize("room", [0, 7000])
-def test_blocks_of_a_long_session_take_a_stretch_each(room: int) -> None:
+def test_blocks_of_a_long_session_take_a_stretch_each(room):
     """More of them than there is room for at first; an utterance made ready ahead is cut by its blocks."""
     store = PerFrame(ROWS)
     for utterance in range(200):
@@ -356,7 +354,7 @@ def in_memory(values: np.ndarray) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="the system has no files without a name")
-def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before() -> None:
+def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before():
     kept, wanted = Growing(np.int64), np.arange(300_000)
     for part in np.array_split(wanted, 77):
         kept.extend(part)
@@ -365,7 +363,7 @@ def test_what_nobody_looks_at_takes_no_memory_and_reads_as_before() -> None:
     np.testing.assert_array_equal(kept.view, wanted)
 
 
-def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "file"))
     kept = Growing(np.int64)
@@ -374,7 +372,7 @@ def test_without_a_folder_for_it_everything_stays_in_memory(tmp_path: Path, monk
     np.testing.assert_array_equal(kept.view, np.arange(300_000))
 
 
-def test_rows_may_be_written_to_after_a_sweep() -> None:
+def test_rows_may_be_written_to_after_a_sweep():
     store, frames = PerFrame(3), 16 * LONG
     wanted = np.zeros(frames)
     for first, count, amount in ((0, frames, 3), (0, 5, 7), (frames // 2, 9, 11), (frames - 9, 9, 1)):

@@ -1,9 +1,6 @@
 """Statistics against tables, theory and simulated noise with a known answer."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.comparison.statistics import (
-    Pair,
     Ratio,
     alternated,
     apart,
@@ -53,19 +49,19 @@ KINDS = ("steady", "drift", "bursts", "heavy tails", "repeats differ")
 
 # Quantiles of Student's distribution as printed in every table.
 @each("freedom, p975, p995", [(1, 12.7062, 63.6567), (2, 4.3027, 9.9248), (9, 2.2622, 3.2498), (30, 2.0423, 2.7500)])
-def test_student_as_in_the_tables(freedom: int, p975: float, p995: float) -> None:
+def test_student_as_in_the_tables(freedom, p975, p995):
     assert student_quantile(0.975, freedom) == pytest.approx(p975, abs=2e-4)
     assert student_quantile(0.995, freedom) == pytest.approx(p995, abs=2e-3)
     assert student_cdf(-p975, freedom) == pytest.approx(0.025, abs=1e-5)
     assert student_cdf(0.0, freedom) == 0.5
 
 
-def test_student_goes_over_into_the_normal() -> None:
+def test_student_goes_over_into_the_normal():
     assert student_quantile(0.975, 5000) == pytest.approx(1.95996, abs=1e-4)
     assert student_quantile(0.975, 999) == pytest.approx(1.9623, abs=1e-3)
 
 
-def test_holm_by_hand() -> None:
+def test_holm_by_hand():
     # Smallest × 3, then × 2 and × 1, never falling; what was not tested does not count.
     assert holm([0.04, None, 0.01, 0.03]) == pytest.approx([0.06, None, 0.03, 0.06])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
@@ -73,14 +69,14 @@ def test_holm_by_hand() -> None:
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=20))
-def test_holm_only_raises_and_keeps_the_order(p: list[float]) -> None:
+def test_holm_only_raises_and_keeps_the_order(p):
     adjusted = holm(p)
     assert all(a is not None and one <= a <= 1.0 for a, one in zip(adjusted, p, strict=True))
     by_p = [adjusted[i] for i in np.argsort(p, kind="stable")]
     assert by_p == sorted(by_p)
 
 
-def test_the_warm_up_ends_where_times_settle() -> None:
+def test_the_warm_up_ends_where_times_settle():
     settled = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0, 1.01, 0.99] * 4
     assert warm_up([5.0, 2.0, *settled]) == 2
     assert warm_up(settled) == 0
@@ -88,13 +84,13 @@ def test_the_warm_up_ends_where_times_settle() -> None:
     assert warm_up([3.0, 1.0]) == 0  # too few to tell
 
 
-def test_steady_noise_is_seldom_taken_for_a_warm_up() -> None:
+def test_steady_noise_is_seldom_taken_for_a_warm_up():
     draw = np.random.default_rng(3)
     cuts = [warm_up(draw.normal(1.0, 0.05, 40)) for _ in range(200)]
     assert sum(cut > 4 for cut in cuts) <= 10
 
 
-def test_undisturbed_takes_the_fastest() -> None:
+def test_undisturbed_takes_the_fastest():
     times = np.array([[3.0], [1.0], [9.0], [2.0], [50.0], [4.0], [5.0], [6.0], [7.0], [8.0]])
     assert undisturbed(times) == 2.5  # four of ten
     assert undisturbed(times[:1]) == 3.0
@@ -103,7 +99,7 @@ def test_undisturbed_takes_the_fastest() -> None:
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method: str) -> None:
+def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method):
     values = np.random.default_rng(5).normal(3.0, 1.0, 400)
     low, high = bootstrap_interval(values, lambda v: float(v.mean()), method=method)
     half = 1.96 * values.std() / 20.0
@@ -111,7 +107,7 @@ def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method: str) -> None:
     assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
 
 
-def test_bca_follows_skewness_and_both_cover() -> None:
+def test_bca_follows_skewness_and_both_cover():
     draw = np.random.default_rng(7)
     covered = {"percentile": 0, "bca": 0}
     tries = 80
@@ -131,7 +127,7 @@ def test_bca_follows_skewness_and_both_cover() -> None:
 
 
 @given(st.floats(0.1, 10.0), st.integers(3, 12), st.integers(0, 1000))
-def test_a_factor_on_b_is_found(factor: float, repeats: int, seed: int) -> None:
+def test_a_factor_on_b_is_found(factor, repeats, seed):
     a, b = noisy(np.random.default_rng(seed), repeats, "steady")
     plain, scaled = (alternated(a, times).ratio() for times in (b, b * factor))
     swapped = alternated(b, a).ratio()
@@ -143,19 +139,19 @@ def test_a_factor_on_b_is_found(factor: float, repeats: int, seed: int) -> None:
     assert swapped.p == pytest.approx(plain.p)
 
 
-def test_too_few_repeats_give_a_ratio_and_no_interval() -> None:
+def test_too_few_repeats_give_a_ratio_and_no_interval():
     a = np.ones((2, 3))
     for arms in (alternated, apart):
         assert arms(a, 2 * a).ratio() == Ratio(2.0)
 
 
-def test_no_time_gives_no_ratio() -> None:
+def test_no_time_gives_no_ratio():
     a, nothing = np.ones((4, 3)), np.zeros((4, 3))
     assert alternated(a, nothing).ratio() is None
     assert apart(nothing, a).ratio() is None
 
 
-def test_a_stage_of_one_side_alone_counts_in_the_sum() -> None:
+def test_a_stage_of_one_side_alone_counts_in_the_sum():
     draw = np.random.default_rng(23)
     a, b = noisy(draw, 10, "steady")
     _, more = noisy(draw, 10, "steady")
@@ -167,7 +163,7 @@ def test_a_stage_of_one_side_alone_counts_in_the_sum() -> None:
         assert whole.high / whole.low < 1.1
 
 
-def test_arms_without_noise_are_known_for_certain() -> None:
+def test_arms_without_noise_are_known_for_certain():
     a = np.ones((5, 4))
     assert alternated(a, a).ratio() == Ratio(1.0, 1.0, 1.0, 1.0)
     slower = alternated(a, 1.5 * a).ratio()
@@ -177,7 +173,7 @@ def test_arms_without_noise_are_known_for_certain() -> None:
 
 @each("kind", KINDS)
 @each("repeats", [3, 10])
-def test_equal_arms_seldom_look_different(kind: str, repeats: int) -> None:
+def test_equal_arms_seldom_look_different(kind, repeats):
     """Nominal 5 %; of 60, up to 8 are let pass (11 where the fastest repeats all lie at the beginning)."""
     draw = np.random.default_rng(100 * repeats + KINDS.index(kind))
     false = 0
@@ -190,7 +186,7 @@ def test_equal_arms_seldom_look_different(kind: str, repeats: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[:-1])
-def test_five_percent_in_one_stage_are_found_and_no_other_stage_is_blamed(kind: str) -> None:
+def test_five_percent_in_one_stage_are_found_and_no_other_stage_is_blamed(kind):
     draw = np.random.default_rng(KINDS.index(kind))
     tries, found = 30, 0
     for _ in range(tries):
@@ -205,7 +201,7 @@ def test_five_percent_in_one_stage_are_found_and_no_other_stage_is_blamed(kind: 
     assert found >= (24 if kind != "bursts" else 3)
 
 
-def test_noise_between_repeats_is_not_hidden_by_many_cells() -> None:
+def test_noise_between_repeats_is_not_hidden_by_many_cells():
     """Whole repeats that differ by 3 % say little, however many cells each has."""
     draw = np.random.default_rng(17)
     a, b = noisy(draw, 10, "repeats differ")
@@ -216,7 +212,7 @@ def test_noise_between_repeats_is_not_hidden_by_many_cells() -> None:
     assert many.low == pytest.approx(few.low, abs=1e-9)
 
 
-def test_arms_apart_know_less_than_arms_in_turn() -> None:
+def test_arms_apart_know_less_than_arms_in_turn():
     draw = np.random.default_rng(19)
     a, b = noisy(draw, 10, "drift")
     in_turn, one_by_one = alternated(a, b).ratio(), apart(a, b).ratio()
@@ -224,7 +220,7 @@ def test_arms_apart_know_less_than_arms_in_turn() -> None:
 
 
 @pytest.mark.parametrize("arms", [alternated, apart])
-def test_the_sum_of_stages_is_the_stages_together(arms: Callable[..., Pair]) -> None:
+def test_the_sum_of_stages_is_the_stages_together(arms):
     draw = np.random.default_rng(29)
     stages = [noisy(draw, 10, "steady") for _ in range(3)]
     added = (arms(*stages[0]) + arms(*stages[1]) + arms(*stages[2])).ratio()

@@ -1,7 +1,5 @@
 """Verdicts of stages and what is said of them, at hand-made roofs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +25,7 @@ def known(wide: float = 0.0, **ns: float) -> Parts:
     )
 
 
-def test_the_largest_part_says_what_bounds_a_stage() -> None:
+def test_the_largest_part_says_what_bounds_a_stage():
     assert {*VERDICT_OF, *NOT_OWN} == set(PARTS)
     for name, verdict in VERDICT_OF.items():
         small = {other: 10.0 for other in PARTS if other != name}
@@ -53,12 +51,12 @@ def between(**ends: tuple[float, float, float]) -> Parts:
         (between(not_attributed=(30, 50, 70), instructions=(20, 40, 41)), "undecided"),
     ],
 )
-def test_a_verdict_names_the_largest_part_or_mixed(parts: Parts, verdict: str) -> None:
+def test_a_verdict_names_the_largest_part_or_mixed(parts, verdict):
     assert judge(Evidence(100.0, 1, 1, parts, replayed=True)).verdict == verdict
 
 
 @each("seed", range(40))
-def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed: int) -> None:
+def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed):
     draw = np.random.default_rng(seed)
     likely = dict(zip(PARTS, draw.exponential(10.0, len(PARTS)), strict=True))
     off = draw.uniform(0, 0.5, len(PARTS))
@@ -74,7 +72,7 @@ def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed: in
     assert (judged.verdict == "mixed") == (judged.too_close is not None)
 
 
-def test_other_programs_hide_no_verdict() -> None:
+def test_other_programs_hide_no_verdict():
     """On a machine that others share, every stage was "preempted"."""
     parts = known(0.1, other_programs=53, bandwidth=40, instructions=7)
     judged = judge(Evidence(100.0, 1, 1, parts, replayed=True))
@@ -82,7 +80,7 @@ def test_other_programs_hide_no_verdict() -> None:
     assert "53 % preempted by other programs" in judged.sentence
 
 
-def test_parts_too_close_are_named() -> None:
+def test_parts_too_close_are_named():
     parts = known(0.2, latency=46, instructions=40, not_attributed=14)
     judged = judge(Evidence(100.0, 1, 1, parts, replayed=True))
     close = "memory latency and instructions are too close to tell which is more"
@@ -90,7 +88,7 @@ def test_parts_too_close_are_named() -> None:
     assert judged.sentence.endswith(f"; {close}.")
 
 
-def test_launches_are_judged_by_what_was_measured() -> None:
+def test_launches_are_judged_by_what_was_measured():
     for parts, verdict in (
         (known(0.5, calls=41, arithmetic=40), "mixed"),
         (known(0.5, arithmetic=41, calls=40), "mixed"),
@@ -120,7 +118,7 @@ def row(duration: int, cost: Cost | None, hot: float | None = None, **more: Any)
         (20_000, law(gemm=5e5), None, "undecided", "C"),
     ],
 )
-def test_verdicts_of_a_recording(duration: int, cost: Cost, hot: float | None, verdict: str, grade: str) -> None:
+def test_verdicts_of_a_recording(duration, cost, hot, verdict, grade):
     found = row(duration, cost, hot)
     assert (found.verdict, found.evidence, found.defect) == (verdict, grade, None)
     assert found.sentence.endswith(".")
@@ -128,31 +126,31 @@ def test_verdicts_of_a_recording(duration: int, cost: Cost, hot: float | None, v
     assert found.replays == (10 if hot is not None else 0)
 
 
-def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst() -> None:
+def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst():
     found = row(20_000, Cost({"gemm:int8": Linear(1e6)}), 1.0)
     assert (found.verdict, found.evidence) == ("undecided", "D")
     assert found.sentence.endswith("; not measured here: gemm:int8.")
 
 
-def test_the_sentence_is_plain() -> None:
+def test_the_sentence_is_plain():
     assert row(900_000, law(gemm=40e6, read=1e7), 0.7).sentence == (
         "Moves 10 MB per block at 11.1 GB/s; 900 µs per block: 48 % waiting on memory bandwidth, "
         "40 % arithmetic (at peak rate), 12 % instructions (beyond the arithmetic)."
     )
 
 
-def test_scattered_work_says_what_a_unit_of_it_takes() -> None:
+def test_scattered_work_says_what_a_unit_of_it_takes():
     cost = replace(law(chase=8), scattered=True)
     assert "20 ns per arc; " in row(1_000, cost, 0.5).sentence
 
 
-def test_what_is_counted_without_a_noun_is_named_in_plain_words() -> None:
+def test_what_is_counted_without_a_noun_is_named_in_plain_words():
     evidence = Evidence(2_000.0, 1, 1, known(not_attributed=2_000.0), 0.0, None)
     evidence = replace(evidence, unit="examined", units=100.0)
     assert "20 ns per item examined; " in judge(evidence).sentence
 
 
-def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
+def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool():
     # The best repeat of the calibration was 10 % faster than the median.
     assert row(10_000, law(gemm=1.05e6), 1.0).defect is None
     assert row(10_000, law(gemm=1.1e6 - 1), 1.0).defect is None
@@ -163,7 +161,7 @@ def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
     assert found.parts.share(NOT_ATTRIBUTED) == pytest.approx(0.2, abs=0.001)
 
 
-def test_what_is_not_known_is_said_and_not_zero() -> None:
+def test_what_is_not_known_is_said_and_not_zero():
     unknown = judge(Evidence(5_000.0, 5, 5))
     assert (unknown.verdict, unknown.evidence) == (None, "–")
     assert unknown.sentence == "Takes 1 µs per frame; what it computes is not modelled."

@@ -1,7 +1,5 @@
 """Amdahl and cost laws against figures worked out by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -44,7 +42,7 @@ def prediction() -> whatif.Prediction:
     return whatif.unchanged(session_parts())
 
 
-def test_unchanged_adds_up_to_the_wall_time(prediction) -> None:
+def test_unchanged_adds_up_to_the_wall_time(prediction):
     assert prediction.wall_ns == prediction.predicted_ns == 100_000
     assert {line.name: line.time_ns for line in prediction.lines} == {
         "score.a": 40_000, "score.b": 20_000, "search.emit": 30_000, "overhead": 10_000,
@@ -69,19 +67,19 @@ def test_unchanged_adds_up_to_the_wall_time(prediction) -> None:
         ([("other_programs", 0.0)], 100_000),
     ],
 )
-def test_amdahl(prediction, factors, wanted) -> None:
+def test_amdahl(prediction, factors, wanted):
     scaled = whatif.scaled(prediction, factors)
     assert scaled.predicted_ns == pytest.approx(wanted, abs=0.1)
     assert scaled.wall_ns == 100_000
     assert len(scaled.assumptions) == len(factors)
 
 
-def test_a_factor_that_acts_on_nothing_says_so(prediction) -> None:
+def test_a_factor_that_acts_on_nothing_says_so(prediction):
     (sentence,) = whatif.scaled(prediction, [("transfer", 0.0)]).assumptions
     assert "took no time in this session" in sentence
 
 
-def test_unknown_names_and_bad_factors_are_one_sentence(prediction) -> None:
+def test_unknown_names_and_bad_factors_are_one_sentence(prediction):
     with pytest.raises(BadInput, match=r"no stage or group 'gpu'.*score\.a.*scoring.*memory"):
         whatif.scaled(prediction, [("gpu", 0.5)])
     assert whatif.parse_factor("search = 0.5") == ("search", 0.5)
@@ -93,7 +91,7 @@ def test_unknown_names_and_bad_factors_are_one_sentence(prediction) -> None:
             whatif.scaled(prediction, [("search", factor)])
 
 
-def test_stages_change_as_they_did_where_both_settings_were_tried(prediction) -> None:
+def test_stages_change_as_they_did_where_both_settings_were_tried(prediction):
     changed = whatif.changed(prediction, {"score.a": 5.0}, {"score.a": 1.0}, "scoring")
     times = {line.name: line.predicted_ns for line in changed.lines}
     assert times["score.a"] == pytest.approx(8_000)
@@ -103,7 +101,7 @@ def test_stages_change_as_they_did_where_both_settings_were_tried(prediction) ->
     assert changed.assumptions == ()
 
 
-def test_what_other_programs_took_is_a_part_of_every_stage() -> None:
+def test_what_other_programs_took_is_a_part_of_every_stage():
     stages = [Stage(0, "decode.block", "decode", ("other_programs_ns",)), *STAGES[1:]]
     spans = spans_of([(0, 40_000, 1, 0, 10), (0, 80_000, 0, 0, 10, 20_000)])
     prediction = whatif.unchanged(breakdown(fake_session(spans, stages, COSTS)))
@@ -112,7 +110,7 @@ def test_what_other_programs_took_is_a_part_of_every_stage() -> None:
     assert [line.predicted_ns for line in scaled.lines] == pytest.approx([30_000, 30_000], abs=0.1)
 
 
-def test_stages_come_and_go_with_settings(prediction) -> None:
+def test_stages_come_and_go_with_settings(prediction):
     before, after = {"score.a": 2.0, "score.b": 2.0}, {"score.a": 2.0, "score.c": 1.0}
     changed = whatif.changed(prediction, before, after, "scoring")
     times = {line.name: line.predicted_ns for line in changed.lines}
@@ -144,7 +142,7 @@ def stage(calls: int, op: float, moved: float, work: int = 0) -> StageRow:
     return row
 
 
-def test_each_verdict_predicts_by_its_own_roof() -> None:
+def test_each_verdict_predicts_by_its_own_roof():
     # Twice the block: the arithmetic per call doubles, the parameters move half as often.
     ratios = expected(stage(24, 1e5, 9e5), stage(12, 2e5, 9e5), 500.0)
     assert ratios == {
@@ -165,7 +163,7 @@ def judged(verdict: str, **shares: float) -> StageRow:
     return replace(stage(24, 1e5, 9e5), verdict=verdict, parts=Parts(likely, likely, likely))
 
 
-def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with() -> None:
+def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with():
     before, after = stage(24, 1e5, 9e5), stage(12, 2e5, 9e5)
     shares = {"bandwidth": 60.0, "arithmetic": 10.0, "instructions": 10.0, "calls": 8.0, "not_attributed": 12.0}
     plain = expected(before, after, 500.0, otherwise=0.9)
@@ -180,7 +178,7 @@ def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with() -> No
     assert expected(before, after, 500.0, judged=judged("undecided", **shares)) == expected(before, after, 500.0)
 
 
-def test_a_smaller_model_is_compared_per_unit_of_work() -> None:
+def test_a_smaller_model_is_compared_per_unit_of_work():
     before, after = stage(24, 1e5, 9e5, 2400), stage(24, 5e4, 3e5, 1200)
     ratios = expected(before, after, 500.0, "components")
     assert ratios["compute-bound"] == pytest.approx(1.0)
@@ -204,13 +202,13 @@ def test_a_smaller_model_is_compared_per_unit_of_work() -> None:
         ("undecided", Ratio(1.0, 0.98, 1.02), None),
     ],
 )
-def test_weighing(verdict: str, measured: Ratio | None, agrees: bool | None) -> None:
+def test_weighing(verdict, measured, agrees):
     found = weigh("block ×2", "block 8 → 16", verdict, BLOCK, measured)
     assert found.agrees is agrees
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def test_a_change_that_all_answer_alike_says_nothing() -> None:
+def test_a_change_that_all_answer_alike_says_nothing():
     found = weigh("x", "", "compute-bound", dict.fromkeys(BLOCK, 1.0), Ratio(0.6, 0.5, 0.7))
     assert found.agrees is None
     assert "says nothing" in found.why
@@ -224,7 +222,7 @@ def change(agrees: bool | None) -> Perturbation:
     "agreements, survives",
     [([True], True), ([True, None], True), ([False, None], False), ([True, False], None), ([None], None), ([], None)],
 )
-def test_conclusion(agreements: list[bool | None], survives: bool | None) -> None:
+def test_conclusion(agreements, survives):
     changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in agreements)]
     assert conclude("compute-bound", changes)[0] is survives
     assert conclude("compute-bound", changes)[1].endswith(".")
