@@ -156,12 +156,8 @@ class Audit:
         ]
         if len(rows) < 2:
             return None
-        low, high = bootstrap_interval(np.array(rows, float), _change)
+        low, high = bootstrap_interval(np.array(rows, float), lambda some: float(some[:, 0].sum() / some[:, 1].sum()))
         return None if math.isnan(low) else (low, high)
-
-
-def _change(rows: Array) -> float:
-    return float(rows[:, 0].sum() / rows[:, 1].sum())
 
 
 def exact_of(config: Config) -> Config:
@@ -222,7 +218,10 @@ def audits(
             result.work += ours.take()
             result.exact_work += right.work
             same = result.same_best - sum(u.same_best for u in result.utterances)
-            result.utterances.append(_utterance(item, right.n, words, exact_words, same))
+            count, of_exact = (wer.scored(item.reference, each) for each in (words, exact_words))
+            result.utterances.append(
+                AuditedUtterance(item.name, right.n, words, exact_words, item.reference, count, of_exact, same)
+            )
     return results
 
 
@@ -328,11 +327,6 @@ def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]
             raise Cancelled
         search.advance(exact.scores(at, min(at + MAX_FRAMES, exact.n)), at)
     return " ".join(word for word, _, _ in search.finish())
-
-
-def _utterance(item: Item, frames: int, words: str, exact: str, same: int) -> AuditedUtterance:
-    count, exact_count = (wer.scored(item.reference, each) for each in (words, exact))
-    return AuditedUtterance(item.name, frames, words, exact, item.reference, count, exact_count, same)
 
 
 def report(audit: Audit) -> dict[str, Any]:

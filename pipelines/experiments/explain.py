@@ -107,7 +107,12 @@ def explain(
         recogniser.frontend.features(audio.load(item.path, item.part, target).samples) for item in stretch.items
     ]
     found.refuse(with_context(features[0][:1], recogniser.scorer.context))
-    table = _roofs(config, progress, cancelled)
+    table = calibration.load_or_measure(
+        config.threads,
+        lambda what, share: progress(f"measuring the machine: {what}", share),
+        cancelled,
+        kernels=peaks.of(config),
+    )
     found.prepare(recorder, progress, cancelled)
     again = _Again(recogniser, recorder, features, stage, found)
     with threadpool_limits(config.threads):
@@ -120,13 +125,6 @@ def explain(
             if again.rounds == ROUNDS:
                 break
     return again.explanation(table)
-
-
-def _roofs(config: Config, progress: Progress, cancelled: Callable[[], bool]) -> RoofTable:
-    def report(what: str, share: float) -> None:
-        progress(f"measuring the machine: {what}", share)
-
-    return calibration.load_or_measure(config.threads, report, cancelled, kernels=peaks.of(config))
 
 
 def _middle(values: Sequence[float]) -> tuple[float, float, float]:

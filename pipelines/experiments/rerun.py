@@ -339,7 +339,10 @@ class Runner:
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
-        self._take_over()
+        if self._recogniser.config != self._config:
+            self._recogniser.configure(self._config, self._prepared)
+        # Another arm may have made the shared stages known to its own recorder.
+        self._recogniser.register(self._recorder)
         first = self._decoder.frame
         with threadpool_limits(self._config.threads):
             self._decoder.run([item])
@@ -354,9 +357,3 @@ class Runner:
     def word_errors(self) -> tuple[int, int]:
         """Word errors and words of the transcripts, each file counted once; two zeros without a transcript."""
         return sum(errors for errors, _ in self._words.values()), sum(words for _, words in self._words.values())
-
-    def _take_over(self) -> None:
-        if self._recogniser.config != self._config:
-            self._recogniser.configure(self._config, self._prepared)
-        # Another arm may have made the shared stages known to its own recorder.
-        self._recogniser.register(self._recorder)

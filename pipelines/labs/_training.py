@@ -147,7 +147,9 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
     last = [found[-1].reports for found in pieces]
     for task, reports in zip(job.tasks, last, strict=True):
         for report in reports:
-            _hand_over(desk, f"{task.name}, worker {report.rank + 1}", report)
+            groups = {f"train.{span.kind}": GROUPS.get(span.kind, "scoring") for span in report.spans}
+            spans = [(f"train.{span.kind}", span.begin, span.end) for span in report.spans]
+            desk.hand_over(f"{task.name}, worker {report.rank + 1}", spans, groups)
     return curves, [_blocks(reports) for reports in last]
 
 
@@ -175,11 +177,6 @@ def _summed(reports: Sequence[Report]) -> Delayed:
         for delay, times in report.delays.items():
             delays[delay] = delays.get(delay, 0) + times
     return Delayed(seconds=seconds, delays=delays)
-
-
-def _hand_over(desk: Desk, lane: str, report: Report) -> None:
-    groups = {f"train.{span.kind}": GROUPS.get(span.kind, "scoring") for span in report.spans}
-    desk.hand_over(lane, [(f"train.{s.kind}", s.begin, s.end) for s in report.spans], groups)
 
 
 def _blocks(reports: Sequence[Report]) -> list[Block]:

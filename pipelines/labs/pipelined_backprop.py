@@ -177,7 +177,7 @@ def judge(result: Result) -> Finding:
     speed = ratio(alone.per_example, pair.per_example)
     speed_of_most = ratio(alone.per_example, longest.per_example)
     loss = quotient(longest.segments[-1], alone.segments[-1])
-    delays = [_usual_delay(each.delays) for each in longest.by_worker]
+    delays = [max(each.delays, key=each.delays.__getitem__) for each in longest.by_worker]
     four = longest.workers == 4 <= result.devices
     verdict = all_of(
         at_least(speed, SAID_2),
@@ -193,25 +193,17 @@ def judge(result: Result) -> Finding:
         f"transfer in no time would give {model[2]:.3g}× on 2 and {model[4]:.3g}× on 4 (simulated from the "
         "layers' times)."
     )
+    costs = [seconds(f) + seconds(b) for f, b in zip(result.forward, result.backward, strict=True)]
     figures: dict[str, float | None] = {
         "speed_up_2": speed.ratio if speed else None,
         "speed_up_most": speed_of_most.ratio if speed_of_most else None,
         "efficiency_2": speed.ratio / 2 if speed else None,
         "loss_over_plain": loss.ratio,
-        "output_layer_share": _shares(result)[-1],
+        "output_layer_share": costs[-1] / sum(costs),
         "delay_of_first": float(delays[0]),
     }
     figures |= {f"simulated_speed_up_{k}": value for k, value in model.items()}
     return Finding(verdict, why, figures)
-
-
-def _usual_delay(delays: dict[int, int]) -> int:
-    return max(delays, key=lambda delay: delays[delay])
-
-
-def _shares(result: Result) -> list[float]:
-    each = [seconds(f) + seconds(b) for f, b in zip(result.forward, result.backward, strict=True)]
-    return [cost / sum(each) for cost in each]
 
 
 def picture(result: Result) -> Chart:

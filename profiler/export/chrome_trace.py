@@ -19,7 +19,6 @@ from profiler.export._spans import PIECE, RECOGNISED, SETUP, Recognised, Timelin
 
 if TYPE_CHECKING:
     from profiler.arrays import Array
-    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 PID: Final = 1
@@ -63,7 +62,9 @@ def _fill(session: Session, file: TextIO) -> None:
     _spans(session, after + 1, shown.between, origin, file)
     for name in session.sample_names:
         _counters(session, name, origin, file)
-    file.writelines(_instant(marker, origin) for marker in session.markers)
+    for marker in session.markers:
+        at = max(marker.t_ns - origin, 0)
+        file.write(",\n" + _line("i", marker.text, COUNTER_TID, at, s="p", cat=marker.kind))
     file.write("\n]}\n")
 
 
@@ -140,10 +141,6 @@ def _counters(session: Session, name: str, origin: int, file: TextIO) -> None:
             for t, value in pairs
             if math.isfinite(value) and t >= origin
         )
-
-
-def _instant(marker: Marker, origin: int) -> str:
-    return ",\n" + _line("i", marker.text, COUNTER_TID, max(marker.t_ns - origin, 0), s="p", cat=marker.kind)
 
 
 def _line(phase: str, name: str, tid: int, t_ns: int | None = None, **more: Any) -> str:

@@ -280,15 +280,12 @@ class Following:
                     self._wait(drop)
         except (SessionError, LinkError, Damaged) as error:
             said = f"{self._host.name} cannot be followed: {error}" if isinstance(error, Damaged) else str(error)
-            problem = f"{said.rstrip('.')}. {self._rest()}"
+            words = ("asrscope", "tail", self._session, "--on", self._host.name, "--out", str(self._out))
+            problem = f"{said.rstrip('.')}. The session there stays; `{shlex.join(words)}` fetches the rest."
             raise LinkError(problem) from error
         finally:
             if self._copy is not None:
                 self._copy.close(problem)
-
-    def _rest(self) -> str:
-        words = ("asrscope", "tail", self._session, "--on", self._host.name, "--out", str(self._out))
-        return f"The session there stays; `{shlex.join(words)}` fetches the rest."
 
     def _wait(self, drop: Exception) -> None:
         if self._tries == len(WAITS_S) or (isinstance(drop, Refused) and not self._linked):

@@ -298,7 +298,8 @@ class _Streams:
     def wait_until_ready(self, others: int, cancelled: Callable[[], bool]) -> None:
         """Wait until at most `others` prepare."""
         while len(self._preparing) > others:
-            self._preparing = [number for number in self._preparing if not self._ready(number)]
+            said = {number: children.complaints(self._file(number, "txt")) for number in self._preparing}
+            self._preparing = [number for number, text in said.items() if READY not in text.splitlines()]
             self._look(cancelled)
             time.sleep(POLL_S)
 
@@ -371,9 +372,6 @@ class _Streams:
         for number, child in enumerate(self._running):
             if child.poll() is not None:
                 raise self._failure(number)
-
-    def _ready(self, number: int) -> bool:
-        return READY in children.complaints(self._file(number, "txt")).splitlines()
 
     def _failure(self, number: int) -> BadInput:
         status = self._running[number].wait()

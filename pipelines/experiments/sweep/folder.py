@@ -19,7 +19,7 @@ import msgspec
 
 from pipelines import config as settings
 from pipelines.config import Config, Value
-from pipelines.experiments.sweep.judge import Figures
+from pipelines.experiments.sweep.judge import Failed, Figures
 from pipelines.experiments.sweep.space import Axis, Choice, Constraint
 from pipelines.run.playlist import Item
 from profiler.errors import BadInput
@@ -41,13 +41,6 @@ LARGEST: Final = 32 * inputs.MIB
 BEGUN: Final = 4
 WRITTEN: Final = (0, BEGUN, 5, 6, 8, 9)
 """Operations of a sweep: a study, a trial, its parameters, its end, and what is noted of it."""
-
-
-class Failure(msgspec.Struct, frozen=True):
-    """Why a trial has no figures; `drifted`: the reference changed in each attempt."""
-
-    why: str
-    drifted: bool
 
 
 def repair(journal: Path, axes: Sequence[Axis], objectives: Sequence[str], note: Callable[[str], object]) -> None:
@@ -118,7 +111,7 @@ def _check(one: FrozenTrial, known: Mapping[str, BaseDistribution], objectives: 
         figures = msgspec.convert(one.user_attrs[FIGURES], Figures)
         if any(figures.objective(name) is None for name in objectives):
             raise ValueError(figures)
-    msgspec.convert(one.user_attrs.get(FAILURE), Failure | None)
+    msgspec.convert(one.user_attrs.get(FAILURE), Failed | None)
 
 
 def _distribution(axis: Axis) -> BaseDistribution:

@@ -124,9 +124,8 @@ class Figures(msgspec.Struct, frozen=True):
         return {"rtf": self.rtf, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_s}[name]
 
 
-@dataclass(frozen=True)
-class Failed:
-    """There are no figures; `again`: a repeat may give some."""
+class Failed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """There are no figures; `again`: a repeat may give some. `drifted`: the reference changed in each attempt."""
 
     why: str
     again: bool = False

@@ -28,7 +28,7 @@ import msgspec
 from pipelines import config as settings
 from pipelines.config import ConfigError, Value
 from pipelines.experiments.sweep import judge, space, trial
-from pipelines.experiments.sweep.folder import FAILURE, FIGURES, Failure, Sweep
+from pipelines.experiments.sweep.folder import FAILURE, FIGURES, Sweep
 from pipelines.experiments.sweep.home import Engine
 from pipelines.experiments.sweep.judge import AB, AFTER, BEFORE, TRIED, Confirmed, Failed, Figures
 from pipelines.experiments.sweep.space import Choice, Point, front, possible, touches
@@ -102,7 +102,7 @@ class Study:
                 figures = msgspec.convert(frozen.user_attrs[FIGURES], Figures)
                 found.append(Trial(frozen.number, chosen, "done", figures, self._violation(figures)))
             elif FAILURE in frozen.user_attrs:
-                failure = msgspec.convert(frozen.user_attrs[FAILURE], Failure)
+                failure = msgspec.convert(frozen.user_attrs[FAILURE], Failed)
                 state = "rejected" if failure.drifted else "failed"
                 found.append(Trial(frozen.number, chosen, state, None, failure.why))
         return found
@@ -277,7 +277,7 @@ class Study:
     def _tell_failure(self, one: optuna.trial.Trial, failed: Failed) -> None:
         from optuna.trial import TrialState
 
-        one.set_user_attr(FAILURE, msgspec.to_builtins(Failure(failed.why, failed.drifted)))
+        one.set_user_attr(FAILURE, msgspec.to_builtins(failed))
         self.storage.tell(one, state=TrialState.FAIL)
 
     def confirm(

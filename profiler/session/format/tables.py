@@ -191,7 +191,8 @@ class Tables:
         """Write everything that has come since the last round, `count` spans of each lane."""
         self.write_partials(now)
         self._write_registers()
-        self._write_samples()
+        self._samples.append(self.round.execute, self._readings)
+        self._readings.clear()
         self._write_spans(lanes)
 
     def seal(self) -> None:
@@ -258,10 +259,6 @@ class Tables:
                 self.round.execute("INSERT INTO sample_name VALUES(?,?)", (number, text(name)))
             record = struct.pack(schema.SAMPLE_LAYOUT, t_ns, float(value))
             self._readings[number] = self._readings.get(number, b"") + record
-
-    def _write_samples(self) -> None:
-        self._samples.append(self.round.execute, self._readings)
-        self._readings.clear()
 
     def write_counters(self, totals: Sequence[CounterTotal]) -> None:
         """Store totals; a later one replaces an earlier one."""
