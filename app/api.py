@@ -189,7 +189,7 @@ class Recording:
         """
         from app.export.details import details
         from app.model.report import report
-        from app.pictures.extent import selected_of
+        from app.pictures.request import selected_of
 
         selected = selected_of(select, self.session, self.frames)
         return report(self.session, self._track, selected) | details(self.session, self._track, selected.frames)

@@ -1,8 +1,9 @@
-"""What pages and cards are put together from: rows and columns, headings, remarks, headers, what scrolls."""
+"""What pages and cards are put together from: rows, columns, headings, remarks, what scrolls, what is made on use."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLayout, QScrollArea, QWidget
@@ -84,3 +85,18 @@ class Scrolled(QScrollArea):
         self.viewport().setAutoFillBackground(False)
         if page is not None:
             self.setWidget(page)
+
+
+T = TypeVar("T")
+
+
+class MadeOnUse(dict[str, T]):
+    """Holds the parts made so far."""
+
+    def __init__(self, make: Callable[[str], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: str) -> T:
+        self[name] = made = self._make(name)
+        return made

@@ -150,7 +150,7 @@ def removing_empty(arguments: argparse.Namespace, request: Request) -> Iterator[
         yield
     except Exception:
         if arguments.out is None and request.out is not None:
-            from app.model.session_facts import remove_if_empty
+            from app.model.provenance import remove_if_empty
 
             remove_if_empty(request.out)
         raise

@@ -1,19 +1,28 @@
-"""What `ab` and `audit` run: a preset or configuration file, or what recorded sessions ran."""
+"""What verbs take of recorded sessions: what `ab` and `audit` run, what `confirm`, `explain` and `whatif` need to run
+it again, and the option --select."""
 
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from app.cli import _pipeline
+from app.cli import _output, _pipeline
 from pipelines import config as settings
+from pipelines.config import Config, Value
 from pipelines.config.presets import Preset
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
+    from app.model.report import Selected
     from pipelines.run.playlist import Item
+    from profiler.machine.roofs.table import RoofTable
+    from profiler.session.reader import Session
 
 
 @dataclass(frozen=True)
@@ -57,3 +66,131 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
     a, b = (Preset(name, name, "", config) for config in arms)
     # Other sound is decoded where it is named.
     return Chosen((a, b), () if arguments.audio or arguments.transcripts else ran.items, ran.notes)
+
+
+def add_select(parser: argparse.ArgumentParser) -> None:
+    """Add --select."""
+    parser.add_argument(
+        "--select",
+        metavar="WHAT",
+        action="append",
+        help="a stretch FROM..TO, an utterance, a stage, or the note of a bookmark (bookmark:NOTE)",
+    )
+
+
+def selected(arguments: argparse.Namespace, session: Session) -> Selected:
+    """What is selected in a session; BadInput for what is not there."""
+    from app.model.report import ALL
+
+    if not arguments.select:
+        return ALL
+    from app.pictures.request import selected_of
+    from profiler.analysis.track import CostTrack
+
+    track = CostTrack()
+    track.update(session)
+    return selected_of(arguments.select, session, int(track.n_frames))
+
+
+@dataclass(frozen=True)
+class Again:
+    """The settings that ran longest in a session, the frames they ran for, and what to report."""
+
+    config: Config
+    first_frame: int | None
+    last_frame: int | None
+    notes: list[str] = field(default_factory=list)
+
+
+def prepare(session: Session) -> Again:
+    """Find what to run again. BadInput (one sentence) if there is nothing to start from."""
+    from pipelines.experiments import rerun
+    from profiler.analysis.track import CostTrack
+    from profiler.errors import BadInput
+
+    track = CostTrack()
+    track.update(session)
+    if not track.n_frames:
+        raise BadInput(f"{session.path} contains no decoded frames, so there is nothing to run again.")
+    # An A/B of one utterance within a run has an end, and the run around it.
+    if "ended" not in session.meta.get("ab", {"ended": None}):
+        raise BadInput(f"{session.path} contains two interleaved configurations; use a session of `asrscope run`.")
+    if not session.calibration:
+        raise BadInput(
+            f"{session.path} contains no measured roofs of its machine, so nothing can be predicted "
+            "from it; record it again."
+        )
+    config, first, last = rerun.settings_of(session.configs, track.n_frames)
+    notes = []
+    if len(session.configs) > 1:
+        notes.append(
+            f"The settings changed while the session ran; frames {first} to {last} are taken, "
+            "the longest stretch under one configuration."
+        )
+        return Again(config, first, last, notes)
+    return Again(config, None, None, notes)
+
+
+def moved_files(texts: Iterable[str]) -> dict[str, Value]:
+    """What --set says of files that a session names and that lie elsewhere now; BadInput for other settings."""
+    from profiler.errors import BadInput
+    from profiler.files import paths
+
+    found: dict[str, Value] = {}
+    for text in texts:
+        key, value = settings.parse_assignment(text)
+        if (option := settings.option(key)) not in settings.of_files():
+            names = ", ".join(option.key for option in settings.of_files())
+            raise BadInput(
+                f"--set {key}: a session brings its own settings; beside it --set says only where its files are now "
+                f"({names})."
+            )
+        found[option.key] = value if value in option.shipped() else paths.kept(str(value))
+    return found
+
+
+def with_moved_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
+    """`with_files` where no setting is changed but `moved`, which says where files are now."""
+    there = replace(again, config=settings.assign(again.config, moved))
+    return with_files(there, session, moved)
+
+
+def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
+    """The same with the files found that its settings name; `moved`: settings for those that are gone."""
+    from pipelines.experiments import rerun
+
+    config, notes = rerun.named_files(again.config, session.path, moved)
+    return replace(again, config=config, notes=[*again.notes, *notes])
+
+
+def roof_table(threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]) -> RoofTable:
+    """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
+    from pipelines.scoring import peaks
+    from profiler.machine.roofs import calibration
+    from profiler.machine.roofs.table import RoofTable
+
+    found = RoofTable()
+    for count in threads:
+        if 1 <= count <= (os.cpu_count() or 1):
+            some = calibration.load_or_measure(
+                count,
+                lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
+                cancelled,
+                kernels=peaks.everywhere(),
+            )
+            found = found.merged(some)
+    return found
+
+
+@contextmanager
+def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
+    """Progress on stderr, and whether Ctrl+C or another signal asks to stop; a second one ends the process at once."""
+    from profiler.errors import Cancelled
+    from profiler.process import signals
+
+    asked = threading.Event()
+    with signals.stopping(asked.set) as stop, _output.Progress() as progress:
+        try:
+            yield progress, asked.is_set
+        except Cancelled:
+            raise signals.Ended(stop.number or signal.SIGINT) from None

@@ -37,7 +37,7 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from app.cli import _again, _output, _pipeline, _recorded
+from app.cli import _output, _pipeline, _recorded
 from app.model import report_lines
 from app.model.document import Document, Drawing, Notes, Part, Table, joined, percent
 from app.model.report import Tree
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{arguments.session[0]} was scored exactly, every Gaussian or the whole net for every frame, so there is "
             "nothing to audit."
         )
-    with _again.interruptible() as (progress, cancelled):
+    with _recorded.interruptible() as (progress, cancelled):
         found = audit.audit(request.config, request.playlist.items, progress, cancelled)
     tree = audit.report(found) | {"notes": [*chosen.notes, *request.playlist.notes]}
     _output.print_report(tree, arguments, document)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 
 from app.cli import _output
 from app.model.document import Document, Drawing, Table
-from app.model.provenance import measured_on
 from app.model.report import Tree
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
 from pipelines.labs.figures import figure
@@ -86,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         known = calibration.calibrate(arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere())
     tree = as_json(known)
     if arguments.png:
+        from app.model.provenance import measured_on
         from app.pictures.drawings import drawings_picture
 
         origin = measured_on(tree["machine"], tree["measured_at"])

@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from app.cli import _again, _output
+from app.cli import _output, _recorded
 from app.model.document import Document, Notes, RatioRow, Ratios, Table, interval, joined, number
 from app.model.report import Tree
 from profiler.plain import counted
@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.errors import BadInput
     from profiler.session.reader import Session
 
-    moved = _again.moved_files(arguments.set)
+    moved = _recorded.moved_files(arguments.set)
     with closing(Session.open(arguments.session)) as session:
-        again = _again.prepare(session)
+        again = _recorded.prepare(session)
         parts = breakdown(session, again.first_frame, again.last_frame)
         spoken, path = session.utterances, session.path
-        again = _again.with_moved_files(again, session, moved)
+        again = _recorded.with_moved_files(again, session, moved)
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.experiments import perturb, rerun
     from profiler.analysis.comparison.perturbation import conclude
 
-    with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
+    with _recorded.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
         stretch = rerun.audio_of(rerun.items_of(spoken, path), Path(folder))
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
-        roof_table = _again.roof_table(wanted, progress, cancelled)
+        roof_table = _recorded.roof_table(wanted, progress, cancelled)
         found = perturb.confirm(again.config, row, stretch, roof_table, progress, cancelled)
     survives, why = conclude(row.verdict, found.perturbations)
     now = found.unchanged

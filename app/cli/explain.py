@@ -20,7 +20,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _again, _output, _pipeline
+from app.cli import _output, _pipeline, _recorded
 from app.model import report
 from app.model.document import Document, Drawing, Notes, Part, Table, interval, joined
 from pipelines.labs.chart import Axis, Bars, Chart
@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
         origin = RUN
     else:
         _of_a_run_alone(arguments)
-        moved = _again.moved_files(arguments.set)
+        moved = _recorded.moved_files(arguments.set)
         with closing(Session.open(arguments.session)) as session:
-            again = _again.with_moved_files(_again.prepare(session), session, moved)
+            again = _recorded.with_moved_files(_recorded.prepare(session), session, moved)
             config, notes = again.config, again.notes
             stages = breakdown(session, again.first_frame, again.last_frame).stages
             recorded = next((_measured(row) for row in stages if row.name == arguments.stage), None)
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         spoken = rerun.items_of(utterances, Path(origin))
     from pipelines.experiments import explain, rerun
 
-    with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
+    with _recorded.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
         stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row = found.row

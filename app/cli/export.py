@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _select
+from app.cli import _recorded
 from app.export import writers
 from profiler.errors import BadInput
 from profiler.files.outputs import STANDARD_OUTPUT
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", metavar="N", help="pixels per point of a PNG (2)")
     parser.add_argument("--range", metavar="FROM..TO", help="show and count this stretch, in seconds or m:ss")
     parser.add_argument("--at", metavar="T", help="the cursor: nothing after it is shown or counted")
-    _select.add_argument(parser)
+    _recorded.add_select(parser)
     parser.add_argument(
         "--spectrogram", action="store_true", default=None, help="under the waveform, of at most 2 minutes of speech"
     )

@@ -8,22 +8,75 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import faulthandler
 import importlib
 import inspect
+import os
 import pkgutil
+import platform
 import re
 import sys
+import tempfile
 import textwrap
+import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import app.cli
-from app.cli import _crash, _output, _streams
+from app.cli import _output
 from profiler.errors import BadInput
+from profiler.plain import one_line
 from profiler.process import limits, numba_settings, signals
+
+FOLDER: Final = "crashes"
+KEPT: Final = 20  # Maximum number of reports; the oldest are removed
+
+
+def report(problem: BaseException, words: Sequence[str]) -> Path | None:
+    """Write a report on `problem`, raised by the command line `words`; None if nothing can be written."""
+    from profiler.machine.describe import own_version
+
+    text = "\n".join(
+        [
+            f"asrscope {own_version()}, Python {platform.python_version()}, {platform.platform()}",
+            time.strftime("%Y-%m-%d %H:%M:%S %z"),
+            f"command: {' '.join(one_line(word) for word in words)}",
+            "",
+            "".join(traceback.format_exception(problem)),
+        ]
+    )
+    for folder in (_folder, tempfile.gettempdir):
+        with contextlib.suppress(OSError):
+            handle, name = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder())
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
+    return None
+
+
+def _folder() -> Path:
+    from profiler.files.paths import cache_dir
+
+    folder = cache_dir(FOLDER)
+    for old in sorted(folder.glob("*.txt"))[: -KEPT + 1]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+    return folder
+
+
+def fault(problem: BaseException, words: Sequence[str]) -> str:
+    """Return one sentence for the user: what happened, and where the details are."""
+    said = f"A fault of the program: {type(problem).__name__}"
+    if str(problem):
+        said += f" ({one_line(str(problem)).rstrip('.')})"
+    place = report(problem, words)
+    where = f"the details are in {one_line(str(place))}" if place else "--debug shows the details"
+    return f"{said}; {where}."
+
 
 FAULT = 1
 USAGE_ERROR = 2
@@ -88,13 +141,13 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `asrscope` with `argv`; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    with _streams.printable_output(), signals.raising(), _output.warnings_in_sentences():
+    with _output.printable_output(), signals.raising(), _output.warnings_in_sentences():
         if not faulthandler.is_enabled():
             faulthandler.enable(sys.__stderr__ or 2)
         try:
             return _answered(words)
         except BrokenPipeError:  # standard output goes to `head`, which has read enough
-            return _streams.BROKEN_PIPE
+            return _output.BROKEN_PIPE
 
 
 def _answered(words: list[str]) -> int:
@@ -119,7 +172,7 @@ def _answered(words: list[str]) -> int:
         if debug:
             traceback.print_exception(problem)
         else:  # if nothing was short, it is a fault of the program and is reported as one
-            _output.complain(short or _crash.fault(problem, words))
+            _output.complain(short or fault(problem, words))
         return USAGE_ERROR if short else FAULT
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from contextlib import ExitStack, closing
 
-from app.cli import _output, _select, compare
+from app.cli import _output, _recorded, compare
 from profiler.errors import BadInput
 
 
@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("other", metavar="SESSION", nargs="?", help="a session that it is compared with")
-    _select.add_argument(parser)
+    _recorded.add_select(parser)
     _output.json_flag(parser)
 
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
             trees = [Recording(session).report(arguments.select or ()) for session in sessions]
             _output.print_json({"schema": 1, "sessions": trees, "comparison": comparison})
             return 0
-        chosen = [_select.selected(arguments, session) for session in sessions]
+        chosen = [_recorded.selected(arguments, session) for session in sessions]
         pages = (markdown.lines(*one) for one in zip(sessions, chosen, strict=True))
         lines = [line for page in pages for line in [*page, ""]]
     if comparison is not None:

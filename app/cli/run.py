@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from app.cli import _on_host, _output, _pipeline
+from app.cli import _output, _pipeline, tail
 from app.model import report, report_lines
 from profiler.errors import BadInput
 
@@ -60,14 +60,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="prepare, then decode from the first line on standard input until its end: several runs can begin at once",
     )
-    _on_host.add_argument(parser)
+    tail.add_argument(parser)
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
     if arguments.on is not None:
-        return _on_host.run(arguments)
+        return tail.run_there(arguments)
     chosen = _pipeline.preset(arguments)
     if arguments.wait and _pipeline.STANDARD_INPUT in arguments.audio:
         raise BadInput("--wait and --audio - both read standard input; name a file of sound.")

@@ -20,14 +20,14 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
-from app.cli import _output, _select
+from app.cli import _output, _recorded
 from app.model import report_lines
 from app.model.report import report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
-    _select.add_argument(parser)
+    _recorded.add_select(parser)
     _output.json_flag(parser)
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     with closing(Session.open(arguments.session)) as session:
-        tree = report(session, selected=_select.selected(arguments, session))
+        tree = report(session, selected=_recorded.selected(arguments, session))
         run_of = record.read(session.meta)
     if run_of is not None:
         tree["lab"] = record.row(run_of)

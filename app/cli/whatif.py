@@ -25,7 +25,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.cli import _again, _output
+from app.cli import _output, _recorded
 from app.model.document import Document, RatioRow, Ratios, Table, interval, number
 from app.model.report import Tree
 from app.model.report_lines import words_changed
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     with ExitStack() as stack:
         session = stack.enter_context(closing(Session.open(arguments.session)))
-        again = _again.prepare(session)
+        again = _recorded.prepare(session)
         start = whatif.unchanged(breakdown(session, again.first_frame, again.last_frame))
         whatif.scaled(start, factors)  # a wrong name is found before anything slow
         settings.assign(again.config, assignments)
@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
             given = {settings.option(key).key: value for key, value in assignments.items()}
             if changed := [key for key in settings.SOUND if key in given]:
                 raise BadInput(f"{changed[0]} says what is decoded; what it changes is not predicted.")
-            again = _again.with_files(again, session, given)
+            again = _recorded.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
         tree: Tree = {"schema": 1, "session": str(session.path), "check": None}
-        progress, cancelled = stack.enter_context(_again.interruptible())
+        progress, cancelled = stack.enter_context(_recorded.interruptible())
 
         of_settings, without = start, list[str]()
         if assignments:
@@ -143,7 +143,7 @@ def _check(
     from profiler.analysis.comparison.arms import pairs, total
     from profiler.analysis.recorded import real_time_factor
 
-    roof_table = _again.roof_table([before.threads], progress, cancelled)
+    roof_table = _recorded.roof_table([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
     rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
     unchanged, changed = (arm.times.whole_repeats() for arm in arms)

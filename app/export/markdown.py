@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from app.export.details import details
-from app.model.document import Drawing, Part, Ratios, Section, Table, number
 from profiler.export import Format, write_text
 from profiler.plain import clock, one_line, printable
 
 if TYPE_CHECKING:
+    from app.model.document import Part, Table
     from app.model.report import Selected, Tree
     from profiler.session.reader import Session
 
@@ -55,6 +55,8 @@ def escaped(text: str) -> str:
 
 def text(parts: Iterable[Part]) -> list[str]:
     """Sections, bullets and tables of a document, without those that are aside; no charts."""
+    from app.model.document import Drawing, Ratios, Section, Table
+
     found: list[str] = []
     before: type | None = None
     for part in parts:
@@ -97,7 +99,8 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 def lines(session: Session, selected: Selected | None = None) -> list[str]:
     """The report, without ends of lines; `selected`: what of the session it is of."""
-    from app.model import report_lines, session_facts
+    from app.model import provenance, report_lines
+    from app.model.document import Section, Table
     from app.model.report import ALL, report
     from app.pictures.request import OUT
     from pipelines.labs import record
@@ -108,7 +111,7 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
     selected = selected or ALL
     tree, run = report(session, track, selected), record.read(session.meta)
     decoded = tree["wall_s"] > 0
-    parts: list[Part] = [Table("Session", ("session", "as recorded"), [*session_facts.origin(session, run)])]
+    parts: list[Part] = [Table("Session", ("session", "as recorded"), [*provenance.origin(session, run)])]
     if run is not None:
         parts += [Section("Lab"), *record.lines(run)]
     said = report_lines.headline(tree) if decoded else ["Nothing was decoded.", *report_lines.problem(tree)]
@@ -120,7 +123,7 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
     if missing := _not_measured(session, tree):
         parts.append(f"not measured: {'; '.join(missing)}")
     found = [f"# {escaped(session.path.name)}", "", *text(parts)]
-    if words := session_facts.command(session, run):
+    if words := provenance.command(session, run):
         found += ["", "## To record it again", "", *code(shlex.join(words))]
         if len(session.configs) > 1:
             found += ["", escaped(CHANGED)]
@@ -133,6 +136,7 @@ def lines(session: Session, selected: Selected | None = None) -> list[str]:
 
 def _distribution(known: Tree, unit: str) -> Iterator[Part]:
     """Percentiles of stages, the slowest frames, the words that took longest, and the most frequent confusion pairs."""
+    from app.model.document import number
     from pipelines.audio.word_errors import SAME
     from profiler.plain import count, milliseconds
 
@@ -185,6 +189,8 @@ def _distribution(known: Tree, unit: str) -> Iterator[Part]:
 
 
 def _section(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[Part]:
+    from app.model.document import Section, Table
+
     if rows:
         yield from (Section(title), Table(title, headers, rows))
 

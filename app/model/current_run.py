@@ -274,7 +274,7 @@ class CurrentRun(QObject):
 
     def _remove_empty(self, path: str | None) -> bool:
         """Remove the session of a run that failed before its first frame; whether it was one."""
-        from app.model.session_facts import remove_if_empty  # not before the window has been painted
+        from app.model.provenance import remove_if_empty  # not before the window has been painted
 
         there = self.is_shown
         if path is None or (there and self._playhead.n_frames) or not remove_if_empty(Path(path)):

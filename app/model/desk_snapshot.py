@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from app.model.configurations import Scope, configurations_of, settings_before
+from app.model.configurations import configurations_of, settings_before
 from app.model.effects import Effect, effects_of
+from app.model.scope import Scope
 from app.model.toggles import toggle_keys
 from profiler.analysis.categories import (
     CATEGORIES,

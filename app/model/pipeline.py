@@ -7,18 +7,13 @@ Settings of a recording are shown instead and cannot be changed. Nothing here kn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.model.toggles import Toggle, toggles_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Option, Value, presets
-
-if TYPE_CHECKING:
-    from app.model.audio_choice import AudioChoice
 
 
 def missing_file(config: Config, key: str | None = None) -> str | None:
@@ -330,40 +325,6 @@ def remembered(preset: str, parent: QObject) -> Pipeline:
         return Pipeline(parent=parent)
 
 
-def all_set(config: Config) -> list[str]:
-    return [_assignment(config, option.key) for option in settings.options() if settings.get(config, option.key) != ""]
-
-
-def differing(config: Config, preset: str) -> list[str] | None:
-    """Return the active settings that differ from a preset, as key=value; None if there is no such preset."""
-    if preset not in presets.names():
-        return None
-    bases = [presets.load(preset).config]
-    with suppress(ConfigError):
-        # What the model folder brings would replace what equals the preset.
-        bases.append(settings.with_folder(bases[0], config.model_directory, bases[0]))
-    return [
-        _assignment(config, option.key)
-        for option in settings.options()
-        if any(settings.get(config, option.key) != settings.get(base, option.key) for base in bases)
-        and settings.unavailable_reason(config, option.key) is None
-    ]
-
-
-def words_of_run(config: Config, preset: str, audio: AudioChoice | None) -> list[str]:
-    """The arguments of the command line for a preset with these settings, but those of `COURSE`, and for its audio."""
-    changed = differing(config, preset)
-    texts = all_set(config) if changed is None else changed
-    words = ["--preset", preset]
-    for text in texts:
-        if text.partition("=")[0] not in settings.COURSE:
-            words += ["--set", text]
-    if audio is not None and not audio.bundled:
-        words += ["--audio", *audio.paths]
-        words += [] if audio.transcripts is None else ["--transcripts", audio.transcripts]
-    return words
-
-
 def modified(config: Config, preset: Config) -> bool:
     """Whether a configuration does other work than its preset: pace and loop only say when a run waits or ends."""
     return any(
@@ -371,7 +332,3 @@ def modified(config: Config, preset: Config) -> bool:
         for option in settings.options()
         if option.key not in settings.COURSE
     )
-
-
-def _assignment(config: Config, key: str) -> str:
-    return f"{key}={settings.value_text(settings.get(config, key))}"

@@ -122,8 +122,8 @@ class Playhead(QObject):
 
     def _figures(self, session: Session, track: CostTrack) -> DeskSnapshot:
         """The figures of the scope; while the cursor moves by itself, those worked out last may do."""
-        from app.model.configurations import scope_of
         from app.model.desk_snapshot import desk_snapshot
+        from app.model.scope import scope_of
 
         axis = self.axis
         wanted = axis.scope, axis.selected_frames, axis.baseline_frames

@@ -1,17 +1,26 @@
-"""Where the numbers of a picture come from: session, configuration, machine, versions, command."""
+"""Where numbers come from: session, configuration, machine, versions, command; for pictures, reports and the window.
+
+No Qt, and no figure of what was measured (`app.model.report`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pipelines import config as settings
+from pipelines.config import Config, ConfigError, presets
+from profiler.errors import BadInput
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
+    from app.model.audio_choice import AudioChoice
+    from pipelines.labs.record import Record
     from profiler.session.reader import Session
 
 
@@ -100,3 +109,123 @@ def _time_text(seconds: object) -> str:
 
 def _command_text(argv: object) -> str:
     return " ".join(str(part) for part in argv) if isinstance(argv, list) else str(argv or "")
+
+
+def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
+    """When and where it was recorded, and with what settings: as far as the session says."""
+    known = provenance_of(session)
+    for key in ("recorded", "machine", "asrscope", "versions"):
+        if key in known:
+            yield key, known[key]
+    if session.state != "closed":
+        yield "state", session.state
+    if run is not None:
+        from pipelines.labs import record
+
+        yield "parameters", ", ".join(record.settings(run)) or "none"
+    elif session.configs:
+        yield from _settings(session)
+    if "session" in known:
+        yield "id", known["session"]
+
+
+def _settings(session: Session) -> Iterator[tuple[str, str]]:
+    """The preset and what differs from it in the end; all settings where the preset is not known here."""
+    preset = str(session.meta.get("preset") or "")
+    if preset:
+        yield "preset", preset
+    when = "" if len(session.configs) == 1 else " at the end"
+    config = _last_config(session)
+    if config is None:
+        yield f"settings{when}", "of another version"
+        return
+    changed = differing(config, preset)
+    if changed is None:
+        yield f"settings{when}", ", ".join(all_set(config))
+    else:
+        yield f"settings{when}", ", ".join(changed) or "as in the preset"
+
+
+def _last_config(session: Session) -> Config | None:
+    """The settings at the end; None where this version cannot read them."""
+    with suppress(ConfigError):
+        return settings.from_dict(session.configs[-1].tree)
+    return None
+
+
+def command(session: Session, run: Record | None) -> list[str]:
+    """The command that records it again (of a window's session: its settings at the end); empty where unknown."""
+
+    words = session.meta.get("argv") or []
+    if words and words[0] == "asrscope":
+        return [str(word) for word in words]
+    if run is not None:
+        from pipelines.labs import record
+
+        return record.command(run)
+    audio, preset = session.meta.get("audio"), str(session.meta.get("preset") or "")
+    if not audio or not session.configs:
+        return []
+    config = _last_config(session)
+    changed = None if config is None else differing(config, preset)
+    if changed is None:
+        return []
+    sets = [word for text in changed for word in ("--set", text)]
+    return ["asrscope", "run", "--preset", preset, *sets, "--audio", *audio]
+
+
+def remove_if_empty(path: Path) -> bool:
+    """Remove the session of a run that is over and decoded no frame; whether it was one. Others are left alone."""
+    from profiler.analysis.track import CostTrack
+    from profiler.session.files import own_files
+    from profiler.session.reader import Session
+
+    track = CostTrack()
+    try:
+        with closing(Session.open(path)) as session:
+            track.update(session)
+            if track.n_frames or session.state == "recording":
+                return False
+        for file in own_files(path):
+            file.unlink(missing_ok=True)
+    except (BadInput, OSError):
+        return False
+    return True
+
+
+def all_set(config: Config) -> list[str]:
+    return [_assignment(config, option.key) for option in settings.options() if settings.get(config, option.key) != ""]
+
+
+def differing(config: Config, preset: str) -> list[str] | None:
+    """Return the active settings that differ from a preset, as key=value; None if there is no such preset."""
+    if preset not in presets.names():
+        return None
+    bases = [presets.load(preset).config]
+    with suppress(ConfigError):
+        # What the model folder brings would replace what equals the preset.
+        bases.append(settings.with_folder(bases[0], config.model_directory, bases[0]))
+    return [
+        _assignment(config, option.key)
+        for option in settings.options()
+        if any(settings.get(config, option.key) != settings.get(base, option.key) for base in bases)
+        and settings.unavailable_reason(config, option.key) is None
+    ]
+
+
+def words_of_run(config: Config, preset: str, audio: AudioChoice | None) -> list[str]:
+    """The arguments of the command line for a preset with these settings, but those of `COURSE`, and for its audio."""
+    changed = differing(config, preset)
+    texts = all_set(config) if changed is None else changed
+    words = ["--preset", preset]
+    for text in texts:
+        if text.partition("=")[0] not in settings.COURSE:
+            words += ["--set", text]
+    if audio is not None and not audio.bundled:
+        words += ["--audio", *audio.paths]
+        words += [] if audio.transcripts is None else ["--transcripts", audio.transcripts]
+    return words
+
+
+def _assignment(config: Config, key: str) -> str:
+    return f"{key}={settings.value_text(settings.get(config, key))}"

@@ -1,6 +1,6 @@
 """The one time range and the one selection, of time and of a stage, that every view of the desk shares.
 
-What is selected is the scope of all figures (`app.model.configurations`); without a selection, its kind is chosen here.
+What is selected is the scope of all figures (`app.model.scope`); without a selection, its kind is chosen here.
 
 Time is seconds of decoded audio: run-global frame number × 10 ms. A view never keeps a range of its
 own; it asks the axis and redraws when the axis says so, so a zoom in one chart is a zoom in all.

@@ -1,8 +1,9 @@
-"""A picture of the charts of a document: of a calibration or a sweep, a card each above where the numbers come from."""
+"""Pictures of charts above a caption: those of a document (calibration, sweep), and the card of a lab's run."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,13 +11,18 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import lay_out
 from app.model.document import Document, Drawing
-from app.model.provenance import caption
-from app.pictures.caption import captioned
+from app.model.provenance import caption, provenance_of
+from app.pictures.layout import captioned
+from app.pictures.texts import source_line
 from app.pictures.writers import write_picture
 from app.style.plain_text import Label
+from app.views.labs.card import MARGIN, LabCard
 from app.views.labs.panel import panel_of
+from pipelines.labs import record
+from profiler.plain import one_line
+from profiler.session.reader import Session
 
-MARGIN: Final = 16
+AROUND: Final = 16
 
 
 def drawings_picture(
@@ -38,8 +44,8 @@ def drawings_picture(
         row = QWidget()
         # The first chart has the most places along x.
         stretches = [(card, 4 if place else 6) for place, card in enumerate(cards)]
-        lay_out(QHBoxLayout(row), *stretches, spacing=MARGIN, margins=(MARGIN, MARGIN, MARGIN, 8))
-        return captioned(row, [caption(origin)], MARGIN), origin
+        lay_out(QHBoxLayout(row), *stretches, spacing=AROUND, margins=(AROUND, AROUND, AROUND, 8))
+        return captioned(row, [caption(origin)], AROUND), origin
 
     write_picture(make, out, size, theme=theme, scale=scale)
 
@@ -50,3 +56,14 @@ def _card(drawing: Drawing) -> QWidget:
     drawn = panel_of(drawing) if drawing.chart.layers else Label(f"{drawing.title}: not measured")
     lay_out(QVBoxLayout(card), (drawn, 1), margins=(16, 14, 16, 14))
     return card
+
+
+def lab_picture(run: record.Record, session: Session) -> tuple[QWidget, Mapping[str, str]]:
+    """The picture as a widget, and where its numbers come from."""
+    card = LabCard()
+    card.show_lab(run.lab, run.finding, run.chart)
+    settings, command = " ".join(record.settings(run)), shlex.join(record.command(run))
+    origin = {**provenance_of(session, {}), "settings": settings, "drawn by": command}
+    origin = {key: one_line(value, 2000) for key, value in origin.items() if value}
+    lines = source_line(origin), f"{settings} · {command}" if settings else command
+    return captioned(card, lines, MARGIN), origin

@@ -13,7 +13,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 
-from app.pictures.lab import lab_picture
+from app.pictures.drawings import lab_picture
 from app.pictures.writers import picture, png_file
 from app.views.labs.card import SIGNS
 from pipelines import labs

@@ -5,16 +5,17 @@ It is painted as the window paints it, so a picture shows what the window shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QRegion
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.pictures.request import PictureError
-from app.style.theme import set_theme, theme
+from app.style.plain_text import Wrapped, unbroken
+from app.style.theme import font, set_theme, theme
 from app.views.view import View
 
 _ORIGIN: Final = QPoint(0, 0)
@@ -91,3 +92,28 @@ def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoi
 
 def paint_part(painter: QPainter, part: QWidget, at: QPoint) -> None:
     part.render(painter, at, QRegion(), QWidget.RenderFlag(0))
+
+
+class CaptionLine(Wrapped):
+    """A line of the caption, wrapped where it is too long: in a name, too, as a picture has no wider place for it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(unbroken(text))
+        self.setObjectName("muted")
+        self.setFont(font(0.86))
+        self.setContentsMargins(4, 0, 4, 0)
+
+
+def captioned(widget: QWidget, lines: Sequence[str], margin: int) -> QWidget:
+    """A widget above the lines of a caption, which are `margin` from the sides."""
+    sheet = QWidget()
+    sheet.setObjectName("desk")
+    column = QVBoxLayout(sheet)
+    column.setContentsMargins(0, 0, 0, 8)
+    column.setSpacing(3)
+    column.addWidget(widget, 1)
+    for line in lines:
+        below = CaptionLine(line)
+        below.setContentsMargins(margin, 0, margin, 0)
+        column.addWidget(below)
+    return sheet

@@ -13,15 +13,43 @@ import base64
 import os
 import sys
 from collections.abc import Iterable
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from app.pictures.messages import Answer, Job, line
-from app.pictures.session import SessionPictures
+from app.pictures.request import PictureRequest
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process.children import read_arguments
+
+if TYPE_CHECKING:
+    from app.pictures.session import SessionPictures
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A picture to draw as PNG, or to write to `out` (whose suffix decides the kind).
+
+    `scale`: pixels per point of a preview, where they are not those wanted.
+    """
+
+    number: int
+    wanted: PictureRequest
+    out: str | None = None
+    scale: float | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a job: the file (base64), the path written, or a sentence; number 0: of no job."""
+
+    number: int
+    png: str | None = None
+    written: str | None = None
+    error: str | None = None
+
+
+def line(message: Job | Answer) -> bytes:
+    return msgspec.json.encode(message) + b"\n"
+
 
 YIELDING: Final = 10
 """Added to the niceness of the process (POSIX)."""
@@ -29,6 +57,8 @@ YIELDING: Final = 10
 
 def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
     """Answer every job; ends with them. Raises SessionError where the session cannot be read."""
+    from app.pictures.session import SessionPictures  # the window, which asks, need not load all views
+
     pictures = SessionPictures(session)
     try:
         for asked in jobs:

@@ -15,12 +15,11 @@ from pathlib import Path
 from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
-from app.model.configurations import scope_of
 from app.model.playhead import Playhead, Snapshot
+from app.model.scope import scope_of
 from app.model.time_axis import TimeAxis
-from app.pictures.extent import Extent, extent_of
-from app.pictures.lab import lab_picture
-from app.pictures.request import PictureRequest
+from app.pictures.drawings import lab_picture
+from app.pictures.request import Extent, PictureRequest, extent_of
 from app.pictures.texts import picture_texts
 from app.pictures.view_picture import ViewPicture
 from app.pictures.writers import Make, check_size, kind_of, picture

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
-from app.model import pipeline
+from app.model import pipeline, provenance
 from app.model.configurations import settings_before
 from app.model.effects import Effect
 from app.model.pipeline import Pipeline
@@ -28,7 +28,7 @@ from profiler.plain import clock, one_line, rtf_text
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
-    from app.pictures.extent import Extent
+    from app.pictures.request import Extent
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
@@ -188,7 +188,7 @@ class _Settings:
         now = self._now
         if now is None:
             return ""
-        found = pipeline.differing(now, self._preset)
+        found = provenance.differing(now, self._preset)
         if found is None:
             return self.all_text()
         text = tr("preset {0}").format(self._preset)
@@ -203,7 +203,7 @@ class _Settings:
 
     def all_text(self) -> str:
         """Every setting at the cursor, as `--set` takes them."""
-        return "" if self._now is None else " ".join(pipeline.all_set(self._now))
+        return "" if self._now is None else " ".join(provenance.all_set(self._now))
 
 
 def _settings_line(lines: _Settings, shown: _Settings, extent: Extent) -> str:

@@ -13,7 +13,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from app.model.effects import Effect
-from app.pictures.caption import CaptionLine
+from app.pictures.layout import CaptionLine
 from app.pictures.texts import Figure, Headline, ToggleState
 from app.style.plain_text import Elided, Label
 from app.style.theme import font, theme

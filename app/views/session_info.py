@@ -74,12 +74,12 @@ class SessionView(TableView):
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:
     """Names and values of all that a session says of itself; what is not known is left out."""
-    from app.model import session_facts
+    from app.model import provenance
     from pipelines.labs import record
 
     run = record.read(session.meta)
     yield "file", one_line(str(session.path), 400)
-    yield from session_facts.origin(session, run)
+    yield from provenance.origin(session, run)
     yield from _devices(session)
     models = session.meta.get("acoustic_models")
     if isinstance(models, list):
@@ -95,7 +95,7 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
     for note, names in named.items():
         some = ", ".join([*names][:NAMED]) + (" …" if len(names) > NAMED else "")
         yield "note on the sound", one_line(f"{note} ({some})", 400)
-    if words := session_facts.command(session, run):
+    if words := provenance.command(session, run):
         yield "record it again", one_line(shlex.join(words), 2000)
 
 

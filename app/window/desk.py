@@ -13,8 +13,7 @@ from PySide6.QtCore import QByteArray, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
-from app.layout import NONE, lay_out
-from app.made_on_use import MadeOnUse
+from app.layout import NONE, MadeOnUse, lay_out
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import PICTURES, VIEWS, create

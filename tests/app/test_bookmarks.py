@@ -18,8 +18,7 @@ from views_desk import amount, pixels, settle
 from app.model.bookmarks import Bookmark, read, sidecar
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.pictures.extent import extent_of
-from app.pictures.request import PictureError, PictureRequest
+from app.pictures.request import PictureError, PictureRequest, extent_of
 from app.style.theme import theme
 from app.views.timeline import TimelineView
 from app.window.main_window import MainWindow

@@ -10,7 +10,7 @@ import pytest
 from command_line import asrscope, refused
 from sample_session import write_sample
 
-from app.cli import _crash, main, presets
+from app.cli import main, presets
 from profiler.files import paths
 
 LONG = "x" * 100_000
@@ -32,7 +32,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     monkeypatch.setattr(presets, "run", run)
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache" / _crash.FOLDER
+    return tmp_path / "cache" / main.FOLDER
 
 
 def test_a_fault_is_one_sentence_and_its_details_are_kept(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,9 +58,9 @@ def test_debug_shows_the_traceback(broken: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_reports_do_not_pile_up(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for _ in range(_crash.KEPT + 5):
+    for _ in range(main.KEPT + 5):
         main.main(["presets"])
-    assert len(list(broken.iterdir())) == _crash.KEPT
+    assert len(list(broken.iterdir())) == main.KEPT
 
 
 def test_where_no_report_can_be_kept_it_is_said(
@@ -69,7 +69,7 @@ def test_where_no_report_can_be_kept_it_is_said(
     def nowhere(**_: object) -> tuple[int, str]:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(_crash.tempfile, "mkstemp", nowhere)
+    monkeypatch.setattr(main.tempfile, "mkstemp", nowhere)
     assert main.main(["presets"]) == main.FAULT
     assert "--debug" in capsys.readouterr().err
 

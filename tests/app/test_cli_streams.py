@@ -17,7 +17,7 @@ import pytest
 from command_line import asrscope, command, here
 from sample_session import write_sample
 
-from app.cli import _output, _streams, main
+from app.cli import _output, main
 from profiler.session.reader import Session
 from tests.bench.campaign import sessions
 from tests.waiting import PATIENCE_S
@@ -135,7 +135,7 @@ def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_
 @pytest.mark.parametrize("words", [["show"], ["export", "--chrome-trace", "-"]])
 def test_nobody_reads_on(words: list[str], session: Path) -> None:
     done = run_in_shell("| head -c 1; exit ${PIPESTATUS[0]}", words[0], session, *words[1:])
-    assert done.returncode in (0, _streams.BROKEN_PIPE)  # 0: all went into the pipe
+    assert done.returncode in (0, _output.BROKEN_PIPE)  # 0: all went into the pipe
     assert done.stderr == b""
 
 
@@ -236,7 +236,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _streams.printable_output(), _output.Progress() as progress:
+    with _output.printable_output(), _output.Progress() as progress:
         progress("measuring\r\x1b[2J", 0.5)
     assert terminal.getvalue().startswith("\rmeasuring\\r\\x1b[2J  50%\r")
     assert "\n" not in terminal.getvalue()

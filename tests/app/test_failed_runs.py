@@ -12,7 +12,7 @@ from command_line import here
 from pytestqt.qtbot import QtBot
 from window_recording import Recording
 
-from app.model.session_facts import remove_if_empty
+from app.model.provenance import remove_if_empty
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.model.configurations import Scope
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.pipeline import Pipeline
 from app.model.report_lines import _words_with, defects
+from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.window.actions.actions import Registry
 from app.window.actions.selection import SCOPES

@@ -20,8 +20,7 @@ from sample_session import write_sample
 
 from app.charts.raster import stacked
 from app.model.provenance import caption, provenance_of
-from app.pictures.caption import CaptionLine, captioned
-from app.pictures.layout import lay_out
+from app.pictures.layout import CaptionLine, captioned, lay_out
 from app.pictures.request import PictureError, PictureRequest
 from app.pictures.writers import write_picture
 from app.style.theme import THEMES, theme

@@ -13,8 +13,7 @@ from text_geometry import Text, cut_short, faults, texts
 
 from app.model.effects import Effect
 from app.pictures import writers
-from app.pictures.caption import CaptionLine
-from app.pictures.layout import lay_out
+from app.pictures.layout import CaptionLine, lay_out
 from app.pictures.request import PictureRequest
 from app.pictures.session import SessionPictures
 from app.pictures.texts import Figure, Headline, ToggleState

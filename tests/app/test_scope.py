@@ -15,10 +15,10 @@ from sample_session import write_sample
 from views_desk import Desk, figures_of, settle
 
 from app.api import Recording
-from app.model.configurations import Scope, scope_of
 from app.model.desk_snapshot import DeskSnapshot
 from app.model.faster import candidates, unchanged
 from app.model.report import Selected, report
+from app.model.scope import Scope, scope_of
 from app.model.time_axis import CHANGE, LIVE, RANGE, WHOLE
 from app.views.icicle import GROUP, STAGE, icicle_model
 from app.views.stage_panel import sum_text

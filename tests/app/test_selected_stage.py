@@ -17,8 +17,7 @@ from app.charts.still import StillPlot
 from app.model.playhead import Playhead
 from app.model.statistics import WHOLE
 from app.model.time_axis import TimeAxis
-from app.pictures.extent import extent_of
-from app.pictures.request import PictureRequest
+from app.pictures.request import PictureRequest, extent_of
 from app.views.breakdown import BreakdownView
 from app.views.faster import WHAT, FasterView
 from app.views.memory_ladder import MemoryLadderView

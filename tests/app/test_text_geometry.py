@@ -14,9 +14,9 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
-from app.model.configurations import Scope
 from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.playhead import Playhead
+from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
 from app.pictures.layout import settle
 from app.views import VIEWS, create

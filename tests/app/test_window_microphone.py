@@ -19,7 +19,7 @@ from app.model.microphone import Recording, inputs
 from app.model.pipeline import Pipeline
 from app.model.sound import SoundError
 from app.window.main_window import MainWindow
-from app.window.tasks.microphone import MicrophoneDialog
+from app.window.tasks.next_run import MicrophoneDialog
 from pipelines.config import presets
 from tests.each import each
 

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from shown_windows import NOT_READ
 
 from app.window.main_window import MainWindow
-from app.window.tasks.playlist import PlaylistDialog
+from app.window.tasks.next_run import PlaylistDialog
 
 
 @pytest.fixture

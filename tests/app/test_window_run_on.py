@@ -13,7 +13,7 @@ from shown_windows import start_run
 from app.model import runs
 from app.model.next_run import Elsewhere
 from app.window.main_window import MainWindow
-from app.window.tasks.run_on import RunOnDialog
+from app.window.tasks.next_run import RunOnDialog
 
 WORKER = Path(__file__).with_name("window_worker.py")
 

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.charts.time_plot import TimePlot
-from app.model.configurations import scope_of
 from app.model.desk_snapshot import DeskSnapshot, desk_snapshot
 from app.model.playhead import Playhead
+from app.model.scope import scope_of
 from app.model.time_axis import Kind, TimeAxis
 from app.style.theme import rgb
 from app.views.breakdown import BreakdownView

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.cli import _apart
+from app.cli import lab as verb
 from app.cli.main import main
 from pipelines import labs
 from pipelines.labs import record
@@ -159,7 +159,7 @@ def test_the_window_starts_a_lab_and_hears_of_it(tmp_path):
 def test_a_lab_apart_gives_its_row(tmp_path):
     said = []
     words = [NAME_APART, *(word for k, v in SMALL.items() for word in ("--set", f"{k}={v}"))]
-    ended = _apart.run([*words, "--out", str(tmp_path / "a.asrs")], said.append, lambda: False)
+    ended = verb.in_a_process([*words, "--out", str(tmp_path / "a.asrs")], said.append, lambda: False)
     assert (ended.status, ended.said) == (0, "")
     assert ended.row["name"] == NAME_APART
     assert ended.row["state"] == "closed"
@@ -167,13 +167,13 @@ def test_a_lab_apart_gives_its_row(tmp_path):
 
 
 def test_a_lab_apart_that_cannot_be_says_why():
-    ended = _apart.run(["nothing"], lambda line: None, lambda: False)
+    ended = verb.in_a_process(["nothing"], lambda line: None, lambda: False)
     assert (ended.row, ended.status) == (None, 2)
     assert ended.said.startswith("There is no lab called 'nothing'")
 
 
 def test_a_lab_apart_is_stopped():
-    ended = _apart.run([NAME_APART], lambda line: None, lambda: True)
+    ended = verb.in_a_process([NAME_APART], lambda line: None, lambda: True)
     assert ended.status != 0
 
 
@@ -183,10 +183,10 @@ def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):
     def apart(words, progress, stopping):
         ran.append(words)
         if words[0] == "call-costs":
-            return _apart.Ended(None, -11, "it was ended by signal SIGSEGV.")
-        return _apart.Ended({"name": words[0], "verdict": "holds here", "why": "So."}, 0)
+            return verb.Ended(None, -11, "it was ended by signal SIGSEGV.")
+        return verb.Ended({"name": words[0], "verdict": "holds here", "why": "So."}, 0)
 
-    monkeypatch.setattr(_apart, "run", apart)
+    monkeypatch.setattr(verb, "in_a_process", apart)
     folder = tmp_path / "sessions"
     assert main(["lab", "--all", "--json", "--sessions", str(folder)]) == 2
     out, err = capsys.readouterr()

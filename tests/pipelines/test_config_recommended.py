@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import _pipeline
-from app.model import pipeline
+from app.model import provenance
 from app.model.pipeline import Pipeline
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets, recommended
@@ -200,7 +200,7 @@ def test_the_command_of_a_session_says_what_equals_the_preset_but_not_the_folder
     base = presets.load("gmm").config
     config = settings.with_folder(base, str(vosk), base)
     beam = base.search.beam
-    again = pipeline.differing(settings.replace(config, "search.beam", beam), "gmm")
+    again = provenance.differing(settings.replace(config, "search.beam", beam), "gmm")
     assert again is not None
     assert f"search.beam={settings.value_text(beam)}" in again
     arguments = [word for text in again for word in ("--set", text)]

@@ -65,11 +65,11 @@ def _file(w: MainWindow) -> list[Action]:
         add(
             "file.record",
             tr("New run on a recording from the microphone…"),
-            begin("microphone"),
+            begin("next_run.microphone"),
             enabled=may_run,
         ),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
-        add("file.playlist", tr("Audio of the next run…"), begin("playlist"), enabled=w.when.has_audio),
+        add("file.playlist", tr("Audio of the next run…"), begin("next_run.playlist"), enabled=w.when.has_audio),
         add(
             "file.model",
             tr("Open model…"),
@@ -154,7 +154,7 @@ def _run(w: MainWindow) -> list[Action]:
         add(
             "run.on",
             tr("Run on…"),
-            partial(w.bench.begin, "run_on"),
+            partial(w.bench.begin, "next_run.run_on"),
             enabled=when.may_run,
             help=tr("Runs the settings on another machine over ssh, and records the session here"),
         ),

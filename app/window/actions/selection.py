@@ -44,7 +44,7 @@ def selection_actions(w: MainWindow) -> list[Action]:
     )
 
     def is_scope(kind: Kind) -> bool:
-        from app.model.configurations import scope_of  # not before the window has been painted
+        from app.model.scope import scope_of  # not before the window has been painted
 
         session, end = playhead.session, playhead.cursor_frame
         return session is not None and scope_of(session, end, axis.scope, axis.selected_frames).kind == kind

@@ -15,7 +15,7 @@ from app.style.theme import font
 from app.widgets import DropButton
 
 if TYPE_CHECKING:
-    from app.model.configurations import Scope
+    from app.model.scope import Scope
 
 ROOM = 26  # Pixels of the button for its border and the arrow of its list
 

@@ -24,8 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
-from app.made_on_use import MadeOnUse
+from app.layout import REST, MadeOnUse, Scrolled, card_header, heading, lay_out, muted
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.plain_text import Button, Elided, Label, ToolButton, Wrapped, describe, set_tip

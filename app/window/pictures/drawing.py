@@ -12,7 +12,7 @@ import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.model.processes.command import child_process
-from app.pictures.messages import Answer, Job, line
+from app.pictures.process import Answer, Job, line
 from app.pictures.request import PictureRequest
 from profiler.process import children
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFormLayout, QWidget
 
 from app.layout import NONE
 from app.model.capacity import BOUND_S
-from app.model.pipeline import words_of_run
+from app.model.provenance import words_of_run
 from app.style.plain_text import Button, Label, describe
 from app.widgets import NumberBox
 from app.window.tasks.page import JSON, VERB, TaskPage

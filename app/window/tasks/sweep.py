@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
-from app.model.pipeline import words_of_run
+from app.model.provenance import words_of_run
 from app.model.study import OBJECTIVES
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
 from app.widgets import CheckBox, ChoiceBox, NumberBox

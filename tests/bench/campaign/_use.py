@@ -16,8 +16,8 @@ from typing import Any, Final
 from app.cli.main import main
 from app.export import writers
 from app.model import configurations, latency, provenance
-from app.model.configurations import scope_of
 from app.model.desk_snapshot import desk_snapshot
+from app.model.scope import scope_of
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points
 from app.views.words_model import words_model

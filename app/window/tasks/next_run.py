@@ -1,0 +1,328 @@
+"""What the next run decodes, and where: its audio as a list, a recording from the microphone, another machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QProgressBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.layout import REST, lay_out, wrapped
+from app.model import audio_choice
+from app.model.microphone import LONGEST_S, SILENCE, Recording, inputs
+from app.model.next_run import Elsewhere
+from app.model.sound import SoundError
+from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
+from app.widgets import ChoiceBox
+from app.window.tasks.workbench import Workbench
+from profiler.errors import BadInput
+from profiler.files.paths import sessions_dir
+from profiler.plain import clock
+from profiler.process import limits
+from profiler.remote.link import ssh
+
+SIZE = QSize(560, 420)
+PATH = Qt.ItemDataRole.UserRole
+
+
+class PlaylistDialog(QDialog):
+    """A list that can be reordered, added to and removed from."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench.window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, self.tr("Audio of the next run"))
+        self.resize(SIZE)
+        self._files, self._before = bench.files, bench.runs.next.audio
+        self.list = QListWidget()
+        describe(self.list, self.tr("Audio of the next run"))
+        self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setSpacing(2)
+        files, folder = Button(self.tr("Add files…")), Button(self.tr("Add a folder…"))
+        self.up, self.down = Button(self.tr("Up")), Button(self.tr("Down"))
+        self.remove = Button(self.tr("Remove"))
+        self.use, cancel = Button(self.tr("Use this list")), Button(self.tr("Cancel"))
+        self.use.setProperty("primary", True)
+        pressed: dict[Button, Callable[[], object]] = {
+            files: lambda: self.add(self._files.pick_audio()),
+            folder: lambda: self.add(self._files.pick_folder()),
+            self.up: lambda: self._move(-1),
+            self.down: lambda: self._move(1),
+            self.remove: self._remove,
+            self.use: self._take,
+            cancel: self.reject,
+        }
+        for button, do in pressed.items():
+            button.clicked.connect(lambda _=False, do=do: do())
+        for button, key in ((self.up, "Alt+Up"), (self.down, "Alt+Down"), (self.remove, "Del")):
+            sequence = QKeySequence(key)
+            QShortcut(sequence, self.list, button.click, context=Qt.ShortcutContext.WidgetShortcut)
+            set_tip(button, sequence.toString(QKeySequence.SequenceFormat.NativeText))
+        beside = lay_out(QVBoxLayout(), files, folder, 8, self.up, self.down, self.remove, REST)
+        self.about = wrapped(self.tr("Files are decoded in this order; those of a folder by name."))
+        lay_out(
+            QVBoxLayout(self),
+            (lay_out(QHBoxLayout(), (self.list, 1), beside), 1),
+            self.about,
+            lay_out(QHBoxLayout(), REST, cancel, self.use),
+        )
+        self.list.itemSelectionChanged.connect(self._refresh)
+        self.list.model().rowsMoved.connect(self._refresh)
+        self.add(() if self._before is None else self._before.paths)
+        self.list.setCurrentRow(0)
+
+    def paths(self) -> list[str]:
+        return [self.list.item(row).data(PATH) for row in range(self.list.count())]
+
+    def add(self, paths: Sequence[str | Path]) -> None:
+        """Append files and folders that are not there yet."""
+        known = set(self.paths())
+        for path in dict.fromkeys(map(str, paths)):
+            if path in known:
+                continue
+            name = os.path.basename(path.rstrip(os.sep)) or path
+            item = QListWidgetItem(displayable(f"{name}{os.sep}" if os.path.isdir(path) else name))
+            item.setData(PATH, path)
+            set_tip(item, path)
+            self.list.addItem(item)
+        self._refresh()
+
+    def _rows(self) -> list[int]:
+        return sorted(index.row() for index in self.list.selectedIndexes())
+
+    def _move(self, step: int) -> None:
+        """Move what is selected up (−1) or down (1) by one place."""
+        rows = self._rows()
+        for row in rows if step < 0 else reversed(rows):
+            item = self.list.takeItem(row)
+            self.list.insertItem(row + step, item)
+        for row in rows:
+            self.list.item(row + step).setSelected(True)
+        self.list.scrollToItem(self.list.item(rows[0] + step))
+        self._refresh()
+
+    def _remove(self) -> None:
+        for row in reversed(self._rows()):
+            self.list.takeItem(row)
+        self._refresh()
+
+    def _refresh(self, *_: object) -> None:
+        rows, last = self._rows(), self.list.count() - 1
+        self.up.setEnabled(bool(rows) and rows[0] > 0)
+        self.down.setEnabled(bool(rows) and rows[-1] < last)
+        self.remove.setEnabled(bool(rows))
+        self.use.setEnabled(last >= 0)
+
+    def _take(self) -> None:
+        """Choose the list for the next run; if it cannot be decoded, say why."""
+        paths, before = self.paths(), self._before
+        try:
+            choice = audio_choice.chosen(paths)
+        except ValueError as error:
+            self.about.setText(str(error))
+            return
+        if before is not None and before.transcripts is not None and not set(paths).isdisjoint(before.paths):
+            choice = replace(choice, transcripts=before.transcripts, found=before.found)
+        self._files.audio_chosen.emit(choice)
+        self.accept()
+
+
+def playlist(bench: Workbench) -> None:
+    PlaylistDialog(bench).open()
+
+
+DRAIN_MS: Final = 50
+QUIETEST_DB: Final = -60
+"""Left end of the level meter."""
+
+CLIPPED: Final = 0.99
+
+
+class MicrophoneDialog(QDialog):
+    """Chooses a device, shows its level, and records; `decode` takes the finished file."""
+
+    def __init__(self, devices: list[tuple[str, int]], decode: Callable[[Path], object], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, self.tr("Record from the microphone"))
+        self.resize(460, 0)
+        self._decode = decode
+        self._recording: Recording | None = None
+        self.device = ChoiceBox(self.tr("Microphone"), list(devices))
+        self.state = Wrapped(
+            self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_S))
+        )
+        self.level = QProgressBar()
+        self.level.setRange(QUIETEST_DB, 0)
+        self.level.setTextVisible(False)
+        self.level.setValue(QUIETEST_DB)
+        describe(self.level, self.tr("Level"))
+        self.record = Button(self.tr("Record"))
+        self.record.clicked.connect(lambda _=False: self._press())
+        self.end = Button(self.tr("Cancel"))
+        self.end.clicked.connect(self.close)
+        buttons = lay_out(QHBoxLayout(), REST, self.record, self.end)
+        lay_out(QVBoxLayout(self), self.device, self.state, self.level, buttons, spacing=10)
+        self._timer = QTimer(self)
+        self._timer.setInterval(DRAIN_MS)
+        self._timer.timeout.connect(self._drain)
+        self.finished.connect(lambda _: self._give_up())
+
+    def _press(self) -> None:
+        """Begin to record, or finish and decode."""
+        if self._recording is not None:
+            self._finish()
+            return
+        try:
+            folder = sessions_dir() / "recordings"
+            folder.mkdir(exist_ok=True)
+            path = folder / f"{time.strftime('%Y-%m-%d-%H%M%S')}.wav"
+            self._recording = Recording(path, int(self.device.currentData()))
+        except (SoundError, OSError) as error:
+            self.state.setText(limits.sentence(error))
+            return
+        self.device.setEnabled(False)
+        self.record.setText(self.tr("Stop and decode"))
+        self._timer.start()
+
+    def _drain(self) -> None:
+        recording = self._recording
+        if recording is None:
+            return
+        if not recording.drain():
+            self._finish()
+            return
+        self.level.setValue(max(QUIETEST_DB, round(20 * math.log10(max(recording.peak, 1e-6)))))
+        parts = [self.tr("Recording {0}").format(clock(recording.seconds))]
+        if recording.highest < SILENCE and recording.seconds >= 1.0:
+            parts.append(self.tr("only silence so far"))
+        elif recording.peak >= CLIPPED:
+            parts.append(self.tr("too loud: clipped"))
+        if recording.gaps:
+            parts.append(self.tr("sound was lost {0}×").format(recording.gaps))
+        self.state.setText(" · ".join(parts))
+
+    def _finish(self) -> None:
+        recording, self._recording = self._recording, None
+        self._timer.stop()
+        if recording is not None:
+            recording.finish()
+            self.accept()
+            self._decode(recording.path)
+
+    def _give_up(self) -> None:
+        """However it is closed, by Escape too: a recording that was not finished is removed."""
+        self._timer.stop()
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.give_up()
+
+
+def microphone(bench: Workbench) -> None:
+    """Show the dialog; where nothing can record, the window says why."""
+    try:
+        devices = inputs()
+    except SoundError as error:
+        bench.notices.error(str(error))
+        return
+
+    def decode(path: Path) -> None:
+        if bench.files.take_audio([path]):
+            bench.pipeline.hear()
+            bench.runs.start()
+
+    MicrophoneDialog(devices, decode, bench.window).open()
+
+
+tr = partial(QCoreApplication.translate, "RunOn")
+
+WIDTH: Final = 480
+
+
+class RunOnDialog(QDialog):
+    """Asks for a machine; `elsewhere` is what was entered."""
+
+    def __init__(self, bench: Workbench) -> None:
+        super().__init__(bench.window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, tr("Run on another machine"))
+        self.host = QComboBox()
+        self.host.setEditable(True)
+        self.host.addItems(bench.runs.next.hosts())
+        self.audio, self.transcripts = QLineEdit(), QLineEdit()
+        self.audio.setPlaceholderText(tr("empty: the bundled voices"))
+        form = QFormLayout()
+        form.setVerticalSpacing(10)
+        titles = tr("Machine"), tr("Audio"), tr("Transcripts")
+        for title, field in zip(titles, (self.host, self.audio, self.transcripts), strict=True):
+            describe(field, title)
+            label = Label(title)
+            label.setMinimumHeight(field.sizeHint().height())  # next to the middle of its field
+            form.addRow(label, field)
+        self.remark = Wrapped("")
+        self.begin = Button(tr("Run"))
+        self.begin.setProperty("primary", True)
+        self.begin.setDefault(True)
+        self.begin.clicked.connect(lambda _=False: self.accept())
+        self.accepted.connect(lambda: bench.runs.start_on(self.elsewhere))
+        cancel = Button(tr("Cancel"))
+        cancel.clicked.connect(self.reject)
+        about = tr(
+            "Runs with the settings of the form where asrscope is installed too, and records the session here. Audio, "
+            "transcripts and the folders that settings name are files of that machine."
+        )
+        column = lay_out(
+            QVBoxLayout(self),
+            Wrapped(about),
+            form,
+            self.remark,
+            REST,
+            lay_out(QHBoxLayout(), REST, cancel, self.begin),
+            spacing=10,
+        )
+        self.host.editTextChanged.connect(lambda _: self._check())
+        self._check()
+        self.resize(WIDTH, column.totalHeightForWidth(WIDTH))
+        self.host.setFocus()
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        audio, transcripts = self.audio.text().strip(), self.transcripts.text().strip()
+        return Elsewhere(self.host.currentText().strip(), (audio,) if audio else (), transcripts or None)
+
+    def _check(self) -> None:
+        """Say what to enter as long as the name cannot be one."""
+        try:
+            ssh(self.elsewhere.host)
+            text = ""
+        except BadInput:
+            text = tr("Enter a name that ssh knows, such as gpu or me@gpu.example.org.")
+        self.remark.setText(text)
+        self.begin.setEnabled(not text)
+
+
+def run_on(bench: Workbench) -> None:
+    RunOnDialog(bench).open()
