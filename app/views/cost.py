@@ -54,57 +54,6 @@ def realtime_text(model: CostModel) -> str:
     return text.format(times(model.realtime_above))
 
 
-class CostItems:
-    """The items of the cost plot."""
-
-    def __init__(self, plot: TimePlot) -> None:
-        self.model: CostModel | None = None
-        self._grid = Levels(plot)
-        self.stack = Stack(plot, LAYERS)
-        self.other_programs = True
-        """Whether their time is drawn, as a cap."""
-        self.p95 = Curve(plot, z=1.0)
-        self.labels = CostLabels(plot)
-
-    def set_hatched(self, on: bool) -> None:
-        self.stack.hatched = on
-        self.set_model(self.model, self.labels.band)
-
-    def set_model(self, model: CostModel | None, band: float) -> None:
-        """Show another model (None: nothing), with `band` pixels left free at the top."""
-        self.model = model
-        self.labels.set_model(model, band)
-        if model is None:
-            self.stack.show_nothing()
-            self._grid.show_levels(np.empty(0))
-            self.p95.show_points(np.empty(0), np.empty(0))
-            return
-        faint = theme().color("muted")
-        faint.setAlphaF(FAINT)
-        self.p95.setPen(hair(faint))
-        self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
-        columns = len(model.mean_ms)
-        self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
-        shown = model.mean_ms
-        if not self.other_programs:
-            shown = shown.copy()
-            shown[:, OWN:] *= 0.0
-        self.stack.show_layers(shown, model.scale, model.first_s, model.last_s)
-
-    def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
-        """One point in the middle of each block: columns of a block have the same value. No line along the top edge."""
-        there = np.flatnonzero(np.isfinite(model.p95_ms))
-        if model.block_frames < 2 or not len(there):
-            self.p95.show_points(np.empty(0), np.empty(0))
-            return
-        starts = np.flatnonzero(np.diff(model.p95_ms[there], prepend=-1.0))
-        middle = (there[starts] + np.append(there[starts[1:]], there[-1] + 1)) / 2
-        values = model.p95_ms[there[starts]]
-        above = values > model.scale.top
-        along_the_top = above & np.append(above[1:], False)
-        self.p95.show_points(first_s + middle * width, model.scale.place(values), ~along_the_top)
-
-
 class CostLabels(PixelItem):
     """The line of real time or the tag that stands for it, and marks of what the scale cuts off."""
 
@@ -178,7 +127,12 @@ class CostView(ChartView[CostModel]):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
-        self.items = CostItems(self.plot)
+        self._grid = Levels(self.plot)
+        self.stack = Stack(self.plot, LAYERS)
+        self.other_programs = True
+        """Whether their time is drawn, as a cap."""
+        self.p95 = Curve(self.plot, z=1.0)
+        self.labels = CostLabels(self.plot)
         self.holding = Holding()
         self.arms = ArmBrackets(self.plot)
         self.legend = Legend()
@@ -193,7 +147,7 @@ class CostView(ChartView[CostModel]):
         )
 
     def set_other_programs(self, on: bool) -> None:
-        self.items.other_programs = on
+        self.other_programs = on
         self._hold(self.holding)
 
     def set_locked(self, on: bool) -> None:
@@ -208,7 +162,8 @@ class CostView(ChartView[CostModel]):
             self.draw(self.snapshot)
 
     def set_picture(self, on: bool) -> None:
-        self.items.set_hatched(on)
+        self.stack.hatched = on
+        self.show_model(self._model)
 
     def clear(self) -> None:
         super().clear()
@@ -218,7 +173,10 @@ class CostView(ChartView[CostModel]):
     def show_model(self, model: CostModel | None) -> None:
         """Set scale and labels, and pass the model to the stack."""
         if model is None:
-            self.items.set_model(None, 0.0)
+            self.labels.set_model(None, 0.0)
+            self.stack.show_nothing()
+            self._grid.show_levels(np.empty(0))
+            self.p95.show_points(np.empty(0), np.empty(0))
             self.arms.show_turns((), "")
             self.legend.set_remark("")
             return
@@ -227,10 +185,33 @@ class CostView(ChartView[CostModel]):
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
         scale = model.scale
-        places = scale.place(np.array(scale.ticks())).tolist()
-        self.plot.set_ticks(list(zip(places, scale.labels(), strict=True)))
-        self.items.set_model(model, band)
+        places = scale.place(np.array(scale.ticks()))
+        self.plot.set_ticks(list(zip(places.tolist(), scale.labels(), strict=True)))
+        self._grid.show_levels(places)
+        self.labels.set_model(model, band)
+        faint = theme().color("muted")
+        faint.setAlphaF(FAINT)
+        self.p95.setPen(hair(faint))
+        self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / len(model.mean_ms))
+        shown = model.mean_ms
+        if not self.other_programs:
+            shown = shown.copy()
+            shown[:, OWN:] *= 0.0
+        self.stack.show_layers(shown, scale, model.first_s, model.last_s)
         self.holding = replace(self.holding, before=scale)
+
+    def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
+        """One point in the middle of each block: columns of a block have the same value. No line along the top edge."""
+        there = np.flatnonzero(np.isfinite(model.p95_ms))
+        if model.block_frames < 2 or not len(there):
+            self.p95.show_points(np.empty(0), np.empty(0))
+            return
+        starts = np.flatnonzero(np.diff(model.p95_ms[there], prepend=-1.0))
+        middle = (there[starts] + np.append(there[starts[1:]], there[-1] + 1)) / 2
+        values = model.p95_ms[there[starts]]
+        above = values > model.scale.top
+        along_the_top = above & np.append(above[1:], False)
+        self.p95.show_points(first_s + middle * width, model.scale.place(values), ~along_the_top)
 
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
         self.arms.update()

@@ -14,6 +14,7 @@ import numpy as np
 
 from app.charts.scale import Scale
 from profiler.analysis.lod.spans import timeline_of
+from profiler.analysis.resources import CPU, MOST, readings
 from profiler.arrays import F64
 from profiler.machine import energy
 
@@ -58,7 +59,6 @@ class LanesModel:
 
     first_s: float
     last_s: float
-    cursor_frame: int
     block_frames: int
     panels: tuple[Panel, ...]
 
@@ -79,9 +79,6 @@ class LanesModel:
         return tuple(curve for panel in self.panels for curve in panel.curves)
 
 
-CPU: Final = "process.cpu_percent"
-"""Of one core: a process on two of them has up to 200 %."""
-
 ALL_CPU: Final = "system.cpu_percent"
 """Recorded as a percentage of all cores; the model has it in percent of one core, as that of the process."""
 
@@ -101,9 +98,6 @@ OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})
 """Readings that are of the time since the one before."""
 
 MOST_CORES: Final = 1 << 20
-
-MOST: Final = 1e18
-"""Bounds of sensible readings."""
 
 _DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
 
@@ -192,17 +186,14 @@ def _held(session: Session, name: str, end: int) -> Held | None:
 
 
 def _readings(session: Session, name: str) -> tuple[F64, F64]:
-    """Times (ns, ascending) and values of a quantity; those that are no number are left out."""
-    number = cores(session)
+    """Times (ns, ascending) and values of a quantity."""
     if name == PACKAGE:
         return _power(session)
-    if name not in session.sample_names or (name == ALL_CPU and number is None):
-        return np.empty(0), np.empty(0)
-    times, values = session.samples(name)
-    order = np.argsort(times, kind="stable")
-    times, values = times[order].astype(np.float64), values[order]
-    sound = (values >= 0) & (values < MOST)
-    return times[sound], values[sound] * (number or 1 if name == ALL_CPU else 1)
+    times, values = readings(session, name)
+    if name != ALL_CPU:
+        return times, values
+    number = cores(session)
+    return (np.empty(0), np.empty(0)) if number is None else (times, number * values)
 
 
 def _power(session: Session) -> tuple[F64, F64]:

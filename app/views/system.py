@@ -82,7 +82,6 @@ def system_model(
     return LanesModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
-        cursor_frame=end,
         block_frames=1,
         panels=tuple(panels),
     )

@@ -103,7 +103,6 @@ class WordsModel:
     Attributes:
         first_s: left end of the range, seconds.
         last_s: right end.
-        cursor_frame: frames from here on are not there.
         at_frame: where the playhead stands.
         low: [columns] lowest sample, −1…1; NaN where there is no audio.
         high: [columns] highest sample.
@@ -117,7 +116,6 @@ class WordsModel:
 
     first_s: float
     last_s: float
-    cursor_frame: int
     at_frame: int
     low: F64
     high: F64
@@ -174,7 +172,6 @@ def words_model(
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
-        cursor_frame=cursor_frame,
         at_frame=at_frame,
         low=low,
         high=high,

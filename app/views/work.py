@@ -91,7 +91,6 @@ def work_model(
     return LanesModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
-        cursor_frame=end,
         block_frames=size,
         panels=tuple(panels),
     )

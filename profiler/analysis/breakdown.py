@@ -32,8 +32,8 @@ class StageRow:
     """One stage on one lane. Times in ns, sizes in bytes; None where unavailable, never 0.
 
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum (exp and log count one). `work`: counts
-    by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
-    of LAW_PARTS at the roofs (empty without a law; instructions are not counted). `lost_ns`: of the time, by NOT_OWN;
+    by name, and "frames". `arithmetic_ns`, `traffic_min_ns`: operations and bytes alone, at the roofs. `law`: ns of
+    each of LAW_PARTS at the roofs (empty without a law; instructions are not counted). `lost_ns`: of the time, by NOT_OWN;
     None outside of the wall time. compute + memory + unexplained = `own_ns`, and of a group their sum is that of its
     categories. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
     the stage ran faster than the roofs allow. `too_close`: that part of the sentence which
@@ -60,7 +60,6 @@ class StageRow:
     operations: dict[str, float] = field(default_factory=dict)
     arithmetic_ns: float | None = None
     traffic_min_ns: float | None = None
-    traffic_max_ns: float | None = None
     compute_ns: float | None = None
     memory_ns: float | None = None
     unexplained_ns: float | None = None
@@ -258,7 +257,6 @@ def _row(
         operations=model.operations if known else {},
         arithmetic_ns=if_available(model.arithmetic, timed and not model.unknown),
         traffic_min_ns=if_available(model.traffic_min, timed),
-        traffic_max_ns=if_available(model.traffic_max, timed),
         compute_ns=compute,
         memory_ns=memory,
         unexplained_ns=rest,
@@ -293,7 +291,6 @@ class _Model:
     working_set: float = 0.0
     arithmetic: float = 0.0
     traffic_min: float = 0.0
-    traffic_max: float = 0.0
     scattered: bool = False
     unknown: bool = False
     device: bool = False
@@ -352,7 +349,6 @@ class _Model:
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
             self.traffic_min += counts.bytes_min * NS / memory.median
-            self.traffic_max += counts.most_streamed * NS / memory.median
 
     @property
     def law(self) -> dict[str, float]:

@@ -41,6 +41,7 @@ BUSY_PERCENT: Final = 5.0
 """Load of all processors from which the power before the run is not that of an idle machine."""
 
 CPU: Final = "process.cpu_percent"
+"""Of one core: a process on two of them has up to 200 %."""
 
 
 class Slope(NamedTuple):
@@ -71,16 +72,20 @@ class Energy(NamedTuple):
     text: str
 
 
-def series(session: Session, name: str) -> Series:
-    """The readings of a quantity; without any, empty arrays."""
+def readings(session: Session, name: str) -> tuple[F64, F64]:
+    """Times of the session's clock (ns, ascending) and sensible values of a quantity; without any, empty arrays."""
     if name not in session.sample_names:
-        return Series(*(np.empty(0) for _ in range(3)))
+        return np.empty(0), np.empty(0)
     times, values = session.samples(name)
     order = np.argsort(times, kind="stable")
-    times, values = times[order], values[order]
+    times, values = times[order].astype(np.float64), values[order]
     sound = (values >= 0) & (values < MOST)
-    times = times[sound].astype(np.float64)
-    return Series(times * 1e-9, timeline_of(session).frames_at(times) * FRAME_S / HOUR_S, values[sound])
+    return times[sound], values[sound]
+
+
+def series(session: Session, name: str) -> Series:
+    times, values = readings(session, name)
+    return Series(times * 1e-9, timeline_of(session).frames_at(times) * FRAME_S / HOUR_S, values)
 
 
 def parts(session: Session) -> dict[str, Series]:
@@ -101,12 +106,12 @@ def peaks(session: Session) -> tuple[float, float] | None:
     return (float(values[0]), float(values[-1])) if len(values) else None
 
 
-def growth(readings: Series) -> Slope | None:
+def growth(of: Series) -> Slope | None:
     """Growth per audio hour: the median of the slopes between stretches (Theil 1950), its interval after Sen (1968).
 
     None where there is too little audio to tell.
     """
-    hours, values = readings.hours, readings.values
+    hours, values = of.hours, of.values
     if not len(hours):
         return None
     begin = hours[0] + WARM_UP * (hours[-1] - hours[0])

@@ -301,7 +301,7 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
     """Its ground covered a part of the cursor."""
     desk.playhead.go_live()
     settle()
-    item, plot = desk.cost.items.labels, desk.cost.plot
+    item, plot = desk.cost.labels, desk.cost.plot
     drawn = QImage(*plot.plot_size(), QImage.Format.Format_ARGB32)
     drawn.fill(Qt.GlobalColor.transparent)
     with QPainter(drawn) as painter:

@@ -111,7 +111,7 @@ def test_what_scrolls_is_what_would_be_drawn(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, frames: float, scale: float
 ) -> None:
     made = reductions(desk, monkeypatch)
-    rasters = desk.cost.items.stack, desk.words.wave, desk.work.panels
+    rasters = desk.cost.stack, desk.words.wave, desk.work.panels
     first = grid(desk)[0]
     for step in range(1, 6):
         drawn = [item._pixels for item in rasters]

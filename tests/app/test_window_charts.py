@@ -55,12 +55,12 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow)
 def test_the_95th_percentile_leaves_the_chart_and_does_not_run_along_its_top(opened: MainWindow) -> None:
     cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)
-    shown = cost.items.model
+    shown = cost.model()
     assert shown is not None
     p95_ms = np.repeat([0.5, 3.0, 4.0, 3.0, 0.5], len(shown.p95_ms) // 5 + 1)[: len(shown.p95_ms)]
     model = replace(shown, p95_ms=p95_ms, scale=Scale(0.0, 1.0))
-    cost.items.set_model(model, 0.0)
-    path = cost.items.p95.path()
+    cost.show_model(model)
+    path = cost.p95.path()
     points = [path.elementAt(number) for number in range(path.elementCount())]
     lines = [(a.y, b.y) for a, b in pairwise(points) if b.isLineTo()]
     assert lines == [(0.5, 1.0), (1.0, 0.5)]
