@@ -33,11 +33,10 @@ class StageRow:
 
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum (exp and log count one). `work`: counts
     by name, and "frames". `arithmetic_ns`, `traffic_min_ns`: operations and bytes alone, at the roofs. `law`: ns of
-    each of LAW_PARTS at the roofs (empty without a law; instructions are not counted). `lost_ns`: of the time, by NOT_OWN;
-    None outside of the wall time. compute + memory + unexplained = `own_ns`, and of a group their sum is that of its
-    categories. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
-    the stage ran faster than the roofs allow. `too_close`: that part of the sentence which
-    says what parts cannot be distinguished.
+    each of LAW_PARTS at the roofs (empty without a law; instructions are not counted). `lost_ns`: of the time, by
+    NOT_OWN; None outside of the wall time. compute + memory + unexplained = `own_ns`, and of a group their sum is that
+    of its categories. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if the
+    stage ran faster than the roofs allow. `too_close`: the part of it that says which parts cannot be distinguished.
     """
 
     name: str
