@@ -113,8 +113,3 @@ def rtf_text(rtf: float | None) -> str:
     if rtf < LEAST_RTF:
         return "<0.001"
     return f"{rtf:.3f}" if rtf < 1 else f"{rtf:.2f}"
-
-
-def rate_name(rate: float | None, cer: float | None) -> str:
-    """What an error rate is called, where `cer` is that of the references without spaces between words; None: none."""
-    return "CER" if cer is not None and cer == rate else "WER"

@@ -41,10 +41,11 @@ from app.cli import _output, _pipeline, _recorded
 from app.model import report_lines
 from app.model.document import Document, Drawing, Notes, Part, Table, joined, percent
 from app.model.report import Tree
+from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
 from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
-from profiler.plain import counted, rate_name
+from profiler.plain import counted
 
 ROOM: Final = 0.2
 """Of the axis of shares, above all that exact scoring does: figures stand there."""

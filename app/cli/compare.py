@@ -30,8 +30,9 @@ from app.model import report_lines
 from app.model.document import Document, Notes, Part, RatioRow, Ratios, Section, Table, interval, joined, number
 from app.model.report import Tree
 from app.model.report import words as error_rates
+from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
-from profiler.plain import counted, rate_name
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from profiler.analysis.comparison.compare import Comparison, StageRatio

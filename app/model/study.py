@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.export.table import text_cell
 from profiler.files import paths
 from profiler.files.inputs import MIB, read_struct
 from profiler.files.outputs import writing
-from profiler.plain import one_line, rate_name
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.report import Tree

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from app.model.document import Document, Drawing, Part, Table, interval, joined, number, percent
 from app.model.study import OBJECTIVES, TIME, Study, Trial
+from pipelines.audio.word_errors import rate_name
 from pipelines.config import Value, value_text
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
-from profiler.plain import counted, rate_name, rtf_text
+from profiler.plain import counted, rtf_text
 
 NOTE: Final = 0.09
 """Share of the range of x that a note of settings is wide; where points are closer, they have the trial's number."""

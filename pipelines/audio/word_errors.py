@@ -318,3 +318,8 @@ def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
 
 def _indexed(texts: Sequence[str], by_characters: bool) -> list[tuple[str, int]]:
     return [(word, i) for i, of_word in enumerate(compared(texts, by_characters)) for word in of_word]
+
+
+def rate_name(rate: float | None, cer: float | None) -> str:
+    """What an error rate is called, where `cer` is that of the references without spaces between words; None: none."""
+    return "CER" if cer is not None and cer == rate else "WER"
