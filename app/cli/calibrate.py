@@ -22,17 +22,7 @@ from app.model.report import Tree
 from pipelines.labs.chart import Axis, Bars, Chart, Layer, Line, Mark, Note
 from pipelines.labs.figures import figure
 from profiler.errors import BadInput
-from profiler.machine.roofs.table import (
-    BANDWIDTH,
-    LATENCY,
-    OVERHEAD,
-    RATE,
-    Key,
-    Roof,
-    RoofTable,
-    plateaus,
-    size_text,
-)
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, RoofTable, plateaus, size_text
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration

@@ -13,14 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from pipelines.device.base import (
-    COMPUTE,
-    STREAMS,
-    DeviceLost,
-    first_line,
-    is_lost,
-    is_out_of_memory,
-)
+from pipelines.device.base import COMPUTE, STREAMS, DeviceLost, first_line, is_lost, is_out_of_memory
 from profiler.clock import now_ns
 from profiler.device.clock import Event
 from profiler.machine.roofs.device import free_memory

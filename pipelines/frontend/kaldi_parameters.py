@@ -10,13 +10,7 @@ import importlib.util
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 
-from pipelines.frontend.parameters import (
-    HIGHEST_RATE,
-    LARGEST,
-    LOWEST_RATE,
-    FeatureParameterError,
-    Target,
-)
+from pipelines.frontend.parameters import HIGHEST_RATE, LARGEST, LOWEST_RATE, FeatureParameterError, Target
 from profiler.plain import one_line
 
 FRAME_SHIFT = 10.0

@@ -25,17 +25,7 @@ from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.strategy import (
-    Cancelling,
-    FrameScorer,
-    Made,
-    Need,
-    Progress,
-    Strategy,
-    never,
-    quietly,
-    warm_up,
-)
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, Strategy, never, quietly, warm_up
 from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array

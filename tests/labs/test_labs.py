@@ -15,17 +15,7 @@ from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, key, one_size, run_all
-from pipelines.labs.verdicts import (
-    FAILS,
-    HOLDS,
-    IMPOSSIBLE,
-    PART,
-    UNDECIDED,
-    Finding,
-    all_of,
-    at_least,
-    at_most,
-)
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.errors import BadInput, Cancelled
 from profiler.machine.describe import usable_cores

@@ -16,13 +16,7 @@ from numba import njit
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs.nets import MOVED
 from pipelines.scoring.dnn.products import FETCHED
-from pipelines.scoring.simd.byte_products import (
-    BYTE_PRODUCTS,
-    GROUP,
-    OFFSET,
-    PAIR_PRODUCTS,
-    make_byte_tile,
-)
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, PAIR_PRODUCTS, make_byte_tile
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError

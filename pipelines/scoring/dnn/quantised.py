@@ -15,13 +15,7 @@ from pipelines.models.nets import Net
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import integers
-from pipelines.scoring.dnn.dense import (
-    ACTIVE_STAGE,
-    OUTPUT_STAGE,
-    SPLICE_STAGE,
-    Splicer,
-    layer_stage,
-)
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, SPLICE_STAGE, Splicer, layer_stage
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
 from profiler.arrays import Array, ArrayError

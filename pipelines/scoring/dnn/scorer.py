@@ -25,14 +25,7 @@ from pipelines.scoring.dnn.dense import Arithmetic
 from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
-from pipelines.scoring.strategy import (
-    Cancelling,
-    FrameScorer,
-    Need,
-    Progress,
-    never,
-    quietly,
-)
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Need, Progress, never, quietly
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder

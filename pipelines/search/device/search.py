@@ -15,22 +15,8 @@ import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
-from pipelines.device import (
-    COMPUTE,
-    COPY,
-    DeviceError,
-    DeviceWork,
-    Launches,
-    launched,
-)
-from pipelines.search.device.frontier import (
-    BLOCK_FRAMES,
-    COUNTS,
-    MAX_PLACES,
-    Buffers,
-    Frontier,
-    Room,
-)
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, Launches, launched
+from pipelines.search.device.frontier import BLOCK_FRAMES, COUNTS, MAX_PLACES, Buffers, Frontier, Room
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory
 from pipelines.search.device.memory import check_room, guarded

@@ -16,14 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.sphinx.definition import (
-    BEGIN,
-    END,
-    INTERNAL,
-    POSITIONS,
-    SINGLE,
-    ModelDefinition,
-)
+from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, POSITIONS, SINGLE, ModelDefinition
 from pipelines.search.graph.openfst import Fst, from_arcs
 
 

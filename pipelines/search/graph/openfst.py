@@ -17,17 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pipelines.search.graph import _arcs
-from profiler.arrays import (
-    F32,
-    I32,
-    I64,
-    Array,
-    ArrayError,
-    Bool,
-    check,
-    check_indices,
-    check_offsets,
-)
+from profiler.arrays import F32, I32, I64, Array, ArrayError, Bool, check, check_indices, check_offsets
 
 if TYPE_CHECKING:
     import kaldifst

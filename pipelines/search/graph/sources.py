@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pipelines.models import dictionary as dictionaries
-from pipelines.models.dictionary import (
-    Dictionary,
-    DictionaryError,
-    listed,
-    same_capitals,
-    unstressed,
-)
+from pipelines.models.dictionary import Dictionary, DictionaryError, listed, same_capitals, unstressed
 from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
 from pipelines.models.language import arpa, lines, lm_bin, ngram

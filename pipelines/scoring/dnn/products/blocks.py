@@ -18,21 +18,9 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products._sparse import (
-    SparseProduct,
-    by_sixteen,
-    frames_fit,
-    sparse_fits,
-)
+from pipelines.scoring.dnn.products._sparse import SparseProduct, by_sixteen, frames_fit, sparse_fits
 from pipelines.scoring.simd.tiles import make_block_tile
-from pipelines.scoring.simd.vector import (
-    LANES,
-    VECTOR_BYTES,
-    address,
-    aligned,
-    begin_of,
-    copy_floats,
-)
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned, begin_of, copy_floats
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 from profiler.process.numba_flags import njit_part

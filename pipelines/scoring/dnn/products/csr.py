@@ -17,12 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products._sparse import (
-    SparseProduct,
-    by_sixteen,
-    frames_fit,
-    sparse_fits,
-)
+from pipelines.scoring.dnn.products._sparse import SparseProduct, by_sixteen, frames_fit, sparse_fits
 from pipelines.scoring.simd.tiles import SUMS, make_sparse_row
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from pipelines.scoring.thread_pool import shared

@@ -19,15 +19,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs.nets import product
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.simd.tiles import make_layer_tile
-from pipelines.scoring.simd.vector import (
-    LANES,
-    VECTOR_BYTES,
-    WIDE_REGISTERS,
-    address,
-    aligned,
-    begin_of,
-    copy_floats,
-)
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, WIDE_REGISTERS, address, aligned, begin_of, copy_floats
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost
