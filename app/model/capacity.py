@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +53,9 @@ LARGEST: Final = 256 * MIB
 EMISSION: Final = PARTS.index("emission")
 """Of a word's latency the part that the search waits. It is the same at any load, and large for a few words."""
 
+OF_WORDS: Final = ("first_shown", "without_emission", "stable", "final", "time_to_final")
+"""Latencies since the end of a word."""
+
 RTFX: Final = (
     "seconds of audio per second if the streams kept their cores busy: audio decoded / processor time x cores in use; "
     "audio by its number of samples, one thread per stream, without reading files and warm-up"
@@ -67,10 +70,11 @@ Quantiles = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Figures:
-    """One measurement; seconds, bytes. `rtf` is of a chunk; `processor_s`, `waited_s`: mean of a chunk.
+    """One measurement, with the keys of the report; seconds, bytes. `rtf` is of a chunk, as are `…_per_chunk`, means.
 
-    `delay`: until a word is first shown, without emission. `behind`: how many words, or chunks, each percentile is of.
-    `throttled_s`: of `waited_s`, by a CPU limit. None where nothing of the kind was there, or the system does not tell.
+    `latency_s`: by name; `without_emission` is the delay, until a word is first shown. `behind`: how many words, or
+    chunks, the percentiles are of. `throttled_s_per_chunk`: of the wait, by a CPU limit. None where nothing of the kind
+    was there, or the system does not tell.
     """
 
     n: int
@@ -78,23 +82,22 @@ class Figures:
     words: int
     rtfx: float | None
     rtf: Quantiles | None
-    chunk: Quantiles | None
-    first_shown: Quantiles | None
-    stable: Quantiles | None
-    final: Quantiles | None
-    time_to_final: Quantiles | None
-    delay: Quantiles | None
-    growth_s: float
-    grows: bool
+    latency_s: Mapping[str, Quantiles | None]
+    queue_growth_s: float
+    queue_grows: bool
     memory_bytes: int | None
     core_s_per_audio_hour: float | None
     joules_per_audio_hour: float | None
-    processor_s: float
-    waited_s: float | None
+    processor_s_per_chunk: float
+    waited_s_per_chunk: float | None
     stream_cores: float
     other_cores: float | None
     behind: Mapping[str, int] = field(default_factory=dict)
-    throttled_s: float | None = None
+    throttled_s_per_chunk: float | None = None
+
+    @property
+    def delay(self) -> Quantiles | None:
+        return self.latency_s["without_emission"]
 
     @property
     def p99(self) -> float:
@@ -103,7 +106,7 @@ class Figures:
 
     def holds(self, bound_s: float) -> bool:
         """Whether the streams keep up: p99 within the bound, and no queue grows."""
-        return self.p99 <= bound_s and not self.grows
+        return self.p99 <= bound_s and not self.queue_grows
 
 
 class Streamed(Stream):
@@ -136,7 +139,7 @@ def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
     """The figures of a measurement; `cores`: how many the streams shared, or as many as a CPU limit left them."""
     begin, end, stopped = (at * 1e-9 for at in (level.begin_ns, level.end_ns, level.stopped_ns))
     at, waits, computing, unfinished = list[F64](), list[F64](), list[F64](), 0
-    shown, stable, final, last, delay = (list[float]() for _ in range(5))
+    waited: dict[str, list[float]] = {name: [] for name in OF_WORDS}
     audio_s = 0.0
     for about in streams:
         chunk_s, origin = about["chunk_ms"] * 1e-3, about["origin_ns"] * 1e-9
@@ -155,48 +158,41 @@ def figures(level: Level, streams: Sequence[Streamed], cores: float) -> Figures:
         ended = max((k for k, word in enumerate(latency.words) if word.rule), default=-1)
         for number, word in enumerate(latency.words):
             if begin <= origin + word.end_frame * FRAME_S < end:
-                shown.append(word.shown_s)
-                stable.append(word.stable_s)
-                delay.append(word.shown_s - word.parts[EMISSION])
+                waited["first_shown"].append(word.shown_s)
+                waited["without_emission"].append(word.shown_s - word.parts[EMISSION])
+                waited["stable"].append(word.stable_s)
                 if number <= ended:  # the others became final because the stream was stopped
-                    final.append(word.final_s)
-                    last += [word.final_s] if word.rule else []
+                    waited["final"].append(word.final_s)
+                    waited["time_to_final"] += [word.final_s] if word.rule else []
     arrivals, latencies = np.concatenate(at), np.concatenate(waits)
     rtfs = np.concatenate(computing) / (streams[0]["chunk_ms"] * 1e-3)
     growth_s, grows = queue(arrivals, latencies, begin, end, streams[0]["chunk_ms"] * 1e-3)
     chunks = max(audio_s / (streams[0]["chunk_ms"] * 1e-3), 1.0)
     hours = audio_s / HOUR_S
     used = level.cpu_s / level.window_s
+    each = waited | {"chunk": latencies.tolist()}
+
+    def per_chunk(seconds: float | None) -> float | None:
+        return None if seconds is None else seconds / chunks
+
     return Figures(
         n=level.n,
         window_s=level.window_s,
-        words=len(shown),
+        words=len(waited["first_shown"]),
         rtfx=min(level.n, cores) * audio_s / level.cpu_s if level.cpu_s else None,
         rtf=quantiles(rtfs.tolist()),
-        chunk=quantiles(latencies.tolist()),
-        first_shown=quantiles(shown),
-        stable=quantiles(stable),
-        final=quantiles(final),
-        time_to_final=quantiles(last),
-        delay=quantiles(delay),
-        growth_s=growth_s,
-        grows=grows or unfinished > 0,
+        latency_s={name: quantiles(values) for name, values in each.items()},
+        queue_growth_s=growth_s,
+        queue_grows=grows or unfinished > 0,
         memory_bytes=level.memory_bytes,
         core_s_per_audio_hour=level.cpu_s / hours if hours else None,
         joules_per_audio_hour=level.joules / hours if hours and level.joules is not None else None,
-        processor_s=level.cpu_s / chunks,
-        waited_s=None if level.waited_s is None else level.waited_s / chunks,
+        processor_s_per_chunk=level.cpu_s / chunks,
+        waited_s_per_chunk=per_chunk(level.waited_s),
         stream_cores=used,
         other_cores=None if level.busy_s is None else max(level.busy_s / level.window_s - used, 0.0),
-        behind={
-            "first_shown": len(shown),
-            "without_emission": len(delay),
-            "stable": len(stable),
-            "final": len(final),
-            "time_to_final": len(last),
-            "chunk": len(latencies),
-        },
-        throttled_s=None if level.throttled_s is None else level.throttled_s / chunks,
+        behind={name: len(values) for name, values in each.items()},
+        throttled_s_per_chunk=per_chunk(level.throttled_s),
     )
 
 
@@ -218,33 +214,12 @@ def middle(measured: Sequence[Figures]) -> Figures:
 
 def row(measured: Sequence[Figures], bound_s: float) -> Tree:
     """What the report has of N streams: the figures of the measurement in the middle, and the range of all."""
-    one = middle(measured)
     known = [each.p99 for each in measured if each.delay]
-    return {
-        "n": one.n,
-        "rtfx": one.rtfx,
-        "rtf": None if one.rtf is None else {"p50": one.rtf["p50"], "p99": one.rtf["p99"]},
-        "latency_s": {
-            "first_shown": one.first_shown,
-            "without_emission": one.delay, "stable": one.stable, "final": one.final,
-            "time_to_final": one.time_to_final, "chunk": one.chunk
-        },
-        "queue_grows": one.grows,
-        "queue_growth_s": one.growth_s,
-        "memory_bytes": one.memory_bytes,
-        "core_s_per_audio_hour": one.core_s_per_audio_hour,
-        "joules_per_audio_hour": one.joules_per_audio_hour,
-        "processor_s_per_chunk": one.processor_s,
-        "waited_s_per_chunk": one.waited_s,
-        "stream_cores": one.stream_cores,
-        "other_cores": one.other_cores,
-        "window_s": one.window_s,
-        "words": one.words, "behind": dict(one.behind),
-        "throttled_s_per_chunk": one.throttled_s,
+    return asdict(middle(measured)) | {
         "measurements": len(measured),
         "held": sum(each.holds(bound_s) for each in measured),
         "p99_range_s": [min(known), max(known)] if known else None,
-    }  # fmt: skip
+    }
 
 
 def headline(
@@ -273,26 +248,26 @@ def words_behind(one: Figures) -> str:
 def reason(fewest: Figures, failing: Figures, cores: int, limit: float | None = None) -> str:
     """What takes the time at the first number that fails, next to the fewest streams, from what both measured."""
     n, one = failing.n, fewest.n
-    grown = failing.processor_s / fewest.processor_s if fewest.processor_s else 1.0
+    grown = failing.processor_s_per_chunk / fewest.processor_s_per_chunk if fewest.processor_s_per_chunk else 1.0
     what = f"p99 is {failing.p99:.2f} s" if failing.delay else "no word is shown in time"
-    what += " and a queue grows" if failing.grows else ""
+    what += " and a queue grows" if failing.queue_grows else ""
     used = f"the streams use {failing.stream_cores:.1f} of {counted(cores, 'core', 'cores')}"
     others = failing.other_cores or 0.0
     if failing.other_cores is not None:
         used += f", other programs {others:.1f}"
-    if failing.waited_s is None or fewest.waited_s is None:
+    if failing.waited_s_per_chunk is None or fewest.waited_s_per_chunk is None:
         waits, waiting = "how long it waits for a core is not known here", 0.0
     else:
-        waiting = failing.waited_s - fewest.waited_s
-        waits = f"waits {milliseconds(failing.waited_s)} ms for a core"
-        waits += "" if n == one else f" ({milliseconds(fewest.waited_s)} ms with {_streams(one)})"
-    takes = f"takes {milliseconds(failing.processor_s)} ms of processor time"
-    takes += "" if n == one else f" ({milliseconds(fewest.processor_s)} ms)"
+        waiting = failing.waited_s_per_chunk - fewest.waited_s_per_chunk
+        waits = f"waits {milliseconds(failing.waited_s_per_chunk)} ms for a core"
+        waits += "" if n == one else f" ({milliseconds(fewest.waited_s_per_chunk)} ms with {_streams(one)})"
+    takes = f"takes {milliseconds(failing.processor_s_per_chunk)} ms of processor time"
+    takes += "" if n == one else f" ({milliseconds(fewest.processor_s_per_chunk)} ms)"
     sentence = f"With {_streams(n)} {what}; a chunk {waits} and {takes}; {used}."
     if n == one:
         return f"The fewest streams tried do not hold. {sentence}"
-    slower = failing.processor_s - fewest.processor_s
-    if limit is not None and (failing.throttled_s or 0.0) > waiting / 2 >= slower / 2:
+    slower = failing.processor_s_per_chunk - fewest.processor_s_per_chunk
+    if limit is not None and (failing.throttled_s_per_chunk or 0.0) > waiting / 2 >= slower / 2:
         return f"The CPU limit of {limit:.3g} cores is used up. {sentence}"
     if others > OTHERS * cores and waiting >= slower:
         return f"Other programs keep the cores busy. {sentence}"

@@ -58,23 +58,23 @@ def test_figures_are_those_of_the_window() -> None:
     made = capacity.figures(level(), [stream(queue_ms=slow_at_first), stream(took_ms=40.0)], 2)
     assert (made.n, made.window_s, made.words) == (2, 20.0, 80)
     assert made.rtf == pytest.approx({"p50": 0.3, "p90": 0.4, "p99": 0.4})
-    assert made.chunk == pytest.approx({"p50": 0.03, "p90": 0.04, "p99": 0.04})
+    assert made.latency_s["chunk"] == pytest.approx({"p50": 0.03, "p90": 0.04, "p99": 0.04})
     # A word ends with its chunk, so it waits for the computation, and every second one for another chunk.
-    assert made.delay == pytest.approx({"p50": 0.03, "p90": 0.04, "p99": 0.04})
-    assert made.first_shown == pytest.approx({"p50": 0.08, "p90": 0.14, "p99": 0.14})
-    assert made.stable == made.first_shown
+    assert made.latency_s["without_emission"] == pytest.approx({"p50": 0.03, "p90": 0.04, "p99": 0.04})
+    assert made.latency_s["first_shown"] == pytest.approx({"p50": 0.08, "p90": 0.14, "p99": 0.14})
+    assert made.latency_s["stable"] == made.latency_s["first_shown"]
     # The last word of a segment ends at 2 s, 4 s …, and its endpoint is found in the chunk that arrives 0.6 s later.
-    assert made.time_to_final == pytest.approx({"p50": 0.63, "p90": 0.64, "p99": 0.64})
+    assert made.latency_s["time_to_final"] == pytest.approx({"p50": 0.63, "p90": 0.64, "p99": 0.64})
     # The words before it end 0.5, 1.0 and 1.5 s earlier.
-    assert made.final is not None
-    assert made.final["p99"] == pytest.approx(2.14)
-    assert not made.grows
-    assert made.growth_s == pytest.approx(0.0)
+    assert made.latency_s["final"] is not None
+    assert made.latency_s["final"]["p99"] == pytest.approx(2.14)
+    assert not made.queue_grows
+    assert made.queue_growth_s == pytest.approx(0.0)
     # 40 s of audio in 4 s of processor time on two cores; 400 chunks.
     assert made.rtfx == pytest.approx(20.0)
     assert made.core_s_per_audio_hour == pytest.approx(360.0)
-    assert made.processor_s == pytest.approx(0.01)
-    assert made.waited_s == pytest.approx(0.0025)
+    assert made.processor_s_per_chunk == pytest.approx(0.01)
+    assert made.waited_s_per_chunk == pytest.approx(0.0025)
     assert made.memory_bytes == 200
     # Of the last words of segments those that end in the window, and of the others those that an endpoint made final.
     assert made.behind == {
@@ -108,8 +108,8 @@ def test_streams_that_keep_up_hold_within_the_bound_alone() -> None:
 def test_a_queue_that_grows(growth_ms: float, grows: bool) -> None:
     steady = np.random.default_rng(3).exponential(10.0, 400)
     made = capacity.figures(level(1), [stream(queue_ms=np.linspace(0.0, growth_ms, 400) + steady)], 2)
-    assert made.grows is grows
-    assert made.growth_s == pytest.approx(growth_ms * 1e-3 / 4, abs=0.002)
+    assert made.queue_grows is grows
+    assert made.queue_growth_s == pytest.approx(growth_ms * 1e-3 / 4, abs=0.002)
     assert made.holds(9.0) is not grows
 
 
@@ -117,9 +117,9 @@ def test_one_pause_of_the_machine_is_no_queue_that_grows() -> None:
     waits = np.zeros(400)
     waits[280:290] = np.linspace(2000.0, 0.0, 10)
     made = capacity.figures(level(1), [stream(queue_ms=waits)], 2)
-    assert not made.grows
-    assert made.chunk is not None
-    assert made.chunk["p99"] > 1.0
+    assert not made.queue_grows
+    assert made.latency_s["chunk"] is not None
+    assert made.latency_s["chunk"]["p99"] > 1.0
 
 
 def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped() -> None:
@@ -130,10 +130,10 @@ def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped() -
     stuck["words"] = stuck["words"][: len(stuck["changes"])]
     stuck["segments"] = [(199, len(stuck["words"]), 0)]
     made = capacity.figures(level(1), [stuck], 2)
-    assert made.grows
-    assert made.chunk is not None
+    assert made.queue_grows
+    assert made.latency_s["chunk"] is not None
     # Chunk 200 arrived at 20.1 s and was not decoded at 36 s.
-    assert made.chunk["p99"] == pytest.approx(15.9, abs=0.3)
+    assert made.latency_s["chunk"]["p99"] == pytest.approx(15.9, abs=0.3)
     assert made.rtfx == pytest.approx(2.5)  # half of the audio
 
 
@@ -141,9 +141,9 @@ def test_without_a_word_nothing_holds() -> None:
     silent = stream()
     silent["words"], silent["changes"], silent["segments"] = [], [], [(399, 0, 0)]
     made = capacity.figures(level(1, waited_s=None, busy_s=None, memory_bytes=None), [silent], 2)
-    assert made.first_shown is None
+    assert made.latency_s["first_shown"] is None
     assert not made.holds(10.0)
-    assert (made.waited_s, made.other_cores, made.memory_bytes) == (None, None, None)
+    assert (made.waited_s_per_chunk, made.other_cores, made.memory_bytes) == (None, None, None)
     assert capacity.row([made], 0.5)["p99_range_s"] is None
 
 
@@ -153,7 +153,8 @@ PLAIN = capacity.figures(level(), [stream(), stream()], 2)
 
 
 def with_p99(p99: float, **more: object) -> Figures:
-    return replace(PLAIN, delay={"p50": 0.1, "p90": 0.2, "p99": p99}, **more)  # type: ignore[arg-type]
+    latency_s = PLAIN.latency_s | {"without_emission": {"p50": 0.1, "p90": 0.2, "p99": p99}}
+    return replace(PLAIN, latency_s=latency_s, **more)  # type: ignore[arg-type]
 
 
 def test_a_row_has_the_measurement_in_the_middle_and_the_range_of_all() -> None:
@@ -164,48 +165,49 @@ def test_a_row_has_the_measurement_in_the_middle_and_the_range_of_all() -> None:
     assert set(row["latency_s"]) >= {"first_shown", "stable", "final", "chunk"}
 
 
-ALONE = with_p99(0.2, n=1, processor_s=0.010, waited_s=0.001, stream_cores=0.06, other_cores=0.02)
+ALONE = with_p99(0.2, n=1, processor_s_per_chunk=0.010, waited_s_per_chunk=0.001, stream_cores=0.06, other_cores=0.02)
 
 
 @pytest.mark.parametrize(
     ("failing", "begins", "has"),
     [
         (
-            {"processor_s": 0.0105, "waited_s": 0.2, "stream_cores": 1.9, "other_cores": 0.02, "grows": True},
+            (0.0105, 0.2, 1.9, 0.02, True),
             "Waiting for a core grows most. With 40 streams p99 is 0.90 s and a queue grows; a chunk waits 200 ms "
             "for a core (1.0 ms with 1 stream)",
             "the streams use 1.9 of 2 cores, other programs 0.0.",
         ),
         (
-            {"processor_s": 0.030, "waited_s": 0.004, "stream_cores": 1.9, "other_cores": 0.02},
+            (0.030, 0.004, 1.9, 0.02, False),
             "Computing takes 3.00 times as long; no counter here tells caches from memory or clock.",
             "takes 30 ms of processor time (10 ms)",
         ),
         (
-            {"processor_s": 0.015, "waited_s": 0.2, "stream_cores": 1.9, "other_cores": 0.0},
+            (0.015, 0.2, 1.9, 0.0, False),
             "Waiting for a core grows most.",
             "Computing takes 1.50 times as long as well.",
         ),
         (
-            {"processor_s": 0.0105, "waited_s": 0.2, "stream_cores": 0.7, "other_cores": 1.3},
+            (0.0105, 0.2, 0.7, 1.3, False),
             "Other programs keep the cores busy.",
             "other programs 1.3.",
         ),
         (
-            {"processor_s": 0.0105, "waited_s": None, "stream_cores": 0.7, "other_cores": None},
+            (0.0105, None, 0.7, None, False),
             "With 40 streams",
             "how long it waits for a core is not known here",
         ),
     ],
 )
-def test_the_reason_is_what_has_grown(failing: dict[str, object], begins: str, has: str) -> None:
-    sentence = capacity.reason(ALONE, with_p99(0.9, n=40, **failing), 2)
+def test_the_reason_is_what_has_grown(failing: tuple[object, ...], begins: str, has: str) -> None:
+    keys = ("processor_s_per_chunk", "waited_s_per_chunk", "stream_cores", "other_cores", "queue_grows")
+    sentence = capacity.reason(ALONE, with_p99(0.9, n=40, **dict(zip(keys, failing, strict=True))), 2)
     assert sentence.startswith(begins)
     assert has in sentence
 
 
 def test_if_the_fewest_streams_fail_there_is_nothing_to_compare_them_with() -> None:
-    sentence = capacity.reason(replace(ALONE, grows=True), replace(ALONE, grows=True), 1)
+    sentence = capacity.reason(replace(ALONE, queue_grows=True), replace(ALONE, queue_grows=True), 1)
     assert sentence == (
         "The fewest streams tried do not hold. With 1 stream p99 is 0.20 s and a queue grows; a chunk waits 1.0 ms for "
         "a core and takes 10 ms of processor time; the streams use 0.1 of 1 core, other programs 0.0."
@@ -229,9 +231,9 @@ def test_percentiles_of_a_few_words_say_so() -> None:
 
 def test_a_cpu_limit_is_named_as_the_reason() -> None:
     fewest = capacity.figures(level(1), [stream()], 2)
-    held = replace(fewest, n=8, waited_s=0.9, throttled_s=0.8, other_cores=1.5)
+    held = replace(fewest, n=8, waited_s_per_chunk=0.9, throttled_s_per_chunk=0.8, other_cores=1.5)
     assert capacity.reason(fewest, held, 2, 0.5).startswith("The CPU limit of 0.5 cores is used up. With 8 streams")
-    assert capacity.reason(fewest, replace(held, throttled_s=0.1), 2, 0.5).startswith("Other programs keep")
+    assert capacity.reason(fewest, replace(held, throttled_s_per_chunk=0.1), 2, 0.5).startswith("Other programs keep")
     assert "on 2 cores, of which a CPU limit leaves 0.5," in capacity.headline(1, (1, 1), 2, 0.5, True, 0.5)
     # Two cores of a machine, of which a limit leaves half a one: that is what a stream can use.
     assert capacity.figures(level(), [stream(), stream()], 0.5).rtfx == pytest.approx(5.0)
