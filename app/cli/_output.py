@@ -238,6 +238,18 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def picture_arguments(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add --png and --theme."""
+
+    def named(text: str) -> str:
+        if not text.lower().endswith(".png"):
+            raise argparse.ArgumentTypeError(f"must be a file that ends in .png, not {one_line(text)!r}")
+        return text
+
+    parser.add_argument("--png", metavar="F", type=named, help=help)
+    parser.add_argument("--theme", choices=("light", "dark"), default="dark")
+
+
 def complain(sentence: str) -> None:
     print(f"asrscope: {one_line(sentence, LONGEST)}", file=sys.stderr)
 

@@ -31,7 +31,6 @@ LOOKS = 4  # From 10 repeats to 64, doubled: a level of 5 % is shared out among 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser)
     parser.set_defaults(repeat=REPEATS)
     _recorded.add_arguments(parser, 2)

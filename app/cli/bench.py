@@ -39,7 +39,6 @@ OPTIONS = {"require": "device", "only": "device", "minutes": "soak"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="which bench")
     parser.add_argument("--list", action="store_true", help="print the names of the benches")
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])

@@ -46,10 +46,8 @@ MOST_BARS: Final = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _output.json_flag(parser)
-    parser.add_argument("--png", metavar="F", help="draw the ladder and the rates as a PNG")
-    parser.add_argument("--theme", choices=("light", "dark"), default="dark")
+    _output.picture_arguments(parser, "draw the ladder and the rates as a PNG")
     parser.add_argument(
         "--threads",
         metavar="N",
@@ -66,8 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     cores = usable_cores() or 1
     if arguments.threads is not None and not 1 <= arguments.threads <= cores:
         raise BadInput(f"--threads must be 1 to {cores} on this machine, not {arguments.threads}.")
-    if arguments.png and not arguments.png.lower().endswith(".png"):
-        raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
     from pipelines.scoring import peaks
     from profiler.machine.roofs import calibration
 

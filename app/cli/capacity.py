@@ -53,7 +53,6 @@ MOST_SOUND_S: Final = 600.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser, repeat=False)
     parser.add_argument(
         "--streams",

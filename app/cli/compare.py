@@ -47,7 +47,6 @@ by `asrscope bench ab_validation`."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("a", metavar="A", help="a session file (.asrs); alone, an A/B session")
     parser.add_argument("b", metavar="B", nargs="?", help="the session to compare it with")
     parser.add_argument(

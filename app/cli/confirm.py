@@ -26,7 +26,6 @@ from profiler.plain import counted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
     help = "where a file is now that the session names; can be repeated"

@@ -16,7 +16,6 @@ from app.cli._display import has_display, show_window
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument(
         "--folder",
         default="asrscope-demo",

@@ -40,7 +40,6 @@ class Check:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument(
         "--empty-cache",
         action="store_true",

@@ -35,7 +35,6 @@ US = 1e3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help=f"a session file (.asrs), or `{RUN}`")
     parser.add_argument("stage", metavar="STAGE", help="a stage of scoring or search, as in `asrscope show`")
     _pipeline.add_arguments(parser, repeat=False)

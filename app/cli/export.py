@@ -30,7 +30,6 @@ OF_PICTURES = ("view", "size", "scale", "range", "at", "select", "spectrogram")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     for kind in PICTURES:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument("name", metavar="NAME", nargs="?", help="which lab (none: list them)")
     which.add_argument("--all", action="store_true", help="run all of them, one after the other")

@@ -33,7 +33,6 @@ PIPE_BYTES = 1 << 16  # What a pipe holds without a reader
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     parser.add_argument("--protocol", help=argparse.SUPPRESS)  # that of `asrscope run --on`

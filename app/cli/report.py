@@ -21,7 +21,6 @@ from profiler.errors import BadInput
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("other", metavar="SESSION", nargs="?", help="a session that it is compared with")
     _recorded.add_select(parser)

@@ -42,7 +42,6 @@ WAITING_S: Final = 0.2
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     parser.add_argument(

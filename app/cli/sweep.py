@@ -46,7 +46,6 @@ SIZE = (960, 600)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     _pipeline.add_arguments(parser)
     parser.set_defaults(repeat=REPEATS)
     help = "a setting to vary: values, or a range of numbers; can be repeated"
@@ -75,9 +74,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"with --server: how many trials run at once (default: {PARALLEL})",
     )
     parser.add_argument("--out", metavar="STUDY", help="folder of the study; a study that is there already goes on")
-    parser.add_argument("--png", metavar="F", help="draw the trials and the front as a PNG")
+    _output.picture_arguments(parser, "draw the trials and the front as a PNG")
     parser.add_argument("--csv", metavar="F", help="write a row for each trial with its settings and figures")
-    parser.add_argument("--theme", choices=("light", "dark"), default="dark")
     _output.json_flag(parser)
 
 
@@ -128,8 +126,6 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     """What the arguments say. BadInput where they do not fit."""
     from pipelines.experiments.sweep import space
 
-    if arguments.png and not arguments.png.lower().endswith(".png"):
-        raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
     axes = space.parse_axes(arguments.over)
     objectives = space.parse_objectives(arguments.objectives)
     constraints = tuple(space.parse_constraint(text) for text in arguments.constraint)

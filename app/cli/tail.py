@@ -37,7 +37,6 @@ LONGEST = 4096  # Bytes of a line
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="FILE", help="a session file (.asrs); with --on, on that machine")
     parser.add_argument("--on", metavar="HOST", help="the machine, as ssh knows it")
     parser.add_argument("--out", metavar="FILE.asrs", help="with --on: the session file here")

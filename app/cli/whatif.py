@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     help = "multiply the time of a stage, group or part of scoring; can be repeated"
     _output.repeatable(parser, "--scale", "STAGE=FACTOR", help)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from PySide6.QtCore import QCoreApplication, qVersion
 
 from app.model import pipeline, provenance
 from app.model.configurations import settings_before
+from app.model.document import joined
 from app.model.effects import Effect
 from app.model.pipeline import Pipeline
 from app.model.provenance import provenance_of
@@ -85,17 +87,21 @@ class PictureTexts:
 def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTexts:
     """Return the texts of a picture of `extent`; `snapshot` is at its cursor and has its selection."""
     session = snapshot.session
-    shown = _Settings(session, _in_force(session, extent.first_frame, extent.cursor_frame))
+    preset = str(session.meta.get("preset") or "")
     first, end = extent.selected or (extent.first_frame, extent.cursor_frame)
     over = _in_force(session, first, min(end, extent.cursor_frame))
-    lines = _Settings(session, over)
-    toggles = lines.toggles(snapshot.desk.pairs)
+    shown, chosen = map(_read, (_in_force(session, extent.first_frame, extent.cursor_frame), over))
+    toggles = _toggles(chosen, preset, snapshot.desk.pairs)
+    changes = ", ".join(
+        f"{key} {value_text(was)} → {value_text(now)} {tr('at')} {clock(frame * FRAME_S, 1)}"
+        for frame, key, was, now in _changes(shown)
+    )
     origin = {
         "range": f"{clock(extent.first_s, 2)} – {clock(extent.last_s, 2)}",
         "cursor": clock(extent.cursor_frame * FRAME_S, 2),
         "selection": extent.selection,
-        "settings": lines.all_text(),
-        "changes": shown.changes_text(),
+        "settings": " ".join(provenance.all_set(chosen[-1][1])) if chosen else "",
+        "changes": changes,
         "effects": "; ".join(f"{t.title}: {t.effect.text}" for t in toggles if t.effect),
         **provenance_of(session, over[-1].tree if over else {}),
         "drift": _drift(session),
@@ -103,23 +109,9 @@ def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTe
         "drawn by": command,
     }
     origin = {key: value for key, value in origin.items() if value}
-    return PictureTexts(
-        headline=Headline(
-            _title(session),
-            _subtitle(snapshot, _extent_text(extent)),
-            toggles,
-            _figures(snapshot, extent),
-        ),
-        caption=tuple(
-            one_line(line, MAX_CAPTION)
-            for line in (
-                _settings_line(lines, shown, extent),
-                source_line(origin),
-                origin["drawn by"],
-            )
-        ),
-        origin=origin,
-    )
+    headline = Headline(_title(session), _subtitle(snapshot, _extent_text(extent)), toggles, _figures(snapshot, extent))
+    lines = _settings_line(chosen, preset, changes, extent), source_line(origin), command
+    return PictureTexts(headline, tuple(one_line(line, MAX_CAPTION) for line in lines), origin)
 
 
 # -- settings --------------------------------------------------------------------------------
@@ -135,87 +127,55 @@ def _in_force(session: Session, first: int, end: int) -> list[ConfigEpoch]:
     return found or ([last] if last is not None else [])
 
 
-class _Settings:
-    """The settings over the stretch of time that is shown."""
+Read = list[tuple[int, Config]]
+"""Settings with the frame from which on they were in force."""
 
-    def __init__(self, session: Session, over: Sequence[ConfigEpoch]) -> None:
-        self._preset = str(session.meta.get("preset") or "")
-        self._read: list[tuple[int, Config]] = []
-        for epoch in over:
-            try:
-                self._read.append((epoch.first_frame, settings.from_dict(epoch.tree)))
-            except ConfigError:
-                # Of another version: nothing is said rather than something wrong.
-                self._read.clear()
-                return
 
-    @property
-    def _now(self) -> Config | None:
-        return self._read[-1][1] if self._read else None
+def _read(over: Sequence[ConfigEpoch]) -> Read:
+    try:
+        return [(epoch.first_frame, settings.from_dict(epoch.tree)) for epoch in over]
+    except ConfigError:  # of another version: nothing is said rather than something wrong
+        return []
 
-    def _changes(self) -> Iterator[tuple[int, str, settings.Value, settings.Value]]:
-        """Frame, key, value before and after, of everything that changed."""
-        for (_, before), (frame, after) in zip(self._read, self._read[1:], strict=False):
-            for option in settings.options():
-                was, now = (settings.get(c, option.key) for c in (before, after))
-                if was != now:
-                    yield frame, option.key, was, now
 
-    def toggles(self, pairs: Mapping[frozenset[str], Effect]) -> tuple[ToggleState, ...]:
-        """Return the toggles that act with the other settings at the cursor."""
-        if self._now is None:
-            return ()
-        line = Pipeline()
-        line.adopt(settings.to_dict(self._now), self._preset)
-        flips: dict[str, list[int]] = {}
-        for frame, key, *_ in self._changes():
-            flips.setdefault(key, []).append(frame)
-        found = []
-        for sharing in line.places():
-            toggle = sharing[0]
-            if toggle.idle is not None:
-                continue
+def _changes(read: Read) -> Iterator[tuple[int, str, settings.Value, settings.Value]]:
+    """Frame, key, value before and after, of everything that changed."""
+    for (_, before), (frame, after) in pairwise(read):
+        for option in settings.options():
+            was, now = (settings.get(c, option.key) for c in (before, after))
+            if was != now:
+                yield frame, option.key, was, now
+
+
+def _toggles(read: Read, preset: str, pairs: Mapping[frozenset[str], Effect]) -> tuple[ToggleState, ...]:
+    """The toggles that act with the other settings at the cursor."""
+    if not read:
+        return ()
+    line = Pipeline()
+    line.adopt(settings.to_dict(read[-1][1]), preset)
+    flipped = {key: frame for frame, key, *_ in _changes(read)}
+    found = []
+    for toggle in (sharing[0] for sharing in line.places()):
+        if toggle.idle is None:
             does = text = toggle.text()
-            if frames := flips.get(toggle.key):
-                since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
-                text = f"{text}, {since}"
+            if (frame := flipped.get(toggle.key)) is not None:
+                text = f"{text}, {tr('since {0}').format(clock(frame * FRAME_S, 1))}"
             effect = pairs.get(toggle.keys)
             found.append(ToggleState(tr(toggle.declared.title), does, text, toggle.on, effect))
-        return tuple(found)
-
-    def differing(self) -> str:
-        """The preset and what differs from it in the end; empty for settings of another version."""
-        now = self._now
-        if now is None:
-            return ""
-        found = provenance.differing(now, self._preset)
-        if found is None:
-            return self.all_text()
-        text = tr("preset {0}").format(self._preset)
-        return f"{text}, {' '.join(found)}" if found else text
-
-    def changes_text(self) -> str:
-        """Every change within the stretch shown, with its time."""
-        return ", ".join(
-            f"{key} {value_text(was)} → {value_text(now)} {tr('at')} {clock(frame * FRAME_S, 1)}"
-            for frame, key, was, now in self._changes()
-        )
-
-    def all_text(self) -> str:
-        """Every setting at the cursor, as `--set` takes them."""
-        return "" if self._now is None else " ".join(provenance.all_set(self._now))
+    return tuple(found)
 
 
-def _settings_line(lines: _Settings, shown: _Settings, extent: Extent) -> str:
+def _settings_line(read: Read, preset: str, changes: str, extent: Extent) -> str:
     """The line of the caption about settings: those of the selection or at the cursor, and what changed in view."""
-    differing, changes = lines.differing(), shown.changes_text()
-    if not differing:
+    if not read:
         return tr("settings of another version")
     title = tr("settings at the cursor") if extent.selected is None else tr("settings selected")
-    parts = [f"{title}: {differing}"]
-    if changes:
-        parts.append(tr("changed: {0}").format(changes))
-    return " · ".join(parts)
+    changed = provenance.differing(read[-1][1], preset)
+    if changed is None:
+        said = " ".join(provenance.all_set(read[-1][1]))
+    else:
+        said = ", ".join(filter(None, (tr("preset {0}").format(preset), " ".join(changed))))
+    return joined(f"{title}: {said}", changes and tr("changed: {0}").format(changes))
 
 
 # -- headline --------------------------------------------------------------------------------
