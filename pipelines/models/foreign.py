@@ -10,17 +10,15 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pipelines.models.errors import ModelError
-from profiler.errors import BadInput, Cancelled
+from profiler.errors import BadInput
 from profiler.process import children, limits
 from profiler.process.children import read_arguments
 
@@ -29,7 +27,6 @@ MEMORY_BYTES: Final = 1_200 << 20
 CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
-POLL_S: Final = 0.02
 
 SINGLE: Final = {
     "OMP_NUM_THREADS": "1",
@@ -93,44 +90,21 @@ def run_child(module: str, path: Path, arguments: list[str], cancelled: Callable
 
     ModelError if it cannot be read or takes too much; Cancelled.
     """
-    child = subprocess.Popen(
-        children.python("-m", module, *arguments),
-        env=children.environment(SINGLE),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl+C is for this process, which then ends the child
-    )
-    assert child.stdout is not None
-    said: list[bytes] = []
-    out = child.stdout
-    reader = threading.Thread(target=lambda: said.append(out.read(1 << 16)), daemon=True)
-    reader.start()
-    until = time.monotonic() + WALL_SECONDS
+    said: deque[bytes] = deque(maxlen=16)
     try:
-        while child.poll() is None:
-            if cancelled():
-                raise Cancelled
-            if time.monotonic() > until:
-                raise ModelError(f"{path} cannot be opened: it takes over {WALL_SECONDS:.0f} s.")
-            time.sleep(POLL_S)
-        reader.join()
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        reader.join()
-        for stream in (child.stdin, child.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-    if child.returncode:
-        raise ModelError(_problem(path, child.returncode, b"".join(said)))
+        command = children.python("-m", module, *arguments)
+        status, _ = children.listen(
+            command, said.append, cancelled, extra=SINGLE, silence_s=WALL_SECONDS, complains=False
+        )
+    except TimeoutError:
+        raise ModelError(f"{path} cannot be opened: it takes over {WALL_SECONDS:.0f} s.") from None
+    if status:
+        raise ModelError(_problem(path, status, said))
 
 
-def _problem(path: Path, status: int, output: bytes) -> str:
+def _problem(path: Path, status: int, output: deque[bytes]) -> str:
     """Return the child's own error sentence, or one for its exit status."""
-    for line in reversed(output.splitlines()):
+    for line in reversed(output):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             return str(json.loads(line)["error"])
     if status == -getattr(signal, "SIGXCPU", 0):

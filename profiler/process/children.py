@@ -7,16 +7,23 @@ so for grandchildren. The child finds this very copy of the program, wherever it
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
+import queue
 import re
 import signal
 import site
+import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from profiler.errors import Cancelled
 from profiler.files.inputs import MIB, InputError, read_bytes
 from profiler.plain import one_line
 
@@ -77,6 +84,72 @@ def end_with_parent() -> None:
 
 
 LONGEST_COMPLAINTS: Final = 16 * MIB
+LONGEST_LINE: Final = MIB
+POLL_S: Final = 0.05
+
+
+def listen(
+    command: Sequence[str],
+    hear: Callable[[bytes], object],
+    cancelled: Callable[[], bool] | None = None,
+    *,
+    extra: Mapping[str, str] | None = None,
+    silence_s: float = math.inf,
+    complains: bool = True,
+) -> tuple[int, str]:
+    """Run a child and give each line that it prints to `hear`; returns its status and what is on its standard error.
+
+    It is in a session of its own, because Ctrl+C must reach this process alone; it ends, or is ended, before this
+    returns: also where `hear` returns something true. Its standard input lasts as long. Raises Cancelled as soon as
+    `cancelled()`, and TimeoutError where it is silent for `silence_s`. `complains`: whether its standard error is kept.
+    """
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    with tempfile.TemporaryFile() as complaints:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints if complains else subprocess.DEVNULL,
+            start_new_session=True,
+            env=environment(extra),
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        out = child.stdout
+
+        def read() -> None:
+            while line := out.readline(LONGEST_LINE):
+                lines.put(line)
+            lines.put(b"")
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        heard = time.monotonic()
+        try:
+            while True:
+                if cancelled is not None and cancelled():
+                    raise Cancelled
+                try:
+                    line = lines.get(timeout=POLL_S)
+                except queue.Empty:
+                    if time.monotonic() - heard > silence_s:
+                        raise TimeoutError from None
+                    continue
+                heard = time.monotonic()
+                if not line:
+                    child.wait()
+                if not line or hear(line):
+                    break
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+            with contextlib.suppress(OSError):
+                child.stdin.close()
+            reader.join()
+            out.close()
+        complaints.seek(0)
+        return child.returncode, complaints.read(LONGEST_COMPLAINTS).decode("utf-8", "replace")
 
 
 def complaints(file: Path) -> str:

@@ -157,7 +157,8 @@ def test_every_child_gets_the_environment_of_children():
             of_subprocess = isinstance(called.value, ast.Name) and called.value.id == "subprocess"
             if of_subprocess and called.attr in starters and str(path) not in by_full_path:
                 given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
-                if "children.environment" not in given.get("env", ""):
+                ours = "environment(" if str(path) == "profiler/process/children.py" else "children.environment("
+                if ours not in given.get("env", ""):
                     careless.append((str(path), node.lineno))
         made = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         if "QProcess" in made and str(path) != "app/model/processes/command.py":

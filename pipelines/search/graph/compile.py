@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.sphinx import AcousticModel
@@ -136,74 +132,30 @@ def _run_child(recipe: Recipe, target: Path, module: str, progress: Progress, ca
     # In a file: the units of a net may be more than an argument can hold.
     given = target.with_name("recipe.json")
     given.write_text(json.dumps(recipe.as_dict()))
-    child = subprocess.Popen(
-        children.python("-m", module, str(target), str(given)),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # Ctrl+C is the parent's to answer
-        # Its intermediate files go where the parent removes them, even when it has to be killed.
-        env=children.environment({"TMPDIR": str(target.parent)}),
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    errors: list[str] = []
-    readers = [
-        threading.Thread(target=_pump, args=(child.stdout, lines.put), daemon=True),
-        threading.Thread(target=_collect, args=(child.stderr, errors), daemon=True),
-    ]
-    for reader in readers:
-        reader.start()
     failure = ""
-    try:
-        while True:
-            if cancelled():
-                raise Cancelled
-            try:
-                line = lines.get(timeout=POLL_S)
-            except queue.Empty:
-                continue
-            if line is None:
-                break
-            event = json.loads(line)
-            failure = event.get("error", failure)
-            if "stage" in event:
-                progress(f"building graph: {event['stage']}", event["fraction"])
-        code = child.wait()
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        for reader in readers:
-            reader.join()
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+
+    def hear(line: bytes) -> None:
+        nonlocal failure
+        event = json.loads(line)
+        failure = event.get("error", failure)
+        if "stage" in event:
+            progress(f"building graph: {event['stage']}", event["fraction"])
+
+    # Its intermediate files go where the parent removes them, even when it has to be killed.
+    command = children.python("-m", module, str(target), str(given))
+    code, complaints = children.listen(command, hear, cancelled, extra={"TMPDIR": str(target.parent)})
     if code == 0 and target.exists():
         return
     if failure:
         raise GraphError(failure)
-    if any("bad_alloc" in line for line in errors):  # where the library lets it through
+    if "bad_alloc" in complaints:  # where the library lets it through
         raise GraphError(TOO_LARGE)
     if code == -signal.SIGKILL:
         raise GraphError(
             f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
             "fewer words or n-grams need less."
         )
-    raise GraphError(f"The graph compiler failed: {children.last_words(''.join(errors), code)}.")
-
-
-def _pump(stream: IO[str], put: Callable[[str | None], None]) -> None:
-    for line in stream:
-        put(line)
-    put(None)
-
-
-def _collect(stream: IO[str], lines: list[str]) -> None:
-    lines.extend(line for line in stream if line.strip())
+    raise GraphError(f"The graph compiler failed: {children.last_words(complaints, code)}.")
 
 
 def main(arguments: Sequence[str] | None = None, compiler: Compiler = compile_graph) -> int:

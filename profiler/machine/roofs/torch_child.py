@@ -6,13 +6,9 @@ a reason why a roof is unavailable, never a failure of the calibration.
 """
 
 import json
-import queue
-import subprocess
-import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from profiler.errors import Cancelled as Stopped
 from profiler.machine.roofs.table import Cancelled, Progress, Roof, RoofTable
@@ -23,10 +19,6 @@ DEVICE: Final = "device"
 
 SILENCE_SECONDS: Final = 120.0
 """Importing torch from a cold disk takes up to a minute; a step, seconds."""
-
-POLL_SECONDS: Final = 0.1
-
-LONGEST_COMPLAINT: Final = 1 << 20
 
 
 class Missing(NamedTuple):
@@ -60,72 +52,33 @@ def measure(
 
     Raises profiler.errors.Cancelled as soon as `cancelled()`; the child is ended then, and always.
     """
-    answer = Answer()
-    with tempfile.TemporaryFile() as complaints:
-        child = subprocess.Popen(
-            [*command, *parts],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            start_new_session=True,
-            env=children.environment({"PYTHONUNBUFFERED": "1"}),
-        )
-        try:
-            whole = _listen(child, answer, progress, cancelled)
-        finally:
-            child.kill()
-            child.wait()
-            if child.stdout is not None:
-                child.stdout.close()
-        if not whole:
-            reason = _reason(child.returncode, complaints)
-            for name in parts:
-                if name not in answer.missing:
-                    answer.missing[name] = [Missing(name, reason)]
-    return answer
+    answer, whole = Answer(), False
 
-
-def _listen(
-    child: "subprocess.Popen[bytes]",
-    answer: Answer,
-    progress: Progress | None,
-    cancelled: Cancelled | None,
-) -> bool:
-    """Take in what the child says; return whether it came to its end."""
-    lines: queue.Queue[bytes] = queue.Queue()
-    assert child.stdout is not None
-    threading.Thread(target=_read, args=(child.stdout, lines), daemon=True).start()
-    waited = 0.0
-    while waited < SILENCE_SECONDS:
-        if cancelled is not None and cancelled():
-            raise Stopped("The calibration was cancelled.")
-        try:
-            line = lines.get(timeout=POLL_SECONDS)
-        except queue.Empty:
-            waited += POLL_SECONDS
-            continue
-        waited = 0.0
-        if not line:
-            return False
+    def hear(line: bytes) -> bool:
+        nonlocal whole
         try:
             message = json.loads(line)
         except ValueError:
-            continue  # a library's own remark on stdout
-        if not isinstance(message, dict):
-            continue
-        if message.get("done"):
-            return True
-        _take(message, answer, progress)
-    return False
+            return False  # a library's own remark on stdout
+        if isinstance(message, dict):
+            whole = bool(message.get("done"))
+            _take(message, answer, progress)
+        return whole
 
-
-def _read(stream: IO[bytes], lines: "queue.Queue[bytes]") -> None:
     try:
-        for line in stream:
-            lines.put(line)
-    except ValueError:
-        pass  # closed while reading: the calibration was cancelled
-    lines.put(b"")
+        listened = children.listen(
+            [*command, *parts], hear, cancelled, extra={"PYTHONUNBUFFERED": "1"}, silence_s=SILENCE_SECONDS
+        )
+        reason = f"(status {listened[0]}): {children.last_words(listened[1], listened[0])}"
+    except TimeoutError:
+        reason = f"(silent for {SILENCE_SECONDS:.0f} s)"
+    except Stopped:
+        raise Stopped("The calibration was cancelled.") from None
+    if not whole:
+        for name in parts:
+            if name not in answer.missing:
+                answer.missing[name] = [Missing(name, f"the process that measures with torch ended early {reason}")]
+    return answer
 
 
 def _take(message: dict[str, Any], answer: Answer, progress: Progress | None) -> None:
@@ -135,10 +88,3 @@ def _take(message: dict[str, Any], answer: Answer, progress: Progress | None) ->
         name = message["part"]
         answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(message["roofs"]).roofs)
         answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in message["missing"])
-
-
-def _reason(status: int | None, complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    message = complaints.read(LONGEST_COMPLAINT).decode("utf-8", "replace")
-    words = children.last_words(message, status or 0)
-    return f"the process that measures with torch ended early (status {status}): {words}"
