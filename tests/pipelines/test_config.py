@@ -227,19 +227,6 @@ def test_any_tree_is_read_or_refused_in_a_sentence(tree):
     reads_or_refuses(tree)
 
 
-@given(st.sampled_from(settings.options()), st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]))
-def test_any_text_assigned_is_read_or_refused_in_a_sentence(option, text):
-    try:
-        key, value = settings.parse_assignment(f"{option.key}={text}")
-    except ConfigError as refusal:
-        said = str(refusal)
-    else:
-        said = ""
-        settings.replace(Config(), key, value)
-    assert len(said) < 400
-    assert printable(said) == said
-
-
 @each(
     "content, says",
     [

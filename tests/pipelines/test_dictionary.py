@@ -11,7 +11,7 @@ from search_graphs import full_dictionary
 
 from pipelines.models import dictionary
 from pipelines.models.dictionary import DictionaryError
-from pipelines.models.grammar import jsgf, phrases
+from pipelines.models.grammar import phrases
 from pipelines.models.grammar.expression import NOTHING, GrammarError, Repeat, Word, optional
 from pipelines.search.graph import lexicon
 from pipelines.search.graph.sources import read_grammar
@@ -305,25 +305,6 @@ def test_other_formats_are_called_by_their_names(tmp_path, text, message):
     with pytest.raises(GrammarError, match=message) as caught:
         read_grammar(written(tmp_path, text, "x"))
     assert "\n" not in str(caught.value)
-
-
-TOKENS = ["public", "grammar", "import", "<a>", "<b>", "=", ";", "|", "(", ")", "[", "]", "*", "+"]
-TOKENS += ["/2/", "/", '"x y"', '"', "{t}", "{", "//", "/*", "<", "w", "\n", "<NULL>", "<VOID>", "#"]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(TOKENS), max_size=24), st.booleans())
-def test_any_jumble_is_read_or_refused(tmp_path_factory, tokens, well_begun):
-    body = " ".join(tokens)
-    text = f"{HEADER}public <a> = {body};\n<b> = w;" if well_begun else HEADER + body
-    path = written(tmp_path_factory.getbasetemp(), text, "jumble.gram")
-    problem = "."
-    try:
-        assert jsgf.read(path).public
-    except GrammarError as error:
-        problem = str(error)
-    assert "\n" not in problem
-    assert problem.endswith(".")
 
 
 def test_a_list_says_its_lines_in_any_order(tmp_path):
