@@ -1,8 +1,6 @@
 """Neural nets while decoding: settings that change between blocks, and which frame each score comes from."""
 
-import gc
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -17,7 +15,7 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer, Net
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
-from pipelines.scoring import build_scorer, dnn, with_context
+from pipelines.scoring import build_scorer, with_context
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.session.reader import Session
@@ -170,31 +168,6 @@ def test_another_net_may_look_at_other_frames(base, tmp_path):
     assert scorer.context == (5, 3)
     part = with_context(given, scorer.context)[10 : 20 + sum(scorer.context)]
     assert np.abs(scorer.score(part, 10, LANE) - forward(other, given)[10:]).max() < NAT
-
-
-def test_what_is_no_longer_in_use_is_freed_and_weights_are_read_once(base, monkeypatch):
-    reads = []
-    read = dnn.read
-
-    def counted(*arguments: Any) -> Any:
-        reads.append(arguments)
-        return read(*arguments)
-
-    monkeypatch.setattr(dnn, "read", counted)
-    scorer: Any = build_scorer(base, model())
-    scorer.warm_up()
-    left = weakref.ref(scorer._net)
-    for change in ({"dnn.dtype": "int8"}, {"dnn.product": "simd"}, {"dnn.senones": "active"}):
-        changed(scorer, assign(base, change))
-        gc.collect()
-        assert (left() is None) == ("dnn.senones" not in change)
-        left = weakref.ref(scorer._net)
-        if "dnn.product" in change:
-            changed(scorer, base)
-            left = weakref.ref(scorer._net)
-    assert len(reads) == 1
-    changed(scorer, assign(base, {"dnn.shrink": "sparse"}))
-    assert len(reads) == 2
 
 
 def test_preparing_can_be_cancelled_and_refused(base, tmp_path):

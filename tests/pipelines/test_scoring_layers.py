@@ -127,14 +127,6 @@ def test_the_nearest_codeword_is_the_nearest(model, features):
     assert len(set(found.tolist())) > 5
 
 
-def test_senone_means_are_those_of_their_mixtures(model):
-    means = quantiser._senone_means(model)
-    for senone in (0, 77, 3000):
-        book = model.senone_codebook[senone]
-        expected = [model.weights[s, :, senone] @ model.means[book, s] for s in range(3)]
-        np.testing.assert_allclose(means[senone], np.concatenate(expected), rtol=2e-4, atol=1e-4)
-
-
 @each("block", [1, 5, 32])
 def test_conditionally_skipped_frames_repeat_the_last_scored_one(scorer, features, exact_scores, block):
     configured(scorer, frames__skip=3, frames__rule="conditional", frames__codewords=16)

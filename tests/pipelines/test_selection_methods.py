@@ -1,8 +1,6 @@
 """Every method of Gaussian selection against the same thing in double precision."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 from scoring_reference import (
     KINDS,
     NAT,
@@ -21,20 +19,8 @@ from scoring_reference import (
 from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.scoring import build_scorer, senones
-from pipelines.scoring.clustering import clusters
 from profiler.spans import NullLane
 from tests.each import each
-
-
-@given(st.lists(st.floats(width=32), min_size=1, max_size=70), st.data())
-def test_the_least_cluster_kept_is_that_of_a_sort(values, data):
-    """With ties and infinities; of what are no numbers any may be found, as long as it ends."""
-    number = data.draw(st.integers(1, len(values)))
-    keep = data.draw(st.integers(1, number))
-    array = np.array(values, np.float32)
-    found = clusters._least_kept(array.copy(), number, keep)
-    if not np.isnan(array[:number]).any():
-        assert found == np.sort(array[:number])[number - keep]
 
 
 @each("kind", KINDS)
