@@ -7,15 +7,13 @@ import pytest
 import sphinx_writer as writer
 from scoring_reference import family_of
 
-from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models import derived, foreign, sphinx
 from pipelines.models.ctc import opening
-from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from profiler.errors import Cancelled
-from tests.pipelines import net_files, whole_runs
-from tests.pipelines.whole_runs import NET, QUICK
+from tests.pipelines import whole_runs
+from tests.pipelines.whole_runs import QUICK
 from tests.short_runs import shorten
 
 
@@ -81,11 +79,3 @@ def read_here(module: str, path: Path, arguments: list[str], cancelled: Callable
 @pytest.fixture(scope="module")
 def short(bundled_speech: Path) -> Path:
     return bundled_speech / "08-kal16-short.flac"
-
-
-@pytest.fixture(scope="module")
-def small_net(tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """The settings NET with a net of two layers of 64 units; its output layer is large compared with them."""
-    made = net_files.card(Layer(64), Layer(64), senones=5126)
-    path = net_files.write(tmp_path_factory.mktemp("net"), net_files.net(made))
-    return settings.replace(NET, "dnn.net", str(path))

@@ -106,7 +106,6 @@ def test_any_joined_files_that_tell_their_length_are_all_read(kind, tmp_path):
         audio.load(written(tmp_path / "cut.sound", both[:-3_000]))
 
 
-ALL = 0xFFFF_FFFF_FFFF_FFFF
 PLACES = {  # of the bytes of sound that a header says: behind which mark, and how they are written
     "WAV": (b"data", 4, "<I", 0),
     "AU": (b".snd", 8, ">I", 0),

@@ -13,7 +13,6 @@ from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets
 from pipelines.models.nets import Net
-from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, dnn, peaks
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products
@@ -24,8 +23,6 @@ from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RATE, Roof, RoofTable
 from profiler.spans import SPAN, Recorder
 from tests.each import each
-
-Models = Mapping[str, AcousticModel]
 
 KINDS = {"tied": "ptm", "three streams": "continuous", "one stream": "continuous"}
 SMALL: dict[str, Value] = {"gmm.selection.codewords": 16, "gmm.selection.expand": 5}
@@ -69,7 +66,6 @@ def named(changes: Mapping[str, Value]) -> str:
 
 
 ALLOWED = list({(kind, named(c)): (kind, c) for kind, c in mixtures() if allowed(c)}.values())
-NAMES = [f"{kind}: {named(changes)}" for kind, changes in ALLOWED]
 
 
 def check(costs: Mapping[str, Cost]) -> None:
