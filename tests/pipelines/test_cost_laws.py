@@ -42,7 +42,9 @@ def mixtures() -> Iterator[tuple[str, dict[str, Value]]]:
         for key in ("gmm.component", "gmm.senones"):
             for choice in choices(key):
                 yield kind, whole | {key: choice}
+        yield kind, whole | {"threads": 2, "gmm.senones": "active"}
         yield kind, whole | {"frames.skip": 2}
+        yield kind, whole | {"frames.skip": 2, "gmm.senones": "active"}
         yield kind, whole | {"frames.skip": 2, "frames.rule": "conditional"}
         for method in choices("gmm.selection.method"):
             chosen = whole | {"gmm.selection.enabled": True, "gmm.selection.method": method}
@@ -77,8 +79,8 @@ def check(costs: Mapping[str, Cost]) -> None:
 
 
 @each("kind, changes", ALLOWED)
-def test_mixtures_have_laws_that_count_what_the_spans_record(models, kind, changes):
-    """No law counts for less than nothing, and none of the stages goes without work."""
+def test_mixtures_have_laws_that_count_what_the_spans_record(models, families, kind, changes):
+    """No law counts for less than nothing, none of the stages goes without work, and one follows the other."""
     check(build_scorer(assign(Config(), SMALL | changes | {"block": 1}), models[kind]).costs())
     recorder = Recorder()
     lane = recorder.lane("decode", decode=True)
@@ -87,9 +89,12 @@ def test_mixtures_have_laws_that_count_what_the_spans_record(models, kind, chang
     block = likely_features(models[kind], 16)
     scorer.reset()
     state = scorer.prepare(block, 0, lane)
+    draw = np.random.default_rng(0)
     for t in range(len(block)):
-        scorer.frame(state, t, None)
+        scorer.frame(state, t, np.flatnonzero(draw.random(scorer.n_senones) < 0.3) if t % 4 else None)
     spans = np.frombuffer(lane.take(), SPAN)
+    ends = spans["start_ns"] + spans["duration_ns"]
+    assert (spans["start_ns"][1:] >= ends[:-1]).all()
     names = {stage.id: stage.name for stage in recorder.stages}
     costs = scorer.costs()
     check(costs)
@@ -100,6 +105,15 @@ def test_mixtures_have_laws_that_count_what_the_spans_record(models, kind, chang
         counts = [law.of(mine) for law in laws]
         assert all((count >= 0).all() for count in counts), names[stage]
         assert sum(float(count.sum()) for count in counts) > 0
+        assert (cost.bytes_min.of(mine) <= cost.bytes_max.of(mine) * (1 + 1e-9)).all()
+        assert cost.unmodelled or cost.working_set_bytes > 0
+        if names[stage] == "score.gaussians":
+            panels = families[kind].parameters.gaussians[..., 0, :]
+            assert 0 < mine["work0"].sum() <= panels.size * len(block)
+    if not {"vq-table", "active", "active-ci"} & set(changes.values()):
+        assert "score.gaussians" in {names[stage] for stage in spans["stage"].tolist()}
+    if "threads" in changes:
+        assert (costs["score.gaussians"].threads, costs["score.lazy"].threads) == (2, 1)
 
 
 # -- what the laws of nets and of the front end count ----------------------------------------------

@@ -308,53 +308,6 @@ def test_the_cap_counts_active_senones(scorer, features, exact_scores, model):
 # -- all of it --------------------------------------------------------------------------------------
 
 
-LAYERS = {
-    "active": {"gmm__senones": "active"},
-    "ci": {"gmm__senones": "ci"},
-    "active-ci, capped": {"gmm__senones": "active-ci", "gmm__ci_cap": 500},
-    "conditional": {"frames__skip": 3, "frames__rule": "conditional", "frames__codewords": 64},
-    "active, skipping": {"gmm__senones": "active", "frames__skip": 2},
-    "conditional, ci": {
-        "frames__skip": 2,
-        "frames__rule": "conditional",
-        "frames__codewords": 64,
-        "gmm__senones": "ci",
-    },
-    "two threads": {"gmm__senones": "active", "threads": 2},
-    "exact": {},
-    "top-8, skipping": {"frames__skip": 2, "gmm__selection__top_n": 8},
-    "block of one": {"block": 1, "frames__skip": 4},
-}
-
-
-@each("name", LAYERS)
-def test_spans_follow_each_other_and_have_cost_laws(model, features, name):
-    changes = {k.replace("__", "."): v for k, v in LAYERS[name].items()}
-    made = build_scorer(assign(EXACT, changes), model)
-    recorder = Recorder()
-    made.stages(recorder)
-    lane = recorder.lane("decode", decode=True)
-    stages = {stage.id: stage for stage in recorder.stages}
-    costs = made.costs()
-    active = asking(64, model.n_senones)
-    for at in range(0, 64, 16):
-        state = made.prepare(features[at : at + 16], at, lane)
-        for t in range(16):
-            made.frame(state, t, active[at + t])
-        spans = np.frombuffer(lane.take(), SPAN)
-        ends = spans["start_ns"] + spans["duration_ns"]
-        assert (spans["start_ns"][1:] >= ends[:-1]).all()
-        for span in spans:
-            cost = costs[stages[int(span["stage"])].name]
-            one = np.atleast_1d(span)
-            assert cost.unmodelled or cost.bytes_min.of(one) <= cost.bytes_max.of(one)
-            assert cost.unmodelled or cost.working_set_bytes > 0
-    for cost in costs.values():
-        cost.from_dict(cost.as_dict())
-    if name == "two threads":
-        assert (costs["score.gaussians"].threads, costs["score.lazy"].threads) == (2, 1)
-
-
 def test_work_counts_say_what_was_done(model, features):
     made = build_scorer(assign(EXACT, {"gmm.senones": "active"}), model)
     recorder = Recorder()

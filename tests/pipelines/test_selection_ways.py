@@ -67,33 +67,6 @@ def test_whatever_the_features_blocks_and_threads(models, families, kind, method
         assert np.abs(scored(shared, pair, features) - whole).max() < NAT
 
 
-@each("kind, method, changes", of_kinds("tied", "three streams"))
-def test_stages_have_laws_and_counts(models, families, kind, method, changes):
-    family = families[kind]
-    strategy, _ = configured(family, method, **changes)
-    recorder, meter = Recorder(), Meter()
-    lane = recorder.lane("decode", decode=True)
-    meter.register(recorder, dict(family.stages) | dict(strategy.stages))
-    features = likely_features(models[kind], 16)
-    meter.begin(0, 16, lane)
-    strategy.score(features, np.empty((16, family.n_senones), np.float32), meter)
-    spans = np.frombuffer(lane.take(), SPAN)
-    names = {stage.id: stage.name for stage in recorder.stages}
-    costs = strategy.costs(16)
-    every = family.parameters.gaussians[..., 0, :].size * 16
-    for span in spans:
-        name = names[int(span["stage"])]
-        cost = costs[name]
-        assert cost.unmodelled or cost.operations, name
-        work = tuple(float(span[f"work{i}"]) for i in range(3))
-        low, high = cost.bytes_min.total(1, 16, work), cost.bytes_max.total(1, 16, work)
-        assert 0 <= low <= high * (1 + 1e-9), name
-        if name == "score.gaussians":
-            assert 0 < work[0] <= every
-    if method != "vq-table":
-        assert "score.gaussians" in {names[s] for s in spans["stage"].tolist()}
-
-
 def test_what_takes_long_is_kept_and_remade_when_damaged(tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     calls = []
