@@ -1,9 +1,13 @@
 """What would make it faster? Stages by what they could give, and under each the settings that attack it.
 
+A change that was tried says what it does to the RTF, with its interval.
+
 A slider says what a stage would take; below it stands what the whole would then take.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
@@ -19,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.layout import NONE, lay_out
+from app.model.document import RatioRow
 from app.model.faster import Candidate, Change, candidates, unchanged
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
@@ -48,8 +53,8 @@ class FasterView(View):
 
     id = "faster"
     title = "Faster"
-    tried = Signal(object)
-    """Somebody wants to try these settings (key → value) on the session's audio."""
+    tried = Signal(object, object)
+    """Somebody wants to try settings (key → value) on the session's audio; what takes the outcome, a `RatioRow`."""
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -66,6 +71,9 @@ class FasterView(View):
         describe(self.tree, self.tr("Stages by what they could give"))
         self.try_it = Button(self.tr("Try it"))
         self.try_it.clicked.connect(lambda _=False: self._try_current())
+        self.try_all = Button(self.tr("Try all"))
+        set_tip(self.try_all, self.tr("One after the other, some seconds of the session's audio with and without each"))
+        self.try_all.clicked.connect(lambda _=False: self._try_next())
         self.about = Wrapped("")
         self.stage = Elided()
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -78,7 +86,8 @@ class FasterView(View):
         column, row = QVBoxLayout(body), QHBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.about, 1)
-        row.addWidget(self.try_it, 0, Qt.AlignmentFlag.AlignTop)
+        for button in (self.try_it, self.try_all):
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         column.addWidget(self.tree, 1)
         lay_out(QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
         column.addWidget(self._sliders)
@@ -88,6 +97,8 @@ class FasterView(View):
         axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None
+        self._outcomes: dict[tuple[str, str], RatioRow] = {}
+        """Time with a change over time without it, by session and change."""
         self._factors: dict[str, float] = {}
         """What stages would take, as a multiple of their time; those that are not named take what they took."""
         self.slider.valueChanged.connect(self._scale)
@@ -123,8 +134,7 @@ class FasterView(View):
             row.setSizeHint(WHAT, QSize(0, ROW))
             row.setFont(WHAT, font(1.0, strong=True))
             for change in one.changes:
-                title, why = self.tr(change.title), self.tr(change.why)
-                below = QTreeWidgetItem(row, [f"{title}: {why}"])
+                below = QTreeWidgetItem(row)
                 below.setFirstColumnSpanned(True)
                 below.setData(WHAT, CHANGE, change)
                 if change == before:
@@ -147,6 +157,8 @@ class FasterView(View):
                 row.setText(column, text)
             for column in (GIVES, RTF):
                 row.setTextAlignment(column, right)
+            for number, change in enumerate(one.changes):
+                row.child(number).setText(WHAT, f"{self.tr(change.title)}: {self._said(change)}")
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, right)
             self.tree.resizeColumnToContents(column)
@@ -157,6 +169,18 @@ class FasterView(View):
         if one.headroom is not None:
             gives = f"{share} × {percent(one.headroom)} = {gives}"
         return one.name, gives, rtf_text(self._lowest(one))
+
+    def _outcome(self, change: Change) -> RatioRow | None:
+        return None if self.snapshot is None else self._outcomes.get((str(self.snapshot.session.path), change.text))
+
+    def _said(self, change: Change) -> str:
+        """What a change does to the RTF where that is known, else why it would help."""
+        outcome, why = self._outcome(change), self.tr(change.why)
+        if outcome is None or self._rtf is None:
+            return self.tr("{0} · not tried").format(why)
+        low, high = outcome.ends or (outcome.ratio, outcome.ratio)
+        rtfs = (rtf_text(self._rtf * ratio) for ratio in (1.0, outcome.ratio, low, high))
+        return self.tr("RTF {0} → {1} ({2} – {3})").format(*rtfs)
 
     def _lowest(self, one: Candidate) -> float | None:
         return None if self._rtf is None else self._rtf * (1.0 - one.could_give)
@@ -170,7 +194,7 @@ class FasterView(View):
         self._show_choice()
 
     def set_picture(self, on: bool) -> None:
-        for part in (self.try_it, self.about, self._sliders):
+        for part in (self.try_it, self.try_all, self.about, self._sliders):
             part.setVisible(not on)
 
     def model(self) -> tuple[Candidate, ...]:
@@ -229,15 +253,38 @@ class FasterView(View):
         self._show_prediction()
         change = self.chosen()
         self.try_it.setEnabled(change is not None)
+        self.try_all.setEnabled(self._untried() is not None)
         if change is None:
-            self.about.setText(self.tr("Choose a change to try it on this session's audio."))
+            self.about.setText(self.tr("Choose a change to try it on this session's audio, half a minute each."))
         else:
             self.about.setText(f"{self.tr(change.title)} ({change.text}): {self.tr(change.why)}.")
 
     def _try_current(self) -> None:
-        change = self.chosen()
-        if change is not None:
-            self.tried.emit(dict(change.settings))
+        if (change := self.chosen()) is not None:
+            self._try(change, lambda: None)
+
+    def _untried(self) -> Change | None:
+        changes = (change for one in self._candidates for change in one.changes)
+        return next((change for change in changes if self._outcome(change) is None), None)
+
+    def _try_next(self) -> None:
+        """Try what is not tried, one after the other, until one is cancelled."""
+        if (change := self._untried()) is not None:
+            self._try(change, self._try_next)
+
+    def _try(self, change: Change, then: Callable[[], None]) -> None:
+        if self.snapshot is None:
+            return
+        path = str(self.snapshot.session.path)
+
+        def take(outcome: RatioRow) -> None:
+            self._outcomes[path, change.text] = outcome
+            if self.snapshot is not None and str(self.snapshot.session.path) == path:
+                self._fill()
+                self._show_choice()
+                then()
+
+        self.tried.emit(dict(change.settings), take)
 
     # -- in words and figures --------------------------------------------------------------------
 
@@ -268,5 +315,5 @@ class FasterView(View):
             shares = (one.share, one.headroom, one.could_give)
             figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(self._lowest(one)))
             rows.append([one.name, "", *figures, ""])
-            rows += [[one.name, c.text, *[None] * 5, self.tr(c.why)] for c in one.changes]
+            rows += [[one.name, c.text, *[None] * 5, self._said(c)] for c in one.changes]
         return headers, rows

@@ -16,6 +16,7 @@ from test_documents import WHATIF
 from views_desk import figures_of, settle, view_on
 
 from app.cli import whatif as verb
+from app.model.document import RatioRow
 from app.model.faster import candidates, unchanged
 from app.model.time_axis import WHOLE
 from app.style.plain_text import Button
@@ -103,7 +104,20 @@ def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
     assert view.try_it.isEnabled()
     with qtbot.waitSignal(view.tried) as caught:
         qtbot.mouseClick(view.try_it, Qt.MouseButton.LeftButton)
-    assert caught.args == [dict(view.model()[stage].changes[0].settings)]
+    change = view.model()[stage].changes[0]
+    assert caught.args[0] == dict(change.settings)
+    row = view.tree.topLevelItem(stage).child(0)
+    assert row.text(WHAT) == f"{change.title}: {change.why} · not tried"
+    caught.args[1](RatioRow("whole run", 0.5, (0.4, 0.6), "B faster"))
+    rtfs = (rtf_text(view.snapshot.desk.rtf * ratio) for ratio in (1.0, 0.5, 0.4, 0.6))
+    assert row.text(WHAT) == "{}: RTF {} → {} ({} – {})".format(change.title, *rtfs)
+    # All others are tried one after the other.
+    with qtbot.waitSignal(view.tried) as caught:
+        qtbot.mouseClick(view.try_all, Qt.MouseButton.LeftButton)
+    assert caught.args[0] == dict(view.model()[stage].changes[1].settings)
+    with qtbot.waitSignal(view.tried) as again:
+        caught.args[1](RatioRow("whole run", 0.9, None, "undecided"))
+    assert again.args[0] not in ({}, caught.args[0], dict(change.settings))
     assert names[0] in view.summary()
     assert len(view.table()[1]) == len(names) + sum(len(one.changes) for one in view.model())
 
@@ -155,13 +169,15 @@ def test_a_change_that_was_tried_can_be_kept(
         ({"document": None}, "What the command printed cannot be read.", False),
     ):
         monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
-        w.desk.faster.tried.emit({"search.beam": 7.5})
+        told: list[RatioRow] = []
+        w.desk.faster.tried.emit({"search.beam": 7.5}, told.append)
         made = w.findChildren(TaskPage)[-1]
         assert made.windowTitle() == "Try search.beam=7.5"
         qtbot.waitUntil(lambda made=made: not made.working)
         assert made.state.text().startswith(says)
         (keep,) = (button for button in made.findChildren(Button) if button.text() == "Keep it for the next run")
         assert keep.isEnabled() == good
+        assert [row.name for row in told] == ["whole run"] * good
         if good:
             qtbot.mouseClick(keep, Qt.MouseButton.LeftButton)
             assert w.pipeline.next.search.beam == 7.5

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from PySide6.QtCore import QCoreApplication
 
+from app.model.document import RatioRow
 from app.style.plain_text import Button
+from app.views.ratios import Ratios
 from app.window.tasks.page import JSON, VERB, TaskPage
 from app.window.tasks.workbench import Workbench
 from pipelines.config import Value, value_text
@@ -51,8 +53,11 @@ def calibrate(bench: Workbench) -> None:
     bench.place(TaskPage(tr("Roofs of this machine"), words, begins, bench.window, "calibrate"), False)
 
 
-def trial(bench: Workbench, settings: Mapping[str, Value]) -> None:
-    """Predict and measure what settings do to the session shown; they can be kept for the next run."""
+def trial(bench: Workbench, settings: Mapping[str, Value], tell: Callable[[RatioRow], object]) -> None:
+    """Predict and measure what settings do to the session shown; they can be kept for the next run.
+
+    `tell` gets the outcome of the whole run.
+    """
     session = bench.session()
     if session is None:
         return
@@ -62,7 +67,14 @@ def trial(bench: Workbench, settings: Mapping[str, Value]) -> None:
     page = TaskPage(tr("Try {0}").format(", ".join(texts)), words, begins, bench.window, "whatif")
     keep = Button(tr("Keep it for the next run"))
     keep.setEnabled(False)
-    page.over.connect(lambda: keep.setEnabled(page.copy.isEnabled()))
+
+    def done() -> None:
+        keep.setEnabled(page.copy.isEnabled())
+        rows = [row for chart in page.charts if isinstance(chart, Ratios) for row in chart.rows]
+        if page.copy.isEnabled() and rows:
+            tell(rows[0])
+
+    page.over.connect(done)
 
     def kept() -> None:
         bench.pipeline.edit()  # the settings that the session shows cannot be changed
