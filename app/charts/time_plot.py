@@ -368,10 +368,14 @@ class TimePlot(pg.GraphicsView):
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
-        self._hover(None)
+        self.leave()
 
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
+        self.leave()
+
+    def leave(self) -> None:
+        """Show nothing at the mouse any more."""
         self._hover(None)
 
     @property

@@ -134,8 +134,9 @@ def _answering_for_qt() -> Iterator[None]:
 
     def tell(kind: QtMsgType, context: object, text: str) -> None:
         if kind == QtMsgType.QtFatalMsg:
-            reason = " ".join(heard or [text]).rstrip(".")
-            _output.complain(f"Qt cannot open a window here: {reason}; {install_line()}{INSTEAD}")
+            # What Qt says names one library, which may be there while another is not.
+            reason = install_line() or " ".join(heard or [text]).rstrip(".") + "; "
+            _output.complain(f"Qt cannot open a window here: {reason}{INSTEAD}")
             sys.stderr.flush()
             os._exit(USAGE_ERROR)
         heard.append(" ".join(text.split()))

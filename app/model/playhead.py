@@ -385,6 +385,7 @@ class Playhead(QObject):
             end = float(track.n_frames)
             self._position = end if self.following else min(self._position, end)
             self.live = self.following = False
+            self.axis.end_growing()
             self.mode_changed.emit()
             self.ended.emit(state)
             return True

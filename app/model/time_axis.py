@@ -264,6 +264,11 @@ class TimeAxis(QObject):
         self._set_following(True)
         self._follow_cursor()
 
+    def end_growing(self) -> None:
+        """Show all of a session that has no more to come, unless somebody chose a range."""
+        if self._mode == "grow":
+            self._mode = "fit"
+
     def follow(self) -> None:
         self._set_following(True)
         self._follow_cursor()

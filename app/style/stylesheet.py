@@ -178,7 +178,8 @@ QDialog QTabWidget::pane, #docks QTabWidget::pane { border: none; border-top: 1p
 #banner[kind="error"] { border: 1px solid $danger; }
 #banner[kind="progress"] { border: 1px solid $accent; }
 #banner QLabel { background: transparent; }
-#palette { background: $card; border: 1px solid $border; border-radius: 8px; }
+#palette { background: $card; border: 1px solid $border; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 #palette QLineEdit { border: none; background: transparent; padding: 6px 8px; }
 """
 )

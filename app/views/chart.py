@@ -78,7 +78,8 @@ class ChartView(View, Generic[Model]):
         return ()
 
     def menu(self) -> QMenu:
-        """The context menu, with what can be done with the time range."""
+        """The context menu, with what can be done with the time range; the box at the mouse makes room for it."""
+        self.plot.leave()
         menu, selected = super().menu(), self.axis.selected
         menu.addSeparator()
         zoom = None if selected is None else partial(self.axis.set_visible, *selected)

@@ -271,7 +271,7 @@ class LatencyView(ChartView[LatencyModel]):
     def _nothing(self, model: LatencyModel) -> str:
         if model.streamed:
             return self.tr("No word of a stream in range yet.")
-        return self.tr("This session was not decoded as a stream: set stream.chunk_ms.")
+        return self.tr("This session was not decoded as a stream: set Chunk, under Streaming in the form.")
 
     def _choose(self, at: QPointF) -> None:
         word = self.bars.word_at(self.plot.second_at(at))

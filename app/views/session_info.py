@@ -170,6 +170,6 @@ def _waterfall(steps: tuple[Phase, ...]) -> Panels:
     from app.views.labs.card import Panels
     from pipelines.labs.chart import Axis, Block, Chart, Gantt
 
-    blocks = tuple(Block(row, one.begin_s, one.end_s, "", f"{one.seconds:.2f} s") for row, one in enumerate(steps))
-    names = tuple(one.title for one in steps)
+    blocks = tuple(Block(row, one.begin_s, one.end_s, "", "") for row, one in enumerate(steps))
+    names = tuple(f"{one.title} · {one.seconds:.2f} s" for one in steps)
     return Panels(Chart(Axis("", "s", low=0.0), Axis("", categories=names), (Gantt(blocks),)))

@@ -55,6 +55,8 @@ class Docks(QMainWindow):
         self.offered: Sequence[QAction] = ()
         self.begun_with = ""  # The layout that this began as, of those that come with the program
         self._before: QByteArray | None = None
+        self._hidden: list[ViewDock] = []
+        """Floating docks that are hidden with the desk."""
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._arranged)
         self.docks = {view_id: ViewDock(view_id, self.tr(title_of(view_id)), make, self) for view_id in views}
@@ -221,11 +223,14 @@ class Docks(QMainWindow):
         dock.float_or_dock()
         dock.give_keys()
 
-    def hide_floating(self) -> None:
-        """Hide what would be there after the window; that is after `save`."""
-        for dock in self.docks.values():
-            if dock.isFloating():
-                dock.hide()
+    def hide_floating(self, hidden: bool = True) -> None:
+        """Hide floating docks where the desk is not seen; of a window that closes, after `save`."""
+        if hidden:
+            self._hidden += [dock for dock in self.docks.values() if dock.isFloating() and dock.isVisible()]
+        for dock in self._hidden:
+            dock.setVisible(not hidden)
+        if not hidden:
+            self._hidden.clear()
 
     def _hide_others(self, view_id: str) -> None:
         self.open(view_id)

@@ -182,6 +182,9 @@ class MainWindow(FirstWindow):
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("go.")]
             self.pages.addWidget(desk)
+            self.pages.currentChanged.connect(
+                lambda _: desk.docks.hide_floating(self.pages.currentWidget() is not desk)
+            )
             self.menus.fill()
             self._show_latency()
             self.layouts.restore(desk)

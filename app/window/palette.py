@@ -84,7 +84,6 @@ class Palette(QDialog):
 
     def __init__(self, actions: Registry, parent: QWidget, more: Callable[[], list[SearchResult]] = list) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
-        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self._registry, self._more = actions, more
         self._results: list[SearchResult] = []
         frame = QFrame()

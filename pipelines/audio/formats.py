@@ -28,7 +28,7 @@ CONVERTIBLE: Final = frozenset(
 )
 """Suffixes of sound that is not read and that ffmpeg converts."""
 
-READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64 and SPH"
+READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64, RF64, VOC and SPH"
 """The formats that are read, in words; more are (`soundfile.available_formats`)."""
 
 

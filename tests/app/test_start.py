@@ -80,7 +80,7 @@ def test_the_view_shows_the_steps(
         assert view.start.steps == steps
         assert view.start.chart is not None
         (panel,) = view.start.chart.each
-        assert panel.chart.y.categories == tuple(one.title for one in steps)
+        assert panel.chart.y.categories == tuple(f"{one.title} · {one.seconds:.2f} s" for one in steps)
         assert view.summary().startswith("The first block was decoded after 9.00 s; build or load")
         assert [row[3] for row in view.table()[1]] == ["1.500", "2.000", "5.000", "0.500"]
         assert view.note == "since the process began"

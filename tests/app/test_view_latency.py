@@ -75,7 +75,7 @@ def test_the_table_has_the_slowest_word_first(path: Path, qtbot: QtBot) -> None:
 
 def test_a_session_without_a_stream_says_what_to_set(finished: Path, qtbot: QtBot) -> None:
     with view_on(LatencyView, finished, qtbot) as (view, _):
-        assert view.remark.text == "This session was not decoded as a stream: set stream.chunk_ms."
+        assert view.remark.text == "This session was not decoded as a stream: set Chunk, under Streaming in the form."
         assert view.summary() == view.remark.text
 
 

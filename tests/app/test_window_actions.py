@@ -188,7 +188,7 @@ def test_arrows_move_in_the_palette(qtbot, window):
     [
         ("zo", "Zoom out", "Show everything"),
         ("wp", "Welcome page", "Show everything"),
-        ("dark", "Dark theme", "Decode the bundled voices"),
+        ("dark", "Dark theme", "Bundled voices for the next run"),
     ],
 )
 def test_words_beginnings_rank_first(query, better, worse):

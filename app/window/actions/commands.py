@@ -68,7 +68,7 @@ def _file(w: MainWindow) -> list[Action]:
             begin("next_run.microphone"),
             enabled=may_run,
         ),
-        add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
+        add("file.bundled", tr("Bundled voices for the next run"), w.use_bundled, enabled=bundled),
         add("file.playlist", tr("Audio of the next run…"), begin("next_run.playlist"), enabled=w.when.has_audio),
         add(
             "file.model",

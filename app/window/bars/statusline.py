@@ -146,11 +146,12 @@ class StatusLine(QFrame):
         parts = [one_line(name, 80) for name in device_names(session)]
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
-        else:
-            parts.append(self.tr("roofs as recorded"))
         moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if moved and max(moved) > DRIFT_TOLD:
-            parts.append(self.tr("changed by up to {0} % since").format(f"{100 * max(moved):.0f}"))
+            text = self.tr(
+                "roofs changed by up to {0} % since they were measured: compute and memory may be off as much"
+            )
+            parts.append(text.format(f"{100 * max(moved):.0f}"))
         for name, text, scale in ((RSS, self.tr("memory {0} MB"), MEGABYTE), (CPU, self.tr("CPU {0} %"), 1.0)):
             if name in session.sample_names:
                 values = session.samples(name)[1]

@@ -280,15 +280,24 @@ class PipelineForm(QFrame):
         self._refresh_marks()
 
     def _mark(self, field: Field) -> None:
+        """Say what can act; a condition that settings of a layer wait for stands under the first of them alone."""
         pipeline, option = self.pipeline, field.option
         sentence = pipeline.unavailable_reason(option.key)
         choices = {c: why for c in option.choices if (why := pipeline.unavailable_reason(option.key, c))}
         chosen = choices.get(pipeline.value(option.key), "") if sentence is None else ""
-        field.show_unavailable_reason(sentence, pipeline.condition(option) if sentence else chosen)
+        short = pipeline.condition(option) if sentence else chosen
+        above = next((o for o in reversed(self._above(option)) if pipeline.unavailable_reason(o.key)), None)
+        if sentence and above is not None and pipeline.condition(above) == short:
+            short = ""
+        field.show_unavailable_reason(sentence, short)
         field.show_choices(choices)
         field.show_waiting(pipeline.waits(option.key))
         switch = option.switched_by
         field.show_acting(not switch or bool(pipeline.value(switch)))
+
+    def _above(self, option: Option) -> list[Option]:
+        members = list(self.layers[option.layer].options.values())
+        return members[: members.index(option)]
 
     def _refresh_marks(self) -> None:
         pipeline = self.pipeline

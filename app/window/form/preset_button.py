@@ -70,5 +70,5 @@ class PresetButton(DropButton):
 
     def _shorten(self) -> None:
         room = max(self.width() - ARROW_ROOM, 20)
-        mode = Qt.TextElideMode.ElideRight
+        mode = Qt.TextElideMode.ElideMiddle  # its end says that it is modified
         self.setText(self.fontMetrics().elidedText(self._title, mode, room))

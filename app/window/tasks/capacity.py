@@ -21,6 +21,8 @@ from profiler.files.paths import new_session_path
 
 CAPACITY: Final = (*VERB, "capacity", *JSON)
 MOST: Final = 4096
+PER_CORE: Final = 64
+"""Streams that are tried at most for each core, unless somebody wants more."""
 LONGEST_S: Final = 60.0
 
 tr = partial(QCoreApplication.translate, "Capacity")
@@ -40,7 +42,7 @@ class CapacityPage(TaskPage):
         for box, title, low, high, value in (
             (self.bound, tr("p99 of the delay, at most"), 0.01, LONGEST_S, BOUND_S),
             (self.cores, tr("Cores"), 1, usable, usable),
-            (self.most, tr("Streams, at most"), 1, MOST, MOST),
+            (self.most, tr("Streams, at most"), 1, MOST, PER_CORE * usable),
         ):
             box.setRange(low, high)
             box.setValue(value)
