@@ -12,9 +12,9 @@ import sys
 
 import numpy as np
 
-from pipelines.frontend import _ivector_kernels as ivectors
 from pipelines.frontend import _kernels as frontend
 from pipelines.frontend import dynamic
+from pipelines.frontend import ivector as ivectors
 from pipelines.labs import _kernels as timed
 from pipelines.models import estimation
 from pipelines.training import align

@@ -8,11 +8,11 @@ import numpy as np
 
 from pipelines.config import Search
 from pipelines.search import alternatives, workspace
-from pipelines.search.device import _backpointers
+from pipelines.search.device import history as device_history
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs
-from pipelines.search.graph.context import _kernels as _context
-from pipelines.search.graph.lookahead import _compose, _intervals, _ngram, compose
+from pipelines.search.graph.context import expansion as _context
+from pipelines.search.graph.lookahead import _compose, _ngram, compose, folder
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
@@ -91,16 +91,16 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 
 SEARCH = {
-    "calls": (
+    "kernels.calls": (
         *("named", "numbers_of", "begin", "advance", "_record"),
         *("prune", "active_senones", "entry_of"),
     ),
-    "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
-    "epsilon": ("entry_of", "_relax", "close"),
-    "sparse_set": ("find", "insert"),
-    "pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune"),
-    "history": ("append", "collect", "trace"),
-    "graph_check": ("fault",),
+    "kernels.token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),
+    "kernels.epsilon": ("entry_of", "_relax", "close"),
+    "kernels.sparse_set": ("find", "insert"),
+    "kernels.pruning": ("select", "below", "ranked", "cutoff", "_take_off", "_write_history", "close_up", "prune"),
+    "kernels.history": ("append", "collect", "trace"),
+    "graph.wfst": ("fault",),
 }
 
 
@@ -114,18 +114,18 @@ def _search(walls: Walls, **changes: Any) -> None:
 
 for _room, _kernels_of_room in SEARCH.items():
 
-    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
     def search(walls: Walls) -> None:
         """Decoding with nothing pruned: as many tokens as there are states, as many arcs as there are."""
         _search(walls)
 
-    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
     def search_pruned(walls: Walls) -> None:
         """Decoding with the histogram's cutoff, dead tokens, and lists that are closed up."""
         _search(walls, max_active=2, beam=3.0)
         _search(walls, max_active=0, beam=0.5, min_active=3)
 
-    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
     def search_without_blanks(walls: Walls) -> None:
         """Decoding with frames left out, at the beginning and end of blocks too."""
         plain = dataclasses.replace(graph(3, 13, True), blank=4)
@@ -135,7 +135,7 @@ for _room, _kernels_of_room in SEARCH.items():
             scores[[0, 1, 2, 7, 8, 9, 10, 11, 12, 25, 26], 4] = 0.0
             decode(made, scores, walls, block)
 
-    @runs(f"pipelines.search.kernels.{_room}", *_kernels_of_room)
+    @runs(f"pipelines.search.{_room}", *_kernels_of_room)
     def search_of_what_are_no_numbers(walls: Walls) -> None:
         """Scores and beams from a damaged model."""
         rng = np.random.default_rng(5)
@@ -185,7 +185,7 @@ def histories(walls: Walls) -> None:
             _history.trace(rows, n - 1, -1, walls.empty(room, np.int32))
 
 
-@runs(_backpointers, "absorb")
+@runs(device_history, "absorb")
 def back_pointers(walls: Walls) -> None:
     """Back-pointers of a device into a history that has just the room, and into one that lacks an entry."""
     for tokens in (1, 2, 7):
@@ -194,15 +194,15 @@ def back_pointers(walls: Walls) -> None:
             previous = walls(rng.integers(0, tokens, (frames, tokens)), np.int32)
             arc = walls(rng.integers(-2, 3, (frames, tokens)), np.int32)
             columns = (0, 1, -1), (1, 0, -1), (5, 6), (-1, 0)
-            arcs = _backpointers.Arcs(*(walls(column, np.int32) for column in columns), 2)
+            arcs = device_history.Arcs(*(walls(column, np.int32) for column in columns), 2)
             for room in (frames * tokens * 3, 0):
                 entry = walls(np.full(tokens, -1), np.int32)
                 history = walls.empty((room, 3), np.int32)
-                _backpointers.absorb(previous, arc, arcs, 0, entry, history, 0)
+                device_history.absorb(previous, arc, arcs, 0, entry, history, 0)
             previous[:], arc[:] = tokens, 1
             entry = walls(np.full(tokens, -1), np.int32)
-            found = _backpointers.absorb(previous, arc, arcs, 0, entry, history, 0)
-            assert found == _backpointers.BROKEN
+            found = device_history.absorb(previous, arc, arcs, 0, entry, history, 0)
+            assert found == device_history.BROKEN
             assert NOBODY == -1
 
 
@@ -300,7 +300,7 @@ def ngram_models(walls: Walls) -> None:
         assert seed > 4 or not any(outcomes)
 
 
-@runs(_intervals, "intervals")
+@runs(folder, "intervals")
 def look_ahead_data(walls: Walls) -> None:
     """Interval sets of states, whole and cut short."""
     for n in (1, 2, 7):
@@ -308,7 +308,7 @@ def look_ahead_data(walls: Walls) -> None:
         data, most = np.array(words, np.int32), (len(words) - 3 * n) // 2
         for length in range(len(words) + 1):
             room = walls.empty(n + 1, np.int64), walls.empty(most, np.int32), walls.empty(most, np.int32)
-            outcome = _intervals.intervals(walls(data[:length]), 99, *room)
+            outcome = folder.intervals(walls(data[:length]), 99, *room)
             assert outcome == (length if length == len(words) else -1)
 
 

@@ -19,17 +19,12 @@ from tests.waiting import PATIENCE_S
 
 ENTRIES = {
     "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
-    "pipelines.search.device._backpointers": "pipelines.search.device.history",
-    "pipelines.search.kernels.graph_check": "pipelines.search.graph.wfst",
-    "pipelines.search.graph.context._kernels": "pipelines.search.graph.context.expansion",
     "pipelines.search.graph.lookahead._compose": "pipelines.search.graph.lookahead.compose",
-    "pipelines.search.graph.lookahead._intervals": "pipelines.search.graph.lookahead.files",
     "pipelines.search.graph.lookahead._ngram": "pipelines.search.graph.lookahead.ngram",
     "pipelines.search.kernels.calls": "pipelines.search.workspace",
     "pipelines.search.kernels.history": "pipelines.search.words",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
-    "pipelines.frontend._ivector_kernels": "pipelines.frontend.ivector",
 }
 """Files of kernels, and the one module that calls them: it checks what they are given."""
 TIMED = "pipelines.labs._kernels"
@@ -40,7 +35,15 @@ LABS = {
 MACHINE = "profiler.machine.roofs._kernels"
 PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
 """Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
-WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
+WITHIN = (
+    "pipelines.models.estimation",
+    "pipelines.training.align",
+    "pipelines.frontend.ivector",
+    "pipelines.search.device.history",
+    "pipelines.search.graph.context.expansion",
+    "pipelines.search.graph.lookahead.folder",
+    "pipelines.search.graph.wfst",
+)
 """Modules that hold kernels and the functions that check their arguments."""
 ROOMS = ("app", "pipelines", "profiler")
 FROM_KERNELS = ("profiler.recording.kernel_spans",)

@@ -21,7 +21,7 @@ from pipelines.run.hot_replay import hot
 from pipelines.run.recogniser import Progress, Recogniser
 from pipelines.scoring import build_scorer
 from pipelines.scoring.layered import LayeredScorer
-from pipelines.scoring.scorer import Scores
+from pipelines.scoring.strategy import Scores
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32, Array

@@ -12,7 +12,7 @@ the search's best path so far, so that it is estimated while the utterance is de
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,12 +20,22 @@ import numpy as np
 
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor, Speaker
 from pipelines.frontend.ivector_parameters import PLAIN, IvectorModel, Pacing, SilenceWeights
-from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package
-from pipelines.frontend.mfcc import FULL_SCALE, MFCC, NORMALISE, PIECE_FRAMES, PRIOR_FRAMES, STAGES, Piece, rows_around
+from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package, take_frames
+from pipelines.frontend.mfcc import (
+    FULL_SCALE,
+    MFCC,
+    NORMALISE,
+    PIECE_FRAMES,
+    PRIOR_FRAMES,
+    STAGES,
+    Piece,
+    check_samples,
+    record,
+    rows_around,
+)
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
 from profiler.arrays import F32, F64, Array, Bool, check
-from profiler.clock import now_ns
 from profiler.costs import NUMPY_CALL
 from profiler.plain import one_line
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -101,54 +111,9 @@ class KaldiMfcc:
         I-vectors are those without a search: all frames count alike. With a `lane` (after `stages`) each piece is
         recorded; `first_frame` is the utterance's first frame in the run.
         """
-        if samples.ndim != 1 or samples.dtype != np.float32:
-            raise ValueError(
-                f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
-            )
-        start = now_ns()
-
-        def record(stage: str, first: int, frames: int, *work: int) -> None:
-            nonlocal start
-            end = now_ns()
-            if lane is not None and frames:
-                lane.put(self.stage_ids[stage], start, end, first_frame + first, frames, *work)
-            start = end
-
-        if self.ivectors is not None:
-            heard = KaldiStream(self, samples, replace(self.pacing, silence_weight=1.0))
-            for done in heard.whole():
-                record(*done[:3], *done.work)
-            return heard.features
-        import kaldi_native_fbank
-
-        p, n = self.parameters, self.n_frames(len(samples))
-        cepstra = np.empty((n, p.num_ceps), np.float32)
-        source = kaldi_native_fbank.OnlineMfcc(self.options)
-        piece, made = PIECE_FRAMES * p.hop_samples, 0
-        lacking = p.window_samples - len(samples) if n and p.snip_edges else 0
-        for at in range(0, len(samples), piece):
-            source.accept_waveform(p.sample_frequency, samples[at : at + piece] * np.float32(FULL_SCALE))
-            if at + piece >= len(samples):
-                if lacking > 0:
-                    source.accept_waveform(p.sample_frequency, np.zeros(lacking, np.float32))
-                source.input_finished()
-            ready = min(source.num_frames_ready, n)
-            for t in range(made, ready):
-                cepstra[t] = source.get_frame(t)
-            source.pop(ready - made)
-            record(MFCC, made, ready - made)
-            made = ready
-        result = np.empty((n, self.dimension), np.float32)
-        self._normalise(cepstra, result, record)
-        return result
-
-    def _normalise(self, cepstra: F32, result: F32, record: Callable[[str, int, int], None]) -> None:
-        """Fill the features of all frames from their cepstra f32 [n, num_ceps]; `record` is called after each piece."""
-        normal = mean_and_scale(cepstra, self.parameters)
-        for first in range(0, len(cepstra), PIECE_FRAMES):
-            last = min(first + PIECE_FRAMES, len(cepstra))
-            result[first:last] = self.normalised(cepstra, normal, first, last)
-            record(NORMALISE, first, last - first)
+        heard = KaldiStream(self, samples, replace(self.pacing, silence_weight=1.0))
+        record(heard.whole(), self.stage_ids, first_frame, lane)
+        return heard.features
 
     def normalised(self, cepstra: F32, normal: tuple[F32, F32], first: int, last: int) -> F32:
         """Features f32 [last − first, width] from cepstra f32 [n, num_ceps] and `mean_and_scale`, without i-vectors."""
@@ -232,6 +197,7 @@ class KaldiStream:
     def __init__(self, front_end: KaldiMfcc, samples: F32, pacing: Pacing) -> None:
         import kaldi_native_fbank
 
+        check_samples(samples)
         p = front_end.parameters
         self._tables, self._samples, self._pacing = front_end, samples, pacing
         self.n_frames = front_end.n_frames(len(samples))
@@ -249,23 +215,9 @@ class KaldiStream:
 
     def advance(self, n_samples: int) -> Iterator[Piece]:
         """Compute the `ready` frames that the first `n_samples` samples suffice for, yielding after each piece."""
-        tables, p, source = self._tables, self._tables.parameters, self._source
-        arrived = self._samples[self._given : n_samples]
-        self._given += len(arrived)
+        tables, p = self._tables, self._tables.parameters
+        yield from self._hear(n_samples)
         finished = self._given == len(self._samples)
-        if len(arrived):
-            source.accept_waveform(p.sample_frequency, arrived * np.float32(FULL_SCALE))
-            lacking = p.window_samples - len(self._samples) if finished and p.snip_edges else 0
-            if lacking > 0:
-                source.accept_waveform(p.sample_frequency, np.zeros(lacking, np.float32))
-            if finished:
-                source.input_finished()
-        first, self._made = self._made, min(source.num_frames_ready, self.n_frames)
-        for t in range(first, self._made):
-            self._cepstra[t] = source.get_frame(t)
-        source.pop(self._made - first)
-        if self._made > first:
-            yield Piece(MFCC, first, self._made - first)
         first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
         if self.ready > first:
             normal = mean_and_scale(self._cepstra[: self._made], p, tables.prior)
@@ -275,10 +227,35 @@ class KaldiStream:
                 tables.prior = normal[0].astype(np.float64)
             yield Piece(NORMALISE, first, self.ready - first)
 
+    def _hear(self, n_samples: int) -> Iterator[Piece]:
+        """Compute the cepstra that the first `n_samples` samples suffice for, yielding after each piece."""
+        p, source = self._tables.parameters, self._source
+        while self._given < min(n_samples, len(self._samples)):
+            arrived = self._samples[self._given : min(self._given + PIECE_FRAMES * p.hop_samples, n_samples)]
+            self._given += len(arrived)
+            source.accept_waveform(p.sample_frequency, arrived * np.float32(FULL_SCALE))
+            if self._given == len(self._samples):
+                lacking = p.window_samples - len(self._samples) if p.snip_edges else 0
+                if lacking > 0:
+                    source.accept_waveform(p.sample_frequency, np.zeros(lacking, np.float32))
+                source.input_finished()
+            first, self._made = self._made, take_frames(source, self._cepstra, self._made)
+            if self._made > first:
+                yield Piece(MFCC, first, self._made - first)
+
     def whole(self) -> Iterator[Piece]:
-        yield from self.advance(len(self._samples))
-        for first in range(0, self.n_frames, self._pacing.chunk):
-            yield from self.adapt(first + self._pacing.chunk, np.zeros(0, bool), 0)
+        """Compute all features at once, with the mean of the utterance alone."""
+        if self._speaker is not None:
+            yield from self.advance(len(self._samples))
+            for first in range(0, self.n_frames, self._pacing.chunk):
+                yield from self.adapt(first + self._pacing.chunk, np.zeros(0, bool), 0)
+            return
+        yield from self._hear(len(self._samples))
+        normal = mean_and_scale(self._cepstra, self._tables.parameters)
+        for first in range(0, self.n_frames, PIECE_FRAMES):
+            last = min(first + PIECE_FRAMES, self.n_frames)
+            self.features[first:last] = self._tables.normalised(self._cepstra, normal, first, last)
+            yield Piece(NORMALISE, first, last - first)
 
     def begin_segment(self, frame: int) -> None:
         self._weights = SilenceWeights(self._pacing, frame)

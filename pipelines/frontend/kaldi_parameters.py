@@ -9,9 +9,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from pipelines.frontend.parameters import HIGHEST_RATE, LARGEST, LOWEST_RATE, FeatureParameterError, Target
+from profiler.arrays import F32
 from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    import kaldi_native_fbank
 
 FRAME_SHIFT = 10.0
 """In milliseconds: the only one, as everywhere in this program."""
@@ -137,6 +142,15 @@ class KaldiFeatures:
             0 <= self.left_context <= WIDEST_CONTEXT and 0 <= self.right_context <= WIDEST_CONTEXT,
             f"at most {WIDEST_CONTEXT} frames of context are spliced",
         )
+
+
+def take_frames(source: kaldi_native_fbank.OnlineMfcc | kaldi_native_fbank.OnlineFbank, into: F32, made: int) -> int:
+    """Put the frames of `source` from number `made` on into f32 [n, values]; return how many there are then."""
+    ready = min(source.num_frames_ready, len(into))
+    for t in range(made, ready):
+        into[t] = source.get_frame(t)
+    source.pop(ready - made)
+    return ready
 
 
 def require_package() -> None:

@@ -55,6 +55,13 @@ class Piece(NamedTuple):
     took_ns: int = 0
 
 
+def check_samples(samples: F32) -> None:
+    if samples.ndim != 1 or samples.dtype != np.float32:
+        raise ValueError(
+            f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
+        )
+
+
 def rows_around(features: F32, begin: int, count: int, context: tuple[int, int]) -> F32:
     """Features of frames begin … begin + count with the `context` around them; the outermost frame is repeated."""
     before, after = context
@@ -231,10 +238,7 @@ class Utterance:
     """One utterance on its way through the front end; `features` is complete after `run`."""
 
     def __init__(self, front_end: Mfcc, samples: F32) -> None:
-        if samples.ndim != 1 or samples.dtype != np.float32:
-            raise ValueError(
-                f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
-            )
+        check_samples(samples)
         p = front_end.parameters
         self._tables = front_end
         self._samples = samples

@@ -14,7 +14,7 @@ import numpy as np
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.stream import Rows
 from pipelines.scoring import MAX_FRAMES
-from pipelines.scoring.scorer import Scores
+from pipelines.scoring.strategy import Scores
 from profiler.arrays import F32, Array
 from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane
 

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from pipelines.scoring.layered import LayeredScorer
-from pipelines.scoring.scorer import Scorer, Scores
+from pipelines.scoring.strategy import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi

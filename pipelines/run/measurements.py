@@ -9,7 +9,7 @@ from typing import Final
 
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
-from pipelines.scoring.scorer import Scores
+from pipelines.scoring.strategy import Scores
 from profiler.machine import cpu_limit
 from profiler.machine.run_queue import NOTHING, Lost, Pulse, RunQueue
 from profiler.recording.lanes import Lane

@@ -6,6 +6,7 @@ laws (`costs`). Reading models belongs to `pipelines.models`, choosing active se
 
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.layered import Prepared, with_context
-from pipelines.scoring.scorer import Scorer, build_scorer, is_lazy, kernels_of
+from pipelines.scoring.scorer import build_scorer, is_lazy, kernels_of
+from pipelines.scoring.strategy import Scorer
 
 __all__ = ["MAX_FRAMES", "Prepared", "Scorer", "build_scorer", "is_lazy", "kernels_of", "with_context"]

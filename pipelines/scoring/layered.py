@@ -18,7 +18,7 @@ from pipelines.scoring.blocks import MAX_FRAMES, Meter
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.senones import SenoneRule
-from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, never, quietly
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, Scorer, never, quietly
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
@@ -96,13 +96,8 @@ class _Latest:
     wanted: list[tuple[int, Array]] | None = None
 
 
-class LayeredScorer(ABC):
+class LayeredScorer(Scorer, ABC):
     """A frame rule over a `FrameScorer`, which a senone rule may be (`_arranged`)."""
-
-    context: tuple[int, int] = (0, 0)
-    """Frames before and after those of a block that must come with it."""
-    subsampling: int = 1
-    """Frames for each row of scores; a block begins with a frame of the utterance that is a multiple of it."""
 
     def __init__(
         self,
@@ -127,18 +122,9 @@ class LayeredScorer(ABC):
         self._spare: Array | None = None
         self._copies: Array | None = None
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on what was read differently from the model's file."""
-        return ()
-
     @abstractmethod
     def _arranged(self, config: Config) -> FrameScorer:
         """Return what computes senones under `config`: a senone rule over what is below it, or that alone."""
-
-    @property
-    def lazy(self) -> bool:
-        return self._on_demand is not None
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
         """Register `stages`, and those of the rules."""
@@ -150,19 +136,16 @@ class LayeredScorer(ABC):
         self._meter.register(recorder, found | {COPY_STAGE: ("copied",)})
 
     def reset(self) -> None:
-        """An utterance begins: nothing to copy from yet."""
         self._frame = 0
         self._last.forget()
         for rule in self._rules.values():
             rule.reset()
 
     def needs(self, config: Config) -> Hashable:
-        """The keys of what `config` needs and is not at hand; None: `configure` takes no time."""
         parts = self._parts(config)
         return tuple((name, who, need.key) for name, who, need in parts if not self._has(name, who, need)) or None
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
-        """Return the parts that `config` needs, those held or made now; changes nothing here."""
         held = self._held.parts
         return Prepared(
             {
@@ -185,7 +168,6 @@ class LayeredScorer(ABC):
         return self._rules[config.frames.rule] if config.frames.skip > 1 else None
 
     def configure(self, config: Config, prepared: Prepared | None = None) -> None:
-        """Take over the settings from the next block on; no kernel is compiled here."""
         if prepared is None:
             prepared = self.make_ready(config, quietly, never)
         # The last thing prepared for a layer is kept while another of its choices acts: a toggle goes to and fro.
@@ -193,6 +175,7 @@ class LayeredScorer(ABC):
         self._config = config
         self._below = below = self._arranged(config)
         self._on_demand = below if isinstance(below, SenoneRule) and below.lazy else None
+        self.lazy = self._on_demand is not None
         rule = self._rule_of(config)
         if rule is not None:
             rule.configure(config, self._part("frames", rule))
@@ -204,7 +187,6 @@ class LayeredScorer(ABC):
         return made if owner is part else None
 
     def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
-        """Scores f32 [rows, senones] of `block` f32 [frames and context, dim]; valid until the next call."""
         beyond, most = sum(self.context), self.most_frames
         n = max(0, len(block) - beyond)
         # Before the checks: what calling a stage costs is charged to it.
@@ -331,7 +313,6 @@ class LayeredScorer(ABC):
         return chosen
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | LazyBlock:
-        """Compute for a block what does not depend on the senones that the search wants; if dense, all of it."""
         if self._on_demand is None:
             return self.score(block, first_frame, lane)
         n = len(block) - sum(self.context)
@@ -347,7 +328,6 @@ class LayeredScorer(ABC):
         return LazyBlock(first_frame, n, scored, lane)
 
     def frame(self, state: Array | LazyBlock, t: int, active: Array | None) -> Array:
-        """Scores f32 [senones] of row t of the prepared block; only the `wanted` ones are right."""
         if not isinstance(state, LazyBlock):
             row: Array = state[t]
             return row
@@ -382,7 +362,6 @@ class LayeredScorer(ABC):
         return row
 
     def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages under the present configuration."""
         costs = self._below.costs(max(1, self.rows(self._block) // self._skip))
         if self._rule is not None:
             costs |= self._rule.costs(self._block)

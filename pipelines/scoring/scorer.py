@@ -7,10 +7,9 @@ the parameters of a model (`tied`, `continuous`). What all scorers share is in `
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,13 +18,22 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.blocks import Meter
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.ctc import CtcScorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.nnet3.scorer import Nnet3Scorer, own_net
 from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Need, Progress, Strategy, never, quietly, warm_up
+from pipelines.scoring.strategy import (
+    Cancelling,
+    FrameScorer,
+    Need,
+    Progress,
+    Scorer,
+    Strategy,
+    never,
+    quietly,
+    warm_up,
+)
 from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array
@@ -39,63 +47,21 @@ COMPILED: set[tuple[str, str]] = set()
 SERIAL = {gmm.LAZY_STAGE}
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
 
-Scores = Any
-"""F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there."""
 
+class CtcScorer(Scorer):
+    """Hands the scores of a CTC net to the search: they are there when an utterance begins.
 
-class Scorer(Protocol):
-    """Natural log-likelihoods of all senones, up to a constant per frame."""
+    (`pipelines.models.ctc.front_end`.) It takes for each output the first of the frames that it stands for. All that a
+    net costs is in the stages of its blocks; how long this takes, some microseconds a block of frames, is overhead of
+    the decode loop.
+    """
 
-    n_senones: int
+    def __init__(self, model: AcousticModel) -> None:
+        self.n_senones, self.subsampling = model.n_senones, model.subsampling
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on what was read differently from the model's file."""
-
-    @property
-    def lazy(self) -> bool:
-        """Whether it scores frame by frame the senones that the search wants."""
-
-    context: tuple[int, int]
-    """Frames before and after those of a block that must come with it (`layered.with_context`)."""
-    subsampling: int
-    """Frames for each row of scores; blocks begin with a multiple of it."""
-
-    def stages(self, recorder: Recorder) -> None:
-        """Register every stage that any of its configurations records."""
-
-    def warm_up(self) -> None:
-        """Compile and touch what the present settings call; `make_ready` does so for others."""
-
-    def reset(self) -> None:
-        """An utterance begins."""
-
-    def needs(self, config: Config) -> Hashable:
-        """Return a key of what must be made before `config` can act; None: nothing."""
-
-    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
-        """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
-
-    def configure(self, config: Config, prepared: Made = None) -> None:
-        """Take over live settings from the next block on; what is not `prepared` is made first."""
-
-    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Scores:
-        """Scores f32 [rows, senones] of `block` f32 [frames and context, dim]; valid until the next call.
-
-        `first_frame` is run-global; spans go to `lane`.
-        """
-
-    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
-        """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""
-
-    def frame(self, state: Any, t: int, active: Array | None) -> Scores:
-        """Scores f32 [senones] of row t of the block, rows in order; only the `wanted` ones are right.
-
-        None wants all. Valid until the next block.
-        """
-
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages under the present configuration."""
+    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array:
+        """Natural log-probabilities f32 [outputs, units] of a block that begins with the first frame of an output."""
+        return np.ascontiguousarray(block[:: self.subsampling])
 
 
 class GmmScorer(LayeredScorer):

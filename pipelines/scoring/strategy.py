@@ -1,4 +1,4 @@
-"""What scores senones: the one protocol of selection strategies, nets and senone rules, and the base of strategies.
+"""What scores senones: scorers of blocks, the one protocol of strategies, nets and senone rules, and strategies.
 
 What must be made before scoring (codebooks, shortlists, tables) takes up to seconds, so that is a step of its own: the
 `make` of a `Need` touches nothing that scores and may run on any thread, while scoring goes on by its present settings;
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from pipelines.scoring.blocks import Meter
 from profiler.arrays import Array
-from profiler.spans import Cost
+from profiler.spans import Cost, Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines import config as settings
+    from pipelines.config import Config
     from pipelines.scoring.continuous.dense import ContinuousGmm
     from pipelines.scoring.tied.gmm import Gmm
 
@@ -30,6 +31,8 @@ Family = TypeVar("Family", bound="Gmm | ContinuousGmm")
 
 Made = Any
 """Result of a need's `make`, which a `configure` takes; opaque to all others."""
+Scores = Any
+"""F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there."""
 
 
 class Need(NamedTuple):
@@ -42,6 +45,65 @@ class Need(NamedTuple):
     key: Hashable
     make: Callable[[Progress, Cancelling], Made]
     least: Callable[[], Made] | None = None
+
+
+class Scorer:
+    """What the decode loop holds: natural log-likelihoods of all senones, up to a constant per frame.
+
+    The base is one that prepares nothing, scores whole blocks and needs no frames around them.
+    """
+
+    n_senones: int
+    lazy: bool = False
+    """Whether it scores frame by frame the senones that the search wants."""
+    context: tuple[int, int] = (0, 0)
+    """Frames before and after those of a block that must come with it (`layered.with_context`)."""
+    subsampling: int = 1
+    """Frames for each row of scores; a block begins with a frame of the utterance that is a multiple of it."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what was read differently from the model's file."""
+
+    def stages(self, recorder: Recorder) -> None:
+        """Register every stage that any of its configurations records."""
+
+    def warm_up(self) -> None:
+        """Compile and touch what the present settings call; `make_ready` does so for others."""
+
+    def reset(self) -> None:
+        """An utterance begins."""
+
+    def needs(self, config: Config) -> Hashable:
+        """Return a key of what must be made before `config` can act; None: nothing."""
+        return None
+
+    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
+        """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
+        return None
+
+    def configure(self, config: Config, prepared: Made = None) -> None:
+        """Take over live settings from the next block on; what is not `prepared` is made first."""
+
+    def score(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Scores:
+        """Scores f32 [rows, senones] of `block` f32 [frames and context, dim]; valid until the next call.
+
+        `first_frame` is run-global; spans go to `lane`.
+        """
+        raise NotImplementedError
+
+    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
+        """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""
+        return self.score(block, first_frame, lane)
+
+    def frame(self, state: Any, t: int, active: Array | None) -> Scores:
+        """Scores f32 [senones] of row t of the block, rows in order; only the `active` ones are right.
+
+        None wants all. Valid until the next block.
+        """
+        return state[t]
+
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages under the present configuration."""
+        return {}
 
 
 class FrameScorer(ABC):

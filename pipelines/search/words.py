@@ -174,6 +174,12 @@ def collect(
     return int(kept), int(left)
 
 
+def collect_paths(history: Array, roots: Array) -> int:
+    """`collect` of a history without alternatives; returns how many entries are left."""
+    nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
+    return collect(history, 0, roots, nobody, none, np.empty(0, np.float32), np.inf)[0]
+
+
 def trace(history: Array, entry: int, anchor: int, out: Array) -> tuple[int, bool]:
     """Entries from `entry` back to (without) `anchor`, last one first, in `out` int32; see `history_kernels.trace`."""
     check("history", history, np.int32, (None, 3))

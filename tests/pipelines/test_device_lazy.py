@@ -17,7 +17,6 @@ from pipelines.device import COMPUTE, DeviceWork, HostDevice
 from pipelines.models import derived, sphinx
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device import scorer as device_scorer
-from pipelines.scoring.device.batch import BLOCK_FRAMES, Batch
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.layered import with_context
 from pipelines.search.device import search as device_search
@@ -27,6 +26,7 @@ from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.arrays import Array
 from profiler.recording.layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
+from tests.bench.device_steps.batch import BLOCK_FRAMES, Batch
 from tests.each import each
 from tests.pipelines import net_files, search_graphs
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice

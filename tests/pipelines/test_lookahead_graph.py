@@ -17,7 +17,7 @@ from pipelines.models import kaldi
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import openfst
 from pipelines.search.graph.lookahead import compose as composition
-from pipelines.search.graph.lookahead import files
+from pipelines.search.graph.lookahead import folder as lookahead
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.errors import Cancelled
@@ -71,7 +71,7 @@ def assert_same_paths(mine: Fst, expected: Fst, within: float = 1e-4) -> None:
 def test_an_ngram_file_has_the_arcs_of_its_model(tmp_path, seed):
     model = made.random_contexts(seed, order=2 + seed % 3)
     (tmp_path / "G.fst").write_bytes(made.ngram(*model, names=["<eps>", *"abcd"] if seed % 2 else ()))
-    found, names = files.g(tmp_path / "G.fst")
+    found, names = lookahead.read_g(tmp_path / "G.fst")
     assert_equal(found, made.fst_of_contexts(*model))
     assert names == (["<eps>", "a", "b", "c", "d"] if seed % 2 else [])
 
@@ -82,7 +82,7 @@ def test_other_kinds_of_language_model_are_read(tmp_path, seed):
     openfst.write(g, tmp_path / "vector.fst")
     (tmp_path / "const.fst").write_bytes(made.const(g, ["<eps>", "é"]))
     for name, names in (("vector.fst", []), ("const.fst", ["<eps>", "é"])):
-        found, own = files.g(tmp_path / name)
+        found, own = lookahead.read_g(tmp_path / name)
         assert_equal(found, g)
         assert own == names
 
@@ -91,7 +91,7 @@ def test_other_kinds_of_language_model_are_read(tmp_path, seed):
 def test_look_ahead_data_are_read(tmp_path, seed):
     hcl = made.random_hcl(seed)
     (tmp_path / "HCLr.fst").write_bytes(made.lookahead(hcl, ["<eps>", "a"], mapped=seed % 2 > 0))
-    found, ahead, names = files.hcl(tmp_path / "HCLr.fst")
+    found, ahead, names = lookahead.read_hcl(tmp_path / "HCLr.fst")
     assert_equal(found, hcl)
     assert names == ["<eps>", "a"]
     expected = made.first_labels(hcl)
@@ -199,8 +199,8 @@ def test_files_and_paths_are_openfsts(tmp_path, seed):
         cwd=tmp_path,
         env=children.environment({"LD_LIBRARY_PATH": str(PLUGINS.parent)}),
     )
-    hcl, ahead, _ = files.hcl(tmp_path / "HCLr.fst")
-    g, _ = files.g(tmp_path / "Gr.fst")
+    hcl, ahead, _ = lookahead.read_hcl(tmp_path / "HCLr.fst")
+    g, _ = lookahead.read_g(tmp_path / "Gr.fst")
     # OpenFst rounds the weights that it takes ahead to 1/1024.
     assert_same_paths(arcs_of(composition.compose(hcl, ahead, g)), openfst.read(tmp_path / "HCLG.fst"), 0.02)
 

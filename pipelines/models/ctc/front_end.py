@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.frontend.mfcc import Piece, record, rows_around
+from pipelines.frontend.kaldi_parameters import take_frames
+from pipelines.frontend.mfcc import Piece, check_samples, record, rows_around
 from pipelines.frontend.parameters import FeatureParameterError, Target
 from pipelines.models.ctc.net import Computing, Ctc, part, windows
 from pipelines.models.ctc.operators import NetProfile, profiled
@@ -113,10 +114,7 @@ class CtcUtterance:
     """One utterance on its way through features and net; `features` f32 [n_frames, units] as `CtcFrontEnd.features`."""
 
     def __init__(self, front_end: CtcFrontEnd, samples: F32) -> None:
-        if samples.ndim != 1 or samples.dtype != np.float32:
-            raise ValueError(
-                f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
-            )
+        check_samples(samples)
         net = front_end.net.input
         self._front_end, self._net, self._samples = front_end, net, samples
         self.n_frames = front_end.n_frames(len(samples))
@@ -163,10 +161,7 @@ class CtcUtterance:
             source.accept_waveform(fbank.rate, arrived * np.float32(fbank.full_scale))
             if finished and self._given == len(self._samples):
                 source.input_finished()
-            first, self._made = self._made, min(source.num_frames_ready, self.n_frames)
-            for t in range(first, self._made):
-                self._frames[t] = source.get_frame(t)
-            source.pop(self._made - first)
+            first, self._made = self._made, take_frames(source, self._frames, self._made)
             yield Piece(FBANK, first, self._made - first)
             if not len(arrived) and self._made == first:
                 break

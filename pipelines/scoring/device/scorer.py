@@ -23,7 +23,7 @@ from pipelines.scoring.device import dnn, gmm
 from pipelines.scoring.device.arithmetic import Arithmetic, Held, PieceStages, Placed, Stages
 from pipelines.scoring.device.buffers import MAX_BLOCK_FRAMES, Begun, Parameters, Repeated, Slot, slot, windows
 from pipelines.scoring.layered import Prepared
-from pipelines.scoring.strategy import Cancelling, Made
+from pipelines.scoring.strategy import Cancelling, Made, Scorer
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pipelines.config import Config, Placement
-    from pipelines.scoring.scorer import Scorer
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"
@@ -49,16 +48,12 @@ class _Made:
     arithmetic: Arithmetic
 
 
-class DeviceScorer:
+class DeviceScorer(Scorer):
     """All senones of every scored frame, on the device of `work`.
 
     `spare` makes the scorer that takes over when the device's memory is full. `keep`: scores are given out
     as tensors that stay on the device.
     """
-
-    lazy = False
-    notes: tuple[str, ...] = ()
-    subsampling = 1
 
     def __init__(
         self,
@@ -92,7 +87,6 @@ class DeviceScorer:
         self.configure(config)
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that it records."""
         self._recorder, before = recorder, dict(self._ids)
         own: dict[str, tuple[str, ...]] = {LAUNCH: (), COPY_STAGE: ("copied",)}
         for name, counts in {**self._arithmetic.stages, **own}.items():
@@ -116,7 +110,6 @@ class DeviceScorer:
         self.reset()
 
     def reset(self) -> None:
-        """An utterance begins."""
         self._drop()
         self._frame = 0
         if self._spare is not None:
@@ -131,7 +124,6 @@ class DeviceScorer:
         return None if key == self._made.key else key
 
     def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Cancelling) -> Made:
-        """Make it, on any thread."""
         if self._spare is not None:
             return self._spare.make_ready(_on_the_processor(config), progress, cancelled)
         return self._made if self.needs(config) is None else self._make(config)
@@ -198,20 +190,11 @@ class DeviceScorer:
         notices, self._notices = self._notices, []
         return notices + self._work.take_notices()
 
-    def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | Tensor:
-        """A dense scorer does everything here: scores f32 [frames, senones]."""
-        return self.score(block, first_frame, lane)
-
-    def frame(self, state: Array | Tensor, t: int, active: Array | None) -> Array | Tensor:
-        """Scores f32 [senones] of frame t of the prepared block."""
-        return state[t]
-
     def launches(self, stage: str) -> float:
         """Kernels that a piece of a block gives to the device for `stage`, or graphs of them; 0 before it is warm."""
         return 1.0 if self._held else self._launches.each(self._ids[stage]).kernels
 
     def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages under the present configuration."""
         if self._spare is not None:
             spare: dict[str, Cost] = self._spare.costs()
             return spare

@@ -97,11 +97,6 @@ class DnnScorer(LayeredScorer):
             if self._net.can_choose:
                 layer.score(spliced, scores, Meter())
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on what was read differently from the net's file."""
-        return self._net.notes
-
     def _arranged(self, config: Config) -> FrameScorer:
         ready = self._ready()
         assert ready is not None, "make_ready made one"
@@ -112,7 +107,7 @@ class DnnScorer(LayeredScorer):
             layer.configure(config.gmm, arithmetic)
         if arithmetic is not getattr(self, "_net", None):
             self._net = arithmetic
-            self.context = arithmetic.context
+            self.context, self.notes = arithmetic.context, arithmetic.notes
             # None of its scores are known yet: it begins with a frame of its own.
             self._last.forget()
             if self._recorder is not None:

@@ -1,19 +1,23 @@
 """What the host keeps of an utterance that a device decodes: its history, its latest tokens, and their words.
 
 Back-pointers that have come down are taken into a history like that of the processor's decoder (`kernels.history`), of
-the original graph's arcs; it grows with what is still possible, not with the tokens of every frame.
+the original graph's arcs; it grows with what is still possible, not with the tokens of every frame. Only tokens that a
+block's last ones stem from get entries.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numba
 import numpy as np
 
-from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.device.graph import DirectArcs
 from pipelines.search.graph.wfst import Graph
-from pipelines.search.words import Word, WordTracer, collect
-from profiler.arrays import F32, I64, Array, ArrayError, check, check_indices
+from pipelines.search.kernels.history import append
+from pipelines.search.words import Word, WordTracer, collect_paths
+from profiler.arrays import F32, I32, I64, Array, ArrayError, check, check_indices
 
 FIRST_HISTORY = 1 << 16
 """Entries (12 bytes) that a history starts with; it grows and is collected as needed."""
@@ -82,12 +86,12 @@ class UtteranceHistory:
         self._entry, self.states, self.costs = entry, states.copy(), costs.copy()
         if not len(previous):
             return
-        direct = _backpointers.Arcs(arcs.base, arcs.path, arcs.path_arc, arcs.path_before, arcs.longest)
+        direct = Arcs(arcs.base, arcs.path, arcs.path_arc, arcs.path_before, arcs.longest)
         while True:
-            used = _backpointers.absorb(previous, arc, direct, self._frames, self._entry, self._history, self._used)
+            used = absorb(previous, arc, direct, self._frames, self._entry, self._history, self._used)
             if used >= 0:
                 break
-            if used == _backpointers.BROKEN:
+            if used == BROKEN:
                 raise ArrayError("the device's back-pointers lead to tokens or arcs that there are not")
             self._make_room(-used)
         self._used = used
@@ -132,16 +136,7 @@ class UtteranceHistory:
 
     def _make_room(self, need: int) -> None:
         """Collect history that no token leads to; enlarge it when more than half stays in use."""
-        nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
-        self._used, _ = collect(
-            self._history[: self._used],
-            0,
-            self._entry,
-            nobody,
-            none,
-            np.empty(0, np.float32),
-            np.inf,
-        )
+        self._used = collect_paths(self._history[: self._used], self._entry)
         self._tracer.reset()
         size = len(self._history)
         while 2 * (self._used + need) > size:
@@ -150,3 +145,71 @@ class UtteranceHistory:
             larger = np.empty((size, 3), np.int32)
             larger[: self._used] = self._history[: self._used]
             self._history = larger
+
+
+BROKEN = -(1 << 62)
+
+
+class Arcs(NamedTuple):
+    """Arrays of `graph.DirectArcs`, all int32."""
+
+    base: Array
+    path: Array
+    path_arc: Array
+    path_before: Array
+    longest: int
+
+
+@numba.njit(cache=True, nogil=True)
+def absorb(
+    previous: I32, arc: I32, arcs: Arcs, first_frame: int, entry: I32, history: I32, used: int
+) -> int:  # pragma: no cover - compiled
+    """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN
+    where what came from the device leads nowhere.
+
+    `entry` int32 [tokens] holds each token's latest entry before the block, and after it.
+    """
+    base, path, path_arc, path_before, longest = arcs
+    frames, tokens = previous.shape
+    live = np.zeros((frames, tokens), dtype=np.uint8)
+    n_live = 0
+    for t in range(frames - 1, -1, -1):
+        for k in range(tokens):
+            if arc[t, k] != NOBODY and (t == frames - 1 or live[t, k] != 0):
+                if not (0 <= previous[t, k] < tokens and arc[t, k] < len(base)):
+                    return BROKEN
+                live[t, k] = 1
+                n_live += 1
+                if t > 0:
+                    live[t - 1, previous[t, k]] = 1
+            else:
+                live[t, k] = 0
+    need = n_live * (1 + longest)
+    if used + need > len(history):
+        return -need
+    before, after = entry.copy(), np.full(tokens, -1, dtype=np.int32)
+    chain = np.empty(longest + 1, dtype=np.int32)
+    for t in range(frames):
+        for k in range(tokens):
+            if live[t, k] == 0:
+                continue
+            latest = before[previous[t, k]]
+            taken = arc[t, k]
+            if taken >= 0:
+                if base[taken] >= 0:
+                    latest = append(history, used, latest, base[taken], first_frame + t)
+                    used += 1
+                length = 0
+                behind = path[taken]
+                while behind >= 0:
+                    chain[length] = path_arc[behind]
+                    length += 1
+                    behind = path_before[behind]
+                for i in range(length - 1, -1, -1):
+                    latest = append(history, used, latest, chain[i], first_frame + t)
+                    used += 1
+            after[k] = latest
+        before, after = after, before
+    for k in range(tokens):
+        entry[k] = before[k] if live[frames - 1, k] != 0 else -1
+    return used

@@ -7,9 +7,10 @@ same there and here. Several utterances are decoded at once: a device is not fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -46,24 +47,77 @@ STAGES: dict[str, tuple[str, ...]] = {
 }
 
 
-class DeviceSearch:
+class BatchSearch(ABC):
     """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
 
-    DeviceError, one sentence, where the device has too little memory. `utterances`: what has come of each.
+    DeviceError, one sentence, where the device has too little memory. A subclass has `utterances`: what has come of
+    each.
     """
 
+    known: ClassVar[Mapping[str, tuple[str, ...]]]
+    """Its stages, and their work counts."""
+    beam: float
+
+    def __init__(self, graph: Graph, work: DeviceWork, batch: int) -> None:
+        self.graph, self.batch, self._work = graph, batch, work
+        self.launches = Launches()
+        self._ids: dict[str, int] = {}
+        self.stages(Recorder())
+
+    def stages(self, recorder: Recorder) -> None:
+        """Make the stages known to `recorder`."""
+        before = dict(self._ids)
+        for name, counts in self.known.items():
+            self._ids[name] = recorder.stage(name, "search", counts)
+        self.launches.renumber(before, self._ids)
+
+    def take_notices(self) -> list[str]:
+        return self._work.take_notices()
+
+    def advance(
+        self,
+        scores: Array | Tensor,
+        lengths: Sequence[int],
+        first_frame: int,
+        lane: Lane | NullLane,
+    ) -> None:
+        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
+
+        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
+        """
+        for at in range(0, len(scores), BLOCK_FRAMES):
+            part = scores[at : at + BLOCK_FRAMES]
+            left = [min(max(n - at, 0), len(part)) for n in lengths]
+            with guarded(self._work.device):
+                self._block(part, left, first_frame + at, lane)
+
+    @abstractmethod
+    def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
+        """Pass tokens over at most BLOCK_FRAMES frames."""
+
+    def host_costs(self) -> dict[str, Cost]:
+        """Cost laws of what the host does beside the device."""
+        return {
+            "search.launch": Cost(unmodelled=LAUNCHES),
+            "search.active": Cost(unmodelled=ASKS),
+            "search.backtrace": Cost(unmodelled=KEEPS),
+            **self._work.costs(),
+        }
+
+
+class DeviceSearch(BatchSearch):
+    """The search in torch."""
+
+    known = STAGES
+
     def __init__(self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1) -> None:
-        self.graph, self.batch = graph, batch
         if obstacle := SEARCH_OBSTACLES.get(work.device.name):
             raise DeviceError(f"search.device = {work.device.name} cannot be used: {obstacle}; choose cpu.")
-        self._work = work
+        super().__init__(graph, work, batch)
         self._arcs: DirectArcs = direct_arcs(graph)
-        self._ids: dict[str, int] = {}
-        self.launches = Launches()
         self._frontiers: dict[Room, Frontier] = {}
         self._frontier: Frontier | None = None
         self._peak = self._room = Room(0, 0)
-        self.stages(Recorder())
         check_room(self._work.device, Buffers.bytes(self._arcs, graph.n_senones, batch), batch)
         self._buffers = Buffers(self._arcs, graph.n_senones, batch, work.device)
         self._penalty: float | None = None
@@ -71,13 +125,6 @@ class DeviceSearch:
             work.at_once(self._buffers.place)
         self.configure(config)
         self.begin()
-
-    def stages(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
-        before = dict(self._ids)
-        for name, counts in STAGES.items():
-            self._ids[name] = recorder.stage(name, "search", counts)
-        self.launches.renumber(before, self._ids)
 
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
@@ -107,26 +154,6 @@ class DeviceSearch:
         self._room = self._fitting(Room(max(tokens, peak.tokens), peak.arcs))
         self._peak = Room(0, 0)
 
-    def take_notices(self) -> list[str]:
-        return self._work.take_notices()
-
-    def advance(
-        self,
-        scores: Array | Tensor,
-        lengths: Sequence[int],
-        first_frame: int,
-        lane: Lane | NullLane,
-    ) -> None:
-        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
-
-        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
-        """
-        for at in range(0, len(scores), BLOCK_FRAMES):
-            part = scores[at : at + BLOCK_FRAMES]
-            left = [min(max(n - at, 0), len(part)) for n in lengths]
-            with guarded(self._work.device):
-                self._block(part, left, first_frame + at, lane)
-
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages.
 
@@ -154,11 +181,8 @@ class DeviceSearch:
             given = frontier.dispatched
         return {
             "search.frames": launched(frames, given, held, lambda each: Linear(per_frame=each)),
-            "search.launch": Cost(unmodelled=LAUNCHES),
             "search.history": Cost(unmodelled=KEEPS),
-            "search.active": Cost(unmodelled=ASKS),
-            "search.backtrace": Cost(unmodelled=KEEPS),
-            **self._work.costs(),
+            **self.host_costs(),
         }
 
     def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:

@@ -58,13 +58,13 @@ def key(recipe: Recipe) -> str:
     model = Path(recipe.model)
     for name in ("mdef", "transition_matrices", "noisedict") if not recipe.units else ():
         file = model / name
-        facts[f"model/{name}"] = _digest(file, name) if os.path.lexists(file) else None
+        facts[f"model/{name}"] = digest_of(file, name) if os.path.lexists(file) else None
     for name in contexts.FILES if not recipe.units else ():
         if os.path.lexists(model / name):
-            facts[f"model/{name}"] = _digest(model / name, name)
+            facts[f"model/{name}"] = digest_of(model / name, name)
     facts["model"] = ""
     for name in LARGEST:
-        facts[name] = _digest(Path(str(facts[name])), name) if facts[name] else ""
+        facts[name] = digest_of(Path(str(facts[name])), name) if facts[name] else ""
     facts["versions"] = [COMPILER_VERSION, VERSION, importlib.metadata.version("kaldifst")]
     text = json.dumps(facts, sort_keys=True).encode()
     kind = recipe.parts or ("grammar" if recipe.grammar else f"{recipe.vocabulary}-{recipe.order}")
@@ -128,7 +128,8 @@ def _taken(lock: int, place: Path) -> bool:
         return True
 
 
-def _digest(file: Path, name: str) -> str:
+def digest_of(file: Path, name: str) -> str:
+    """Digest of the content of a file of that name; GraphError where it cannot be read."""
     what = name.replace("_", " ")
     try:
         with open_input(file, f"a {what}", LARGEST.get(name, LARGEST_FILE)) as handle:

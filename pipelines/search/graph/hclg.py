@@ -7,6 +7,7 @@ that of its label.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.sources import FILLER, MARKS
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
-from profiler.arrays import ArrayError
+from profiler.arrays import ArrayError, Bool
 from profiler.files.inputs import InputError, open_input, there
 from profiler.plain import one_line
 
@@ -65,20 +66,32 @@ def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
             f"{path} has transition-id {int(fst.ilabel.max()):,}, and the model ends at {len(kaldi.pdfs) - 1:,}: "
             "it was made for another one."
         )
-    check_words(path, fst, len(words))
     fst.ilabel = np.where(fst.ilabel > 0, kaldi.pdfs[fst.ilabel] + 1, 0).astype(np.int32)
     silent = np.array([is_no_word(word) for word in words])
     phones, filler = kaldi.phones(model.n_senones)
+    # Which phone it is matters for word times from a lexicon alone.
+    return packed(path, fst, words, silent, Senones(phones, model.mdef.senone_state, filler))
+
+
+def packed(
+    path: Path,
+    fst: Fst,
+    words: Sequence[str],
+    silent: Bool,
+    senones: Senones,
+    ways: Sequence[Sequence[tuple[int, ...]]] | None = None,
+) -> Graph:
+    """The graph of a file's transducer, whose labels are senone + 1 and places in `words`; `silent` ones are left out.
+
+    `ways`: pronunciations of `words[1:]`. GraphError where a label is no place.
+    """
+    if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < len(words):
+        raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {len(words) - 1:,}.")
     fst.olabel[silent[fst.olabel]] = 0
+    about = {"graph": str(path), "words": int(np.count_nonzero(~silent))}
     try:
-        return from_topology(
-            epsilon_first(with_loops(fst)),
-            # Which phone it is matters for word times from a lexicon alone.
-            Senones(phones, model.mdef.senone_state, filler),
-            tuple(words[1:]),
-            [[]] * (len(words) - 1),
-            {"graph": str(path), "words": int(np.count_nonzero(~silent))},
-        )
+        made = epsilon_first(with_loops(fst))
+        return from_topology(made, senones, tuple(words[1:]), ways or [[]] * (len(words) - 1), about)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
 
@@ -93,12 +106,6 @@ def read(path: Path) -> Fst:
     if not fst.n_states or not fst.n_arcs:
         raise GraphError(f"{path} has no arcs.")
     return fst
-
-
-def check_words(path: Path, fst: Fst, words: int) -> None:
-    """Raise GraphError where `fst` has an output label that is none of `words`."""
-    if not 0 <= int(fst.olabel.min()) <= int(fst.olabel.max()) < words:
-        raise GraphError(f"{path} has word {int(fst.olabel.max()):,}, and words.txt ends at {words - 1:,}.")
 
 
 def is_no_word(word: str) -> bool:

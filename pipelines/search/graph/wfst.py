@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from pipelines.search.graph.topology import Topology
-from pipelines.search.kernels import graph_check
 from pipelines.search.kernels.layout import ARC, LARGEST, STATE
 from profiler import arrays
 from profiler.arrays import F32, I32, U8, U16, Array, Bool
@@ -229,14 +229,14 @@ def _fault(graph: Graph) -> str:
         return "its senones do not fit its other arrays"
     if not -1 <= graph.blank < graph.n_senones:
         return "its blank is none of its senones"
-    wrong = graph_check.fault(
+    wrong = fault(
         graph.states.view(np.int32).reshape(-1, 4),
         graph.arcs.view(np.int32).reshape(-1, 4),
         graph.n_senones,
         len(graph.words),
         graph.n_epsilon_states,
     )
-    if wrong != graph_check.SOUND:
+    if wrong != SOUND:
         return _FAULTS[wrong]
     sound = {
         "its final weights": bool((graph.final >= -LARGEST).all()),
@@ -249,15 +249,57 @@ def _fault(graph: Graph) -> str:
     return next((f"{what} do not fit its other arrays" for what, good in sound.items() if not good), "")
 
 
+SOUND, RANGES, LOOPS, TARGETS, WORDS, SENONES, WEIGHTS, EPSILONS, ORDER = range(9)
+_MAGNITUDE = np.int32(0x7FFFFFFF)
+_LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are ordered as they are
+
+
+@numba.njit(cache=True, nogil=True)
+def fault(
+    states: I32, arcs: I32, n_senones: int, n_words: int, n_epsilon_states: int
+) -> int:  # pragma: no cover - compiled
+    """The first thing that is wrong, or SOUND.
+
+    `states` int32 [n + 1, 4] and `arcs` int32 [m, 4] are the records of STATE and ARC as words. A state's
+    arcs with senones come before its epsilons, and states without epsilons after `n_epsilon_states`.
+    """
+    n, m = len(states) - 1, len(arcs)
+    if n < 0 or states[0, 0] != 0 or states[n, 0] != m:
+        return RANGES
+    for state in range(n):
+        first, epsilon, end = states[state, 0], states[state, 1], states[state + 1, 0]
+        if not 0 <= first <= epsilon <= end <= m:
+            return RANGES
+        if states[state, 2] < 0 or states[state, 2] > n_senones:
+            return LOOPS
+        if states[state, 3] & _MAGNITUDE > _LARGEST_BITS:
+            return WEIGHTS
+        if epsilon < end and state >= n_epsilon_states:
+            return ORDER
+        for arc in range(first, end):
+            target, senone, word, weight = arcs[arc, 0], arcs[arc, 1], arcs[arc, 2], arcs[arc, 3]
+            if target < 0 or target >= n:
+                return TARGETS
+            if word < 0 or word > n_words:
+                return WORDS
+            if senone < 0 or senone > n_senones:
+                return SENONES
+            if (senone == 0) != (arc >= epsilon):
+                return EPSILONS
+            if weight & _MAGNITUDE > _LARGEST_BITS:
+                return WEIGHTS
+    return SOUND
+
+
 _FAULTS = {
-    graph_check.RANGES: "its states' arcs do not follow each other",
-    graph_check.LOOPS: "a self-loop has a senone that there is not",
-    graph_check.TARGETS: "an arc leads to a state that there is not",
-    graph_check.WORDS: "an arc has a word that there is not",
-    graph_check.SENONES: "an arc has a senone that there is not",
-    graph_check.WEIGHTS: "a weight is no number that a path could add up",
-    graph_check.EPSILONS: "an epsilon arc lies where emitting ones should, or the reverse",
-    graph_check.ORDER: "states with epsilon arcs do not come first",
+    RANGES: "its states' arcs do not follow each other",
+    LOOPS: "a self-loop has a senone that there is not",
+    TARGETS: "an arc leads to a state that there is not",
+    WORDS: "an arc has a word that there is not",
+    SENONES: "an arc has a senone that there is not",
+    WEIGHTS: "a weight is no number that a path could add up",
+    EPSILONS: "an epsilon arc lies where emitting ones should, or the reverse",
+    ORDER: "states with epsilon arcs do not come first",
 }
 
 

@@ -24,7 +24,7 @@ from profiler.files.outputs import writing
 from profiler.spans import NullLane
 
 if TYPE_CHECKING:  # they load numba, and workers that only read labels need none
-    from pipelines.scoring.scorer import Scorer
+    from pipelines.scoring.strategy import Scorer
     from pipelines.training.align import Aligner
 
 UNLABELLED = 65_535

@@ -19,7 +19,6 @@ from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, DeviceWork, open_device
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
-from pipelines.scoring.device.batch import Batch
 from pipelines.scoring.layered import with_context
 from pipelines.search.device import choice
 from pipelines.search.graph import compile as graphs_of
@@ -29,6 +28,7 @@ from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE
+from tests.bench.device_steps.batch import Batch
 from tests.bench.device_steps.result import Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 

@@ -19,7 +19,6 @@ from pipelines.frontend.mfcc import Mfcc
 from pipelines.models.opening import open_model
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.arithmetic import Placed, Stages
-from pipelines.scoring.device.batch import Batch
 from pipelines.scoring.device.buffers import Parameters
 from pipelines.scoring.device.gmm import mixtures_of
 from pipelines.search.device.search import DeviceSearch
@@ -30,6 +29,7 @@ from profiler.arrays import Array
 from profiler.clock import FRAME_S
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE, scored, timed
+from tests.bench.device_steps.batch import Batch
 from tests.bench.device_steps.result import SAME_NAT, Result, Task, verdict
 from tests.bench.device_steps.runs import SMALL
 

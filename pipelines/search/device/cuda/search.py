@@ -6,26 +6,25 @@ room where a list was too short, and lets the kernel go on where it was. Words a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, DeviceWork, Launches
+from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.search.device.cuda import kernel
 from pipelines.search.device.cuda.arrays import Arrays
 from pipelines.search.device.cuda.costs import phase_costs
-from pipelines.search.device.frontier import BLOCK_FRAMES
 from pipelines.search.device.memory import check_room, guarded
-from pipelines.search.device.search import ASKS, KEEPS, LAUNCHES
+from pipelines.search.device.search import BatchSearch
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import BEAM_DELTA
-from pipelines.search.words import Word, WordTracer, collect
+from pipelines.search.words import Word, WordTracer, collect_paths
 from profiler.arrays import F32, I32, I64, Array
 from profiler.device.time import Part
-from profiler.spans import Cost, Lane, NullLane, Recorder
+from profiler.spans import Cost, Lane, NullLane
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -127,22 +126,19 @@ class CudaUtterance:
         return found[found > 0].astype(np.int64) - 1, len(labels)
 
 
-class CudaSearch:
-    """Best paths over `graph` of `batch` utterances that are decoded together, on the device of `work`.
+class CudaSearch(BatchSearch):
+    """The search as a kernel of CUDA.
 
-    DeviceError, one sentence, where the device has too little memory. `threads`: of each block, by default
-    `kernel.threads_of` it. `utterances`: what has come of each. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
+    `threads`: of each block, by default `kernel.threads_of` it. `books` int64 [batch, N_BOOKS] and `floats` f64 [batch,
     N_FLOATS] as after the last block.
     """
+
+    known = STAGES
 
     def __init__(
         self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1, threads: int | None = None
     ) -> None:
-        self.graph, self.batch = graph, batch
-        self.launches = Launches()
-        self._work = work
-        self._ids: dict[str, int] = {}
-        self.stages(Recorder())
+        super().__init__(graph, work, batch)
         self._arrays = Arrays(graph, batch, work.device)
         self._threads = threads or kernel.threads_of(batch, self._arrays.processors)
         check_room(self._work.device, self._arrays.bytes, batch)
@@ -157,13 +153,6 @@ class CudaSearch:
         """Whether the kernel notes when its phases begin; from the next change of settings on."""
         self.configure(config)
         self.begin()
-
-    def stages(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
-        before = dict(self._ids)
-        for name, counts in STAGES.items():
-            self._ids[name] = recorder.stage(name, "search", counts)
-        self.launches.renumber(before, self._ids)
 
     def configure(self, config: Search) -> None:
         self._config = config
@@ -191,30 +180,13 @@ class CudaSearch:
         self._traced = None
         self._work.at_once(clear)
 
-    def take_notices(self) -> list[str]:
-        return self._work.take_notices()
-
-    def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
-        """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
-
-        Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.
-        """
-        for at in range(0, len(scores), BLOCK_FRAMES):
-            part = scores[at : at + BLOCK_FRAMES]
-            left = [min(max(n - at, 0), len(part)) for n in lengths]
-            with guarded(self._work.device):
-                self._block(part, left, first_frame + at)
-
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages."""
         where = self._work.device.where
         return {
             **phase_costs(self.graph, self._config, self.batch, self._threads, "" if where == "cpu" else where),
             "search.frames": Cost(unmodelled=REST),
-            "search.launch": Cost(unmodelled=LAUNCHES),
-            "search.active": Cost(unmodelled=ASKS),
-            "search.backtrace": Cost(unmodelled=KEEPS),
-            **self._work.costs(),
+            **self.host_costs(),
         }
 
     def prune(self) -> None:
@@ -257,7 +229,7 @@ class CudaSearch:
             if not self._made_room():
                 break
 
-    def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int) -> None:
+    def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
         """One block: up, over all its frames, and again from where a list was too short."""
         frames, work, arrays = len(scores), self._work, self._arrays
         lost = [one.lost for one in self.utterances]
@@ -339,8 +311,7 @@ class CudaSearch:
         row = kernel.ENTRY + side
         history, roots = self._fetched(lambda: [arrays.history[b, :used].cpu(), arrays.lists[b, row, :n].cpu()])
         entries, tokens = history.numpy(), roots.numpy()
-        nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
-        kept, _ = collect(entries, 0, tokens, nobody, none, np.empty(0, np.float32), np.inf)
+        kept = collect_paths(entries, tokens)
         grows = 2 * (kept + int(book[kernel.M])) > arrays.history.shape[1]
 
         def put() -> None:

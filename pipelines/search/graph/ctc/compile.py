@@ -31,7 +31,6 @@ from pipelines.search.graph.lookahead.folder import words_file
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, sentences
 from pipelines.search.graph.sources import Source, source_of
-from pipelines.search.graph.topology import epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.files.inputs import there
 
@@ -115,19 +114,9 @@ def load(path: Path, units: Units) -> Graph:
         silent = np.isin(
             np.arange(last + 1), [0, units.blank + 1, -1 if units.boundary is None else units.boundary + 1]
         )
-        ways: list[list[tuple[int, ...]]] = [[(n,)] for n in range(last)]
-    else:
-        words = symbols.read(words_file(path))
-        silent = np.array([hclg.is_no_word(word) for word in words])
-        ways = [[] for _ in words[1:]]
-    hclg.check_words(path, fst, len(words))
-    fst.olabel[silent[fst.olabel]] = 0
-    about = {"graph": str(path), "words": int(np.count_nonzero(~silent))}
-    try:
-        made = epsilon_first(hclg.with_loops(fst))
-        return from_topology(made, senones(units), tuple(words[1:]), ways, about)
-    except GraphError as error:
-        raise GraphError(f"{path}: {error}") from None
+        return hclg.packed(path, fst, words, silent, senones(units), [[(n,)] for n in range(last)])
+    words = symbols.read(words_file(path))
+    return hclg.packed(path, fst, words, np.array([hclg.is_no_word(word) for word in words]), senones(units))
 
 
 Progress = Callable[[str, float], None]

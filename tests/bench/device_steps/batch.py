@@ -1,8 +1,7 @@
-"""Scoring several utterances at once on a device: their frames are rows of the same products.
+"""Scoring several utterances at once on a device, for the device search to decode together: throughput.
 
 One utterance's block does not fill a device, and each utterance would launch its own kernels. Here the blocks of all go
 up together and are scored as one; the scores stay there, as the device search takes them (`search.device.search`).
-No frame is left out, and no setting changes while it runs: this is for throughput, not for a person who watches.
 """
 
 from __future__ import annotations
