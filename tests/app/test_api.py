@@ -1,7 +1,5 @@
 """Sessions from Python: the same figures as the command line, and the page and the notebook as they are read."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -19,11 +17,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Path:
+def sample(tmp_path):
     return write_sample(tmp_path / "run.asrs", frames=1024)
 
 
-def test_figures_are_those_of_the_command_line(sample: Path) -> None:
+def test_figures_are_those_of_the_command_line(sample):
     shown = json.loads(here("report", sample, "--json").stdout)["sessions"][0]
     with open_session(sample) as run:
         assert json.loads(json.dumps(run.report(), default=float)) == shown
@@ -47,7 +45,7 @@ def test_figures_are_those_of_the_command_line(sample: Path) -> None:
         open_session(sample.with_name("none.asrs"))
 
 
-def test_spans_become_a_table(sample: Path) -> None:
+def test_spans_become_a_table(sample):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     with open_session(sample) as run:
         table = run.spans_table()
@@ -57,9 +55,7 @@ def test_spans_become_a_table(sample: Path) -> None:
         assert emit * 1e-6 == pytest.approx(run.stage_ms("search.emit").sum())
 
 
-def test_the_page_and_the_notebook_run(
-    sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_and_the_notebook_run(sample, monkeypatch, capsys):
     write_sample(sample.with_name("other.asrs"), frames=1024)
     monkeypatch.chdir(sample.parent)
     names: dict[str, object] = {}
@@ -78,7 +74,7 @@ def test_the_page_and_the_notebook_run(
     assert "search twice as fast: RTF" in said
 
 
-def test_arms_are_compared_as_by_the_verb(sample: Path) -> None:
+def test_arms_are_compared_as_by_the_verb(sample):
     other = write_sample(sample.with_name("other.asrs"), frames=1024)
     verdict = json.loads(here("compare", sample, other, "--json").stdout)["overall"]
     with open_session(sample) as a, open_session(other) as b:

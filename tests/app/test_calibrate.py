@@ -1,7 +1,5 @@
 """`asrscope calibrate`: the table, the JSON of the contract, the picture, and stopping."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -33,7 +31,7 @@ def roof(
 
 
 @pytest.fixture
-def known() -> Calibration:
+def known():
     made = Calibration()
     ladders = [
         roof(BANDWIDTH, name, rate * n * 1e9, threads=n, size=16384 << i, unit="B/s")
@@ -61,7 +59,7 @@ def known() -> Calibration:
 
 
 @pytest.fixture
-def measured(known: Calibration, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def measured(known, monkeypatch):
     asked: list[dict[str, Any]] = []
 
     def instead(threads: int | None, progress: object, **how: object) -> Calibration:
@@ -72,7 +70,7 @@ def measured(known: Calibration, monkeypatch: pytest.MonkeyPatch) -> list[dict[s
     return asked
 
 
-def test_the_json_has_the_contracts_keys(measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_has_the_contracts_keys(measured, capsys):
     assert main.main(["calibrate", "--json", "--threads", "1", "--fresh"]) == 0
     tree = json.loads(capsys.readouterr().out)
     assert tree["schema"] == 1
@@ -93,7 +91,7 @@ def said(known: Calibration) -> str:
     return _output.text(calibrate.document(calibrate.as_json(known)))
 
 
-def test_the_tables_have_units_spread_plateaus_and_reasons(known: Calibration) -> None:
+def test_the_tables_have_units_spread_plateaus_and_reasons(known):
     text = said(known)
     lines = [re.sub(" {2,}", "|", line) for line in text.splitlines()]
     assert "GEMM float32|1|100 Gop/s|102 Gop/s|2.0%" in lines
@@ -117,9 +115,7 @@ def test_the_tables_have_units_spread_plateaus_and_reasons(known: Calibration) -
         (["--png", "ladder.jpg"], "ends in .png"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    words: list[str], message: str, measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_sentence(words, message, measured, capsys):
     assert main.main(["calibrate", *words]) == main.USAGE_ERROR
     error = capsys.readouterr().err
     assert message in error
@@ -127,9 +123,7 @@ def test_bad_input_is_one_sentence(
     assert not measured
 
 
-def test_ctrl_c_stops_and_keeps_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_stops_and_keeps_nothing(tmp_path, monkeypatch, capsys):
     from profiler.machine.roofs import cpu
 
     def stopped(*_: object, **__: object) -> None:
@@ -148,7 +142,7 @@ def draw(tree: dict[str, Any], out: Path, theme: str = "dark") -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_picture_is_drawn_in_both_themes(known: Calibration, tmp_path: Path, theme: str, qapp: object) -> None:
+def test_the_picture_is_drawn_in_both_themes(known, tmp_path, theme, qapp):
     out = tmp_path / "ladder.png"
     draw(calibrate.as_json(known), out, theme)
     image = QImage(str(out))
@@ -160,7 +154,7 @@ def test_the_picture_is_drawn_in_both_themes(known: Calibration, tmp_path: Path,
     assert image.text("asrscope")
 
 
-def test_what_was_disturbed_is_drawn_otherwise(known: Calibration, tmp_path: Path, qapp: object) -> None:
+def test_what_was_disturbed_is_drawn_otherwise(known, tmp_path, qapp):
     tree = calibrate.as_json(known)
     for number, kind in enumerate((None, "rate", "bandwidth")):
         rows = [{**row, "steady": row["kind"] != kind} for row in tree["roofs"]]
@@ -171,9 +165,7 @@ def test_what_was_disturbed_is_drawn_otherwise(known: Calibration, tmp_path: Pat
     assert rates != ladder
 
 
-def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
-    tmp_path: Path, known: Calibration, qapp: object
-) -> None:
+def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(tmp_path, known, qapp):
     tree = calibrate.as_json(Calibration())
     draw(tree, tmp_path / "empty.png")
     assert (tmp_path / "empty.png").exists()

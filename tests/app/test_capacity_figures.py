@@ -1,10 +1,7 @@
 """The figures of streams made up by hand, the bend, and the sentence that says why."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,7 +50,7 @@ def level(n: int = 2, **more: float | None) -> Level:
     return Level(n, ORIGIN + 10_050 * MS, ORIGIN + 30_050 * MS, ORIGIN + 36 * S, 1.0, **about)  # type: ignore[arg-type]
 
 
-def test_figures_are_those_of_the_window() -> None:
+def test_figures_are_those_of_the_window():
     slow_at_first = [3000.0] * 50 + [0.0] * 350
     made = capacity.figures(level(), [stream(queue_ms=slow_at_first), stream(took_ms=40.0)], 2)
     assert (made.n, made.window_s, made.words) == (2, 20.0, 80)
@@ -90,7 +87,7 @@ def test_figures_are_those_of_the_window() -> None:
     assert made.other_cores == pytest.approx(0.3)
 
 
-def test_streams_that_keep_up_hold_within_the_bound_alone() -> None:
+def test_streams_that_keep_up_hold_within_the_bound_alone():
     made = capacity.figures(level(1), [stream(took_ms=300.0)], 2)
     assert made.p99 == pytest.approx(0.3)
     assert made.holds(0.5)
@@ -105,7 +102,7 @@ def test_streams_that_keep_up_hold_within_the_bound_alone() -> None:
         (400.0, True),
     ],
 )
-def test_a_queue_that_grows(growth_ms: float, grows: bool) -> None:
+def test_a_queue_that_grows(growth_ms, grows):
     steady = np.random.default_rng(3).exponential(10.0, 400)
     made = capacity.figures(level(1), [stream(queue_ms=np.linspace(0.0, growth_ms, 400) + steady)], 2)
     assert made.queue_grows is grows
@@ -113,7 +110,7 @@ def test_a_queue_that_grows(growth_ms: float, grows: bool) -> None:
     assert made.holds(9.0) is not grows
 
 
-def test_one_pause_of_the_machine_is_no_queue_that_grows() -> None:
+def test_one_pause_of_the_machine_is_no_queue_that_grows():
     waits = np.zeros(400)
     waits[280:290] = np.linspace(2000.0, 0.0, 10)
     made = capacity.figures(level(1), [stream(queue_ms=waits)], 2)
@@ -122,7 +119,7 @@ def test_one_pause_of_the_machine_is_no_queue_that_grows() -> None:
     assert made.latency_s["chunk"]["p99"] > 1.0
 
 
-def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped() -> None:
+def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped():
     stuck = stream()
     for name in ("audio_ns", "arrived_ns", "started_ns", "shown_ns", "other_ns"):
         del stuck[name][200:]
@@ -137,7 +134,7 @@ def test_chunks_that_were_never_decoded_count_until_the_streams_were_stopped() -
     assert made.rtfx == pytest.approx(2.5)  # half of the audio
 
 
-def test_without_a_word_nothing_holds() -> None:
+def test_without_a_word_nothing_holds():
     silent = stream()
     silent["words"], silent["changes"], silent["segments"] = [], [], [(399, 0, 0)]
     made = capacity.figures(level(1, waited_s=None, busy_s=None, memory_bytes=None), [silent], 2)
@@ -157,7 +154,7 @@ def with_p99(p99: float, **more: object) -> Figures:
     return replace(PLAIN, latency_s=latency_s, **more)  # type: ignore[arg-type]
 
 
-def test_a_row_has_the_measurement_in_the_middle_and_the_range_of_all() -> None:
+def test_a_row_has_the_measurement_in_the_middle_and_the_range_of_all():
     row = capacity.row([with_p99(0.6), with_p99(0.3, memory_bytes=7), with_p99(0.2)], 0.5)
     assert row["latency_s"]["without_emission"]["p99"] == 0.3
     assert row["memory_bytes"] == 7
@@ -199,14 +196,14 @@ ALONE = with_p99(0.2, n=1, processor_s_per_chunk=0.010, waited_s_per_chunk=0.001
         ),
     ],
 )
-def test_the_reason_is_what_has_grown(failing: tuple[object, ...], begins: str, has: str) -> None:
+def test_the_reason_is_what_has_grown(failing, begins, has):
     keys = ("processor_s_per_chunk", "waited_s_per_chunk", "stream_cores", "other_cores", "queue_grows")
     sentence = capacity.reason(ALONE, with_p99(0.9, n=40, **dict(zip(keys, failing, strict=True))), 2)
     assert sentence.startswith(begins)
     assert has in sentence
 
 
-def test_if_the_fewest_streams_fail_there_is_nothing_to_compare_them_with() -> None:
+def test_if_the_fewest_streams_fail_there_is_nothing_to_compare_them_with():
     sentence = capacity.reason(replace(ALONE, queue_grows=True), replace(ALONE, queue_grows=True), 1)
     assert sentence == (
         "The fewest streams tried do not hold. With 1 stream p99 is 0.20 s and a queue grows; a chunk waits 1.0 ms for "
@@ -214,13 +211,13 @@ def test_if_the_fewest_streams_fail_there_is_nothing_to_compare_them_with() -> N
     )
 
 
-def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused(tmp_path):
     (tmp_path / "1.json").write_text('{"utterances": [{"audio_s"')
     with pytest.raises(BadInput, match=r"1\.json: the report of a run is damaged"):
         capacity.read(tmp_path / "1.json")
 
 
-def test_percentiles_of_a_few_words_say_so() -> None:
+def test_percentiles_of_a_few_words_say_so():
     many = capacity.figures(level(), [stream(), stream()], 2)
     assert capacity.words_behind(replace(many, words=100)) == ""
     assert capacity.words_behind(replace(many, n=1, words=1)) == (
@@ -229,7 +226,7 @@ def test_percentiles_of_a_few_words_say_so() -> None:
     )
 
 
-def test_a_cpu_limit_is_named_as_the_reason() -> None:
+def test_a_cpu_limit_is_named_as_the_reason():
     fewest = capacity.figures(level(1), [stream()], 2)
     held = replace(fewest, n=8, waited_s_per_chunk=0.9, throttled_s_per_chunk=0.8, other_cores=1.5)
     assert capacity.reason(fewest, held, 2, 0.5).startswith("The CPU limit of 0.5 cores is used up. With 8 streams")

@@ -1,7 +1,5 @@
 """The command line as other people's scripts call it: exit statuses, JSON keys, one sentence for bad input."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -22,14 +20,12 @@ QUICK = ["--preset", "gmm-quick"]
 
 
 @pytest.fixture(scope="module")
-def short(bundled_speech: Path) -> Path:
+def short(bundled_speech):
     return bundled_speech / "08-kal16-short.flac"
 
 
 @pytest.fixture(scope="module")
-def run(
-    short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
-) -> tuple[dict, Path]:
+def run(short, bundled_speech, tmp_path_factory, short_runs):
     out = tmp_path_factory.mktemp("cli") / "run.asrs"
     done = here(
         "run", *QUICK, "--audio", short, "--transcripts", bundled_speech / "transcripts.tsv",
@@ -39,7 +35,7 @@ def run(
     return json.loads(done.stdout), out
 
 
-def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
+def test_run_prints_the_keys_of_the_contract(run):
     tree, out = run
     assert tree["schema"] == 1
     assert tree["session"] == str(out)
@@ -96,7 +92,7 @@ def assert_parts(stage: dict) -> None:
         assert low[name] - 1e-12 <= value <= high[name] + 1e-12, (stage["name"], name)
 
 
-def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
+def test_show_says_what_run_said(run):
     tree, out = run
     done = here("show", out, "--json")
     assert done.returncode == 0
@@ -113,7 +109,7 @@ def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
     assert all(f" {stage['evidence']} " in grades for stage in tree["stages"])
 
 
-def test_without_the_recorder_the_words_are_the_same(run: tuple[dict, Path], short: Path) -> None:
+def test_without_the_recorder_the_words_are_the_same(run, short):
     done = here("run", *QUICK, "--audio", short, "--no-profile", "--json")
     tree = json.loads(done.stdout)
     assert tree["session"] is None
@@ -132,9 +128,7 @@ def test_without_the_recorder_the_words_are_the_same(run: tuple[dict, Path], sho
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else None,
 )
-def test_a_command_ends_unless_the_user_wants_a_loop(
-    chosen: list[str], loops: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_ends_unless_the_user_wants_a_loop(chosen, loops, tmp_path, monkeypatch):
     """The preset of the demo begins again and again for the window; a file of the user's own means what it says."""
     monkeypatch.chdir(tmp_path)
     Path("own.toml").write_text("[config]\nloop = true\n")
@@ -149,7 +143,7 @@ def test_a_command_ends_unless_the_user_wants_a_loop(
     assert [request.config.loop for request in asked] == [loops]
 
 
-def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> None:
+def test_data_exports_are_written(run, tmp_path):
     _, out = run
     files = [tmp_path / name for name in ("a.csv", "a.trace.json", "a.speedscope.json")]
     done = here("export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2])
@@ -159,7 +153,7 @@ def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> Non
     assert json.loads(files[2].read_text())["profiles"]
 
 
-def test_presets_and_options_are_listed() -> None:
+def test_presets_and_options_are_listed():
     page, options = here("options").stdout, json.loads(here("options", "--json").stdout)["options"]
     live = {o["key"] for o in options if o["live"]}
     assert {"gmm.selection.enabled", "frames.skip", "pace", "search.beam"} <= live
@@ -171,7 +165,7 @@ def test_presets_and_options_are_listed() -> None:
 
 
 @pytest.mark.slow
-def test_doctor_finds_everything_needed() -> None:
+def test_doctor_finds_everything_needed():
     done = asrscope("doctor", "--json")
     assert done.returncode == 0, done.stdout
     tree = json.loads(done.stdout)
@@ -196,15 +190,15 @@ def test_doctor_finds_everything_needed() -> None:
         (["bench", "nonsense"], "bench must be one of"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str) -> None:
+def test_bad_input_gets_one_sentence_and_status_2(words, says):
     assert says in refused(*words)
 
 
-def test_debug_shows_the_traceback() -> None:
+def test_debug_shows_the_traceback():
     assert "Traceback" in here("show", "nowhere.asrs", "--debug").stderr
 
 
-def test_every_verb_has_help_with_an_example() -> None:
+def test_every_verb_has_help_with_an_example():
     from app.cli.main import verbs
 
     for verb in verbs():
@@ -214,7 +208,7 @@ def test_every_verb_has_help_with_an_example() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_a_valid_session(bundled_speech, tmp_path):
     out = tmp_path / "interrupted.asrs"
     command = [sys.executable, "-m", "app.cli.main", "run", *QUICK, "--set", "pace=1"]
     command += ["--audio", str(bundled_speech), "--out", str(out)]
@@ -233,7 +227,7 @@ def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> 
     assert 0 < tree["audio_s"] < 30
 
 
-def test_the_command_line_loads_no_qt_and_no_torch() -> None:
+def test_the_command_line_loads_no_qt_and_no_torch():
     """`asrscope options` must answer at once, on a machine without any display library."""
     code = (
         "import sys, app.cli.main as m; m.main(['options', '--json']);"
@@ -247,7 +241,7 @@ def utterance_row(name: str, words: str, *notes: str) -> dict[str, object]:
     return {"id": name, "hypothesis": words, "complete": None, "notes": [*notes]}
 
 
-def test_a_strangers_words_do_not_steer_the_terminal() -> None:
+def test_a_strangers_words_do_not_steer_the_terminal():
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
         "utterances": [utterance_row("a\x1b[2J", "b\x07\nc", "d\x1be")], "notes": ["f\x1bg"],
@@ -260,7 +254,7 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     assert "f\\x1bg" in page
 
 
-def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flagged() -> None:
+def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flagged():
     plain = {
         "share": 0.5, "calls": 3, "parts": None, "parts_low": None, "parts_high": None, "too_close": None,
     }  # fmt: skip

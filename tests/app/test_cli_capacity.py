@@ -1,7 +1,5 @@
 """`asrscope capacity` as scripts call it: one real stream, a core that others keep busy, a stop, and bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -25,7 +23,7 @@ affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no c
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch):
     """One measurement of each number, without much around it."""
     monkeypatch.setattr(study, "REPEATS", 1)
     for name in ("WARM_UP_S", "AFTER_S"):
@@ -40,7 +38,7 @@ def words(speech: Path, out: Path, *more: str) -> tuple[str | Path, ...]:
 @pytest.mark.slow
 @affinity
 @pytest.mark.usefixtures("short")
-def test_a_stream_is_measured_and_the_same_command_only_reads_it(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_stream_is_measured_and_the_same_command_only_reads_it(bundled_speech, tmp_path):
     calls = words(bundled_speech, tmp_path / "calls", "--streams", "1", "--cores", "1", "--bound", "60")
     done = here(*calls, "--json")
     assert done.returncode == 0, done.stderr
@@ -92,9 +90,7 @@ def busy(core: int, number: int) -> Iterator[None]:
 @affinity
 @pytest.mark.usefixtures("short")
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler of Linux tells the waiting")
-def test_a_core_that_others_keep_busy_is_seen(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_core_that_others_keep_busy_is_seen(bundled_speech, tmp_path, monkeypatch):
     measured = streams.Bench._measure
 
     def starved(self: streams.Bench, running: streams._Streams, *more: object) -> streams.Level:
@@ -125,7 +121,7 @@ def test_a_core_that_others_keep_busy_is_seen(
 
 @pytest.mark.slow
 @affinity
-def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech, tmp_path):
     out = tmp_path / "calls"
     calls = words(bundled_speech, out, "--streams", "2", "--seconds", "600")
     process = subprocess.Popen(
@@ -150,7 +146,7 @@ def test_ctrl_c_ends_all_streams_and_leaves_what_was_measured(bundled_speech: Pa
 
 @pytest.mark.slow
 @affinity
-def test_streams_end_when_the_command_is_killed(bundled_speech: Path, tmp_path: Path) -> None:
+def test_streams_end_when_the_command_is_killed(bundled_speech, tmp_path):
     out = tmp_path / "calls"
     calls = words(bundled_speech, out, "--streams", "1", "--seconds", "600")
     process = subprocess.Popen(command(*calls), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -185,15 +181,13 @@ def test_streams_end_when_the_command_is_killed(bundled_speech: Path, tmp_path: 
     ],
 )
 @affinity
-def test_bad_input_is_one_sentence(more: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(more, sentence, tmp_path):
     assert sentence in refused("capacity", *more, "--out", tmp_path / "calls")
     assert not (tmp_path / "calls").exists()
 
 
 @affinity
-def test_a_recogniser_that_cannot_stream_says_so(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recogniser_that_cannot_stream_says_so(bundled_speech, tmp_path, monkeypatch):
     code = "import sys; sys.exit('asrscope: A net with i-vectors cannot be decoded as a stream.')"
     monkeypatch.setattr(verb, "_command", lambda *_, **__: [sys.executable, "-c", code])
     done = here(*words(bundled_speech, tmp_path / "calls"))
@@ -202,7 +196,7 @@ def test_a_recogniser_that_cannot_stream_says_so(
     assert done.stderr.splitlines() == ["decoding the sound once", sentence]
 
 
-def test_a_study_that_is_not_finished_says_so() -> None:
+def test_a_study_that_is_not_finished_says_so():
     tree = {
         "capacity": 0, "capacity_range": [0, 0], "cores": 2, "finished": False, "bound_p99_s": 0.5, "streams": [],
         "why": "The study is not finished.", "chunk_ms": 160, "study": "calls", "bound_meaning": model.DELAY,

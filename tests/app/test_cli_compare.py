@@ -1,7 +1,5 @@
 """`asrscope ab` and `asrscope compare` as other people's scripts call them."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -18,7 +16,7 @@ VERDICTS = {"A faster", "B faster", "no difference", "undecided"}
 
 
 @pytest.fixture(scope="module")
-def ab(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> tuple[dict, Path]:
+def ab(bundled_speech, tmp_path_factory, short_runs):
     """Arm B has a quarter of the tokens to pass, so that it is faster on any machine."""
     out = tmp_path_factory.mktemp("ab") / "ab.asrs"
     done = here(
@@ -31,7 +29,7 @@ def ab(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_run
     return json.loads(done.stdout), out
 
 
-def test_ab_prints_the_keys_of_the_contract(ab: tuple[dict, Path]) -> None:
+def test_ab_prints_the_keys_of_the_contract(ab):
     tree, out = ab
     assert tree["schema"] == 1
     assert tree["a"] == tree["b"] == tree["session"] == str(out)
@@ -48,7 +46,7 @@ def test_ab_prints_the_keys_of_the_contract(ab: tuple[dict, Path]) -> None:
     assert tree["utterances"] == {"matched": 1, "only_a": [], "only_b": []}
 
 
-def test_ab_finds_the_faster_search(ab: tuple[dict, Path]) -> None:
+def test_ab_finds_the_faster_search(ab):
     tree, _ = ab
     emit = next(row for row in tree["stages"] if row["name"] == "search.emit")
     assert emit["ratio"] < 0.8
@@ -56,7 +54,7 @@ def test_ab_finds_the_faster_search(ab: tuple[dict, Path]) -> None:
     assert tree["overall"]["rtf_b"] < tree["overall"]["rtf_a"]
 
 
-def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None:
+def test_compare_says_of_the_session_what_ab_said(ab):
     tree, out = ab
     done = here("compare", out, "--json")
     assert done.returncode == 0, done.stderr
@@ -67,7 +65,7 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
     assert "6 repeats in turns" in page
 
 
-def test_a_decided_slow_down_fails_on_request(ab: tuple[dict, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decided_slow_down_fails_on_request(ab, monkeypatch):
     tree, out = ab
     assert here("compare", out, "--fail-if", "slower").returncode == 0  # B is faster
     for verdict, status in (("A faster", 3), ("undecided", 0), ("no difference", 0)):
@@ -78,7 +76,7 @@ def test_a_decided_slow_down_fails_on_request(ab: tuple[dict, Path], monkeypatch
 
 
 @pytest.fixture(scope="module")
-def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> list[Path]:
+def plain(bundled_speech, tmp_path_factory, short_runs):
     """Two sessions of one run each, with different beams."""
     folder = tmp_path_factory.mktemp("plain")
     for name, beam in (("a", "13"), ("b", "5")):
@@ -91,7 +89,7 @@ def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_
 
 
 @pytest.mark.slow
-def test_two_single_runs_are_undecided_and_it_says_why(plain: list[Path]) -> None:
+def test_two_single_runs_are_undecided_and_it_says_why(plain):
     paths = plain
     tree = json.loads(here("compare", *paths, "--json").stdout)
     assert (tree["a"], tree["b"]) == tuple(map(str, paths))
@@ -102,9 +100,7 @@ def test_two_single_runs_are_undecided_and_it_says_why(plain: list[Path]) -> Non
     assert "(no interval)" in here("compare", *paths).stdout
 
 
-def test_the_measured_floor_is_shown_for_its_own_machine(
-    ab: tuple[dict, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_measured_floor_is_shown_for_its_own_machine(ab, tmp_path, monkeypatch):
     from profiler.machine.describe import describe
 
     _, out = ab
@@ -134,14 +130,14 @@ def test_the_measured_floor_is_shown_for_its_own_machine(
         (["compare", __file__], "test_cli_compare.py"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str, tmp_path: Path) -> None:
+def test_bad_input_gets_one_sentence_and_status_2(words, says, tmp_path):
     if words[0] == "ab":
         words = [*words, "--out", str(tmp_path / "x.asrs")]
     assert says in refused(*words)
 
 
 @pytest.mark.slow
-def test_sessions_are_run_again_in_turns(ab: tuple[dict, Path], plain: list[Path], tmp_path: Path) -> None:
+def test_sessions_are_run_again_in_turns(ab, plain, tmp_path):
     _, recorded = ab
     options = ("--repeat", "1", "--until-decided", "2", "--out", tmp_path / "again.asrs", "--json")
     for sessions, differences in (
@@ -159,9 +155,7 @@ def test_sessions_are_run_again_in_turns(ab: tuple[dict, Path], plain: list[Path
     assert "audio.channel says what is decoded; both arms need the same." in done.stderr
 
 
-def test_what_cannot_be_compared_leaves_no_session(
-    plain: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_compared_leaves_no_session(plain, tmp_path, monkeypatch):
     folder = tmp_path / "sessions"
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(folder))
     assert "grammar" in refused_after_progress("ab", "--session", plain[0], "--b", "graph.grammar=/dev/null")
@@ -175,7 +169,7 @@ def refused_after_progress(*words: str | Path) -> str:
     return done.stderr.strip().splitlines()[-1]
 
 
-def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
+def test_a_plain_session_alone_is_no_comparison(plain):
     done = here("compare", plain[0])
     assert done.returncode == 2
     assert "give a second session" in done.stderr
@@ -183,7 +177,7 @@ def test_a_plain_session_alone_is_no_comparison(plain: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_reports_the_repeats_done(bundled_speech: Path, tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_repeats_done(bundled_speech, tmp_path):
     out = tmp_path / "interrupted.asrs"
     command = [sys.executable, "-m", "app.cli.main", "ab", "--preset", "gmm-quick"]
     command += ["--set", "pace=10", "--audio", str(bundled_speech / "08-kal16-short.flac")]

@@ -1,7 +1,5 @@
 """The window where there is no display, or one that does not answer: a sentence, and no abort by Qt."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys
@@ -20,7 +18,7 @@ VARIABLES = ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", 
 
 
 @pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def bare(monkeypatch, tmp_path):
     """An environment that names no display, and a folder without sockets."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -38,7 +36,7 @@ def listening(address: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("words", "variable"), [([], "DISPLAY"), (["open", "run.asrs"], "WAYLAND_DISPLAY")])
-def test_a_display_that_does_not_answer_is_a_sentence(words: list[str], variable: str, tmp_path: Path) -> None:
+def test_a_display_that_does_not_answer_is_a_sentence(words, variable, tmp_path):
     nobody = str(tmp_path / "socket")  # a number might be that of somebody's display
     done = asrscope(*words, without=VARIABLES, **{variable: nobody})
     assert done.returncode == main.USAGE_ERROR
@@ -47,7 +45,7 @@ def test_a_display_that_does_not_answer_is_a_sentence(words: list[str], variable
     assert "asrscope run" in line
 
 
-def test_what_qt_cannot_start_on_is_a_sentence() -> None:
+def test_what_qt_cannot_start_on_is_a_sentence():
     done = asrscope("open", without=VARIABLES, QT_QPA_PLATFORM="nonsense")
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.splitlines()
@@ -55,7 +53,7 @@ def test_what_qt_cannot_start_on_is_a_sentence() -> None:
     assert "nonsense" in line
 
 
-def test_the_demo_runs_without_a_window_then(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_demo_runs_without_a_window_then(bare, tmp_path):
     bare.setenv("DISPLAY", str(tmp_path / "socket"))
     asked: list[list[str]] = []
     real = main.main
@@ -74,7 +72,7 @@ def test_the_demo_runs_without_a_window_then(bare: pytest.MonkeyPatch, tmp_path:
     ["", ":", "x", ":77.0", "unix:77", "localhost:9999", ":99999", "a b:1", "[::1]:9999",
      "/no/such/socket", "\udcff:0", "é" * 300 + ":0", ":" + "9" * 5000],
 )  # fmt: skip
-def test_names_under_which_nothing_answers(bare: pytest.MonkeyPatch, name: str) -> None:
+def test_names_under_which_nothing_answers(bare, name):
     bare.setattr(socket, "create_connection", _nobody)
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         bare.setenv(variable, name)
@@ -90,7 +88,7 @@ def _nobody(address: tuple[str, int], seconds: float) -> socket.socket:
 
 
 @pytest.mark.parametrize("name", [":3", ":3.0", "unix:3"])
-def test_a_local_display_answers(bare: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+def test_a_local_display_answers(bare, tmp_path, name):
     bare.setenv("DISPLAY", name)
     assert not _display.has_display()
     with listening("X3"):
@@ -103,7 +101,7 @@ def test_a_local_display_answers(bare: pytest.MonkeyPatch, tmp_path: Path, name:
             assert _display.has_display()
 
 
-def test_a_display_of_another_machine_answers(bare: pytest.MonkeyPatch) -> None:
+def test_a_display_of_another_machine_answers(bare):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         bare.setattr(_display, "X_PORT", port - 10)
@@ -111,7 +109,7 @@ def test_a_display_of_another_machine_answers(bare: pytest.MonkeyPatch) -> None:
         assert _display.has_display()
 
 
-def test_a_wayland_display_answers_in_its_own_folder_only(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wayland_display_answers_in_its_own_folder_only(bare, tmp_path):
     bare.setenv("WAYLAND_DISPLAY", "w")
     with listening("w"):
         assert not _display.has_display()
@@ -120,7 +118,7 @@ def test_a_wayland_display_answers_in_its_own_folder_only(bare: pytest.MonkeyPat
         assert _display.has_display()
 
 
-def test_what_a_window_lacks_of_the_system_is_one_line_to_run() -> None:
+def test_what_a_window_lacks_of_the_system_is_one_line_to_run():
     lacking = {"libm.so.6": "libc6", "libnobody-has.so.9": "libnobody-has9", "libnor.so.1": "libnor1"}
     assert install_line(lacking) == (
         "on Debian, run: sudo apt-get install -y --no-install-recommends libnobody-has9 libnor1; "
@@ -128,7 +126,7 @@ def test_what_a_window_lacks_of_the_system_is_one_line_to_run() -> None:
     assert install_line({"libm.so.6": "libc6"}) == ""
 
 
-def test_the_libraries_of_a_window_are_those_that_make_looks_for() -> None:
+def test_the_libraries_of_a_window_are_those_that_make_looks_for():
     listed = (Path(__file__).parents[2] / ".ci" / "system-libraries").read_text()
     wanted = listed.partition('display="')[2].partition('"')[0].split()
     assert dict(pair.split("=") for pair in wanted) == OF_DISPLAY

@@ -1,10 +1,7 @@
 """What nobody foresaw, and what nobody should have typed: one sentence each, and where the details lie."""
 
-from __future__ import annotations
-
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from command_line import asrscope, refused
@@ -17,14 +14,14 @@ LONG = "x" * 100_000
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session(tmp_path_factory):
     path = tmp_path_factory.mktemp("faults") / "s.asrs"
     write_sample(path, frames=512)
     return path
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def broken(monkeypatch, tmp_path):
     """A verb with a fault; returns the folder of reports."""
 
     def run(arguments: object) -> int:
@@ -35,7 +32,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache" / main.FOLDER
 
 
-def test_a_fault_is_one_sentence_and_its_details_are_kept(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_is_one_sentence_and_its_details_are_kept(broken, capsys):
     assert main.main(["presets"]) == main.FAULT
     said = capsys.readouterr()
     assert said.out == ""
@@ -51,21 +48,19 @@ def test_a_fault_is_one_sentence_and_its_details_are_kept(broken: Path, capsys: 
         assert report.stat().st_mode & 0o777 == 0o600
 
 
-def test_debug_shows_the_traceback(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_shows_the_traceback(broken, capsys):
     assert main.main(["presets", "--debug"]) == main.FAULT
     assert "Traceback" in capsys.readouterr().err
     assert not broken.exists()
 
 
-def test_reports_do_not_pile_up(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_do_not_pile_up(broken, capsys):
     for _ in range(main.KEPT + 5):
         main.main(["presets"])
     assert len(list(broken.iterdir())) == main.KEPT
 
 
-def test_where_no_report_can_be_kept_it_is_said(
-    broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_no_report_can_be_kept_it_is_said(broken, monkeypatch, capsys):
     def nowhere(**_: object) -> tuple[int, str]:
         raise PermissionError(13, "Permission denied")
 
@@ -74,9 +69,7 @@ def test_where_no_report_can_be_kept_it_is_said(
     assert "--debug" in capsys.readouterr().err
 
 
-def test_too_little_memory_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_too_little_memory_is_said(monkeypatch, tmp_path, capsys):
     def run(arguments: object) -> int:
         raise MemoryError
 
@@ -86,9 +79,7 @@ def test_too_little_memory_is_said(
     assert "memory" in capsys.readouterr().err
 
 
-def test_an_error_of_the_system_names_its_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_of_the_system_names_its_file(monkeypatch, capsys):
     for problem, said in (
         (OSError(28, "No space left on device", "out\x07.asrs"), "out\\x07.asrs: no space left"),
         (OSError(28, "No space left on device"), f"No space left on device (the cache folder {paths.cache_dir()} has "),
@@ -144,7 +135,7 @@ def test_an_error_of_the_system_names_its_file(
         (["bench", "--repeat", "0"], "--repeat must be a whole number from 1"),
     ],
 )  # fmt: skip
-def test_bad_words_get_one_short_sentence(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+def test_bad_words_get_one_short_sentence(capsys, words, says):
     line = refused(*words)
     assert says in line
     assert len(line) < 1100
@@ -174,20 +165,18 @@ def test_bad_words_get_one_short_sentence(capsys: pytest.CaptureFixture[str], wo
         ["--theme", "pink"],
     ],
 )
-def test_bad_exports_get_one_short_sentence(
-    capsys: pytest.CaptureFixture[str], words: list[str], session: Path
-) -> None:
+def test_bad_exports_get_one_short_sentence(capsys, words, session):
     line = refused("export", session, *words)
     assert len(line) < 1100
     assert line.isprintable()
 
 
 @pytest.mark.parametrize("scale", ["", "search", "search=x", "search=nan", "search=-1", "search=" + "9" * 5000, LONG])
-def test_bad_factors_get_one_short_sentence(capsys: pytest.CaptureFixture[str], scale: str, session: Path) -> None:
+def test_bad_factors_get_one_short_sentence(capsys, scale, session):
     assert len(refused("whatif", session, "--scale", scale)) < 1100
 
 
-def test_numbas_threads_are_looked_at_first() -> None:
+def test_numbas_threads_are_looked_at_first():
     done = asrscope("presets", NUMBA_NUM_THREADS="0")
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.splitlines()
@@ -195,14 +184,14 @@ def test_numbas_threads_are_looked_at_first() -> None:
 
 
 @pytest.mark.parametrize(("value", "refused"), [("1", True), ("yes", False)])
-def test_numba_must_compile(value: str, refused: bool) -> None:
+def test_numba_must_compile(value, refused):
     done = asrscope("presets", NUMBA_DISABLE_JIT=value)
     assert done.returncode == (main.USAGE_ERROR if refused else 0)
     assert ("NUMBA_DISABLE_JIT is set" in done.stderr) == refused
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot go")
-def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
+def test_a_current_folder_that_is_gone(tmp_path, session):
     import subprocess
 
     from command_line import command
@@ -220,9 +209,7 @@ def test_a_current_folder_that_is_gone(tmp_path: Path, session: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
-def test_run_records_over_nothing_but_a_session(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, bundled_speech: Path, session: Path
-) -> None:
+def test_run_records_over_nothing_but_a_session(capsys, tmp_path, bundled_speech, session):
     victim = tmp_path / "victim.asrs"
     victim.write_bytes(session.read_bytes())
     (tmp_path / "link.asrs").symlink_to(victim)
@@ -240,9 +227,7 @@ def test_run_records_over_nothing_but_a_session(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
 @pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
-def test_exports_take_the_place_of_plain_files_only(
-    option: str, session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exports_take_the_place_of_plain_files_only(option, session, tmp_path, capsys):
     suffix = ".png" if option == "--png" else ""
     source, victim = tmp_path / f"s.asrs{suffix}", tmp_path / "victim"
     source.write_bytes(session.read_bytes())
@@ -269,7 +254,7 @@ def test_exports_take_the_place_of_plain_files_only(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
 @pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
-def test_a_draft_that_was_foreseen_is_not_written_through(option: str, session: Path, tmp_path: Path) -> None:
+def test_a_draft_that_was_foreseen_is_not_written_through(option, session, tmp_path):
     """By the names of the drafts that earlier versions made."""
     victim, out = tmp_path / "victim", tmp_path / "a.png"
     victim.write_text("precious")
@@ -281,14 +266,14 @@ def test_a_draft_that_was_foreseen_is_not_written_through(option: str, session: 
     assert not out.is_symlink()
 
 
-def test_pictures_need_no_display_whatever_the_environment_names(session: Path, tmp_path: Path) -> None:
+def test_pictures_need_no_display_whatever_the_environment_names(session, tmp_path):
     out, nobody = tmp_path / "a.png", str(tmp_path / "socket")
     done = asrscope("export", session, "--png", out, "--view", "cost", QT_QPA_PLATFORM="xcb", DISPLAY=nobody)
     assert done.returncode == 0, done.stderr
     assert out.stat().st_size > 1000
 
 
-def test_the_sentence_of_every_usage_error_names_the_help() -> None:
+def test_the_sentence_of_every_usage_error_names_the_help():
     assert "`asrscope run --help`" in refused("run", "--nonsense")
     assert "`asrscope run --help`" in refused("run", "--repeat", "x")
     assert "`asrscope --help`" in refused("--nonsense")

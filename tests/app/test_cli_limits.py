@@ -33,7 +33,7 @@ def ended(words: Sequence[str], *limit: str) -> tuple[int, str]:
         (f"--stack={64 << 10}", "stack of this process is limited to 66 kB"),
     ],
 )
-def test_too_little_of_it_is_one_sentence(limit: str, says: str) -> None:
+def test_too_little_of_it_is_one_sentence(limit, says):
     status, said = ended(["run", "--preset", "gmm-quick", "--audio", "none.wav"], limit)
     assert status == 2
     assert said.startswith("asrscope: ")
@@ -42,7 +42,7 @@ def test_too_little_of_it_is_one_sentence(limit: str, says: str) -> None:
     assert "needs" in said
 
 
-def test_too_few_threads_are_counted() -> None:
+def test_too_few_threads_are_counted():
     """In a child: the limit is the user's, and root has none."""
     code = (
         "import threading, os, resource, sys, profiler.process.limits, profiler.errors\n"
@@ -65,7 +65,7 @@ def test_too_few_threads_are_counted() -> None:
     assert "ulimit -u, now 3" in done.stdout
 
 
-def test_what_was_short_is_found_behind_other_errors() -> None:
+def test_what_was_short_is_found_behind_other_errors():
     def raised(problem: Exception) -> Exception:
         try:
             try:

@@ -1,7 +1,5 @@
 """`asrscope mcp`, queried by the reference client over standard input and output."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -18,14 +16,14 @@ SERVER = (sys.executable, "-P", "-m", "app.cli.main", "mcp")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "sessions").mkdir()
     for name in ("one", "two"):
         write_sample(tmp_path / "sessions" / f"{name}.asrs", frames=512)
     return tmp_path / "sessions"
 
 
-def test_the_reference_client_reads_sessions(folder: Path) -> None:
+def test_the_reference_client_reads_sessions(folder):
     # Here: it takes two seconds to import, which every process of the tests would spend.
     import anyio
     from mcp import ClientSession, StdioServerParameters, stdio_client
@@ -77,7 +75,7 @@ def test_the_reference_client_reads_sessions(folder: Path) -> None:
 HUGE = 64 << 20
 
 
-def test_a_hostile_folder_and_hostile_calls_get_sentences(folder: Path) -> None:
+def test_a_hostile_folder_and_hostile_calls_get_sentences(folder):
     """Names that no path can have, factors that are none, a dead link in the folder, and a message of 64 MiB."""
     (folder / "dead.asrs").symlink_to("nowhere")
     (folder / "elsewhere.asrs").symlink_to(write_sample(folder.parent / "outside.asrs", frames=512))
@@ -129,7 +127,7 @@ NAMES = ("base.asrs\0", "\0", "", ".", *LONG, "/dev/zero", "\x1b[31m")
 ME = {"name": "test", "version": "1"}
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_refused(tmp_path):
     done = subprocess.run([*SERVER, str(tmp_path / "none")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "is not a folder" in done.stderr

@@ -1,7 +1,5 @@
 """`asrscope run --on`, `record` and `tail`: a run on another machine is a run here in everything but times."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os
@@ -13,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -44,7 +41,7 @@ def script(path: Path, *lines: str) -> None:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Path:
+def there(tmp_path):
     """The home folder of the other machine, where asrscope is installed."""
     program = shlex.join([sys.executable, "-P", "-m", "app.cli.main"])
     own = shlex.join([f"PYTHONPATH={ROOT}", f"ASRSCOPE_SESSIONS={tmp_path / 'there'}"])
@@ -54,7 +51,7 @@ def there(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def host(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def host(there, tmp_path, monkeypatch):
     """An ssh that runs the command here, in that folder; the file of its arguments."""
     script(
         tmp_path / "bin" / "ssh",
@@ -73,7 +70,7 @@ def host(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def sshd(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+def sshd(there, tmp_path, monkeypatch):
     """A real server on a port of its own, and an ssh that knows it as "gpu"."""
     program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     client = shutil.which("ssh")
@@ -152,7 +149,7 @@ def assert_same_as_here(out: Path, report: Tree, tmp_path: Path, *words: str) ->
 
 
 @pytest.mark.slow
-def test_a_run_there_is_a_run_here(host: Path, there: Path, tmp_path: Path) -> None:
+def test_a_run_there_is_a_run_here(host, there, tmp_path):
     out = tmp_path / "gpu.asrs"
     done = here("run", "--on", "gpu", *QUICK, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
@@ -165,7 +162,7 @@ def test_a_run_there_is_a_run_here(host: Path, there: Path, tmp_path: Path) -> N
     assert f"-- gpu asrscope tail {original(there)} --from" in tail
 
 
-def test_a_run_over_ssh_is_a_run_here(sshd: subprocess.Popen[bytes], there: Path, tmp_path: Path) -> None:
+def test_a_run_over_ssh_is_a_run_here(sshd, there, tmp_path):
     out = tmp_path / "gpu.asrs"
     done = here("run", "--on", "gpu", *QUICK, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
@@ -174,7 +171,7 @@ def test_a_run_over_ssh_is_a_run_here(sshd: subprocess.Popen[bytes], there: Path
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_the_run_there(host: Path, there: Path, tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_run_there(host, there, tmp_path):
     stops(there, tmp_path / "gpu.asrs")
 
 
@@ -193,7 +190,7 @@ def stops(there: Path, out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_without_its_link(host: Path, there: Path, tmp_path: Path) -> None:
+def test_a_run_goes_on_without_its_link(host, there, tmp_path):
     out = tmp_path / "gpu.asrs"
     (tmp_path / "drops").write_text("\n" * 3)
     done = here("run", "--on", "gpu", *PACED, "--audio", *speech("08-kal16-short"), "--out", out)
@@ -208,7 +205,7 @@ def speech(*names: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, tmp_path: Path) -> None:
+def test_toggles_act_there_and_what_is_refused_is_said(host, there, tmp_path):
     out = tmp_path / "gpu.asrs"
     gpu, steering, messages = link.ssh("gpu"), link.Steering(), list[dict[str, object]]()
     started = link.record(gpu, list(PACED))
@@ -236,7 +233,7 @@ def test_toggles_act_there_and_what_is_refused_is_said(host: Path, there: Path, 
 
 
 @pytest.mark.slow
-def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: Path) -> None:
+def test_a_recorded_session_is_fetched_later(host, there, tmp_path):
     recorded = there / "mine.asrs"
     done = here("record", *QUICK, "--audio", *speech("08-kal16-short"), "--out", recorded, "--json")
     assert done.returncode == 0, done.stderr
@@ -252,7 +249,7 @@ def test_a_recorded_session_is_fetched_later(host: Path, there: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_signal_ends_a_recording_process_in_order(tmp_path: Path) -> None:
+def test_a_signal_ends_a_recording_process_in_order(tmp_path):
     recorded = tmp_path / "mine.asrs"
     pid = json.loads(here("record", *PACED, "--out", recorded, "--json").stdout)["pid"]
     wait_for_frames(recorded)
@@ -263,7 +260,7 @@ def test_a_signal_ends_a_recording_process_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_a_crashed_session_here(host: Path, there: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_a_crashed_session_here(host, there, tmp_path):
     out = tmp_path / "gpu.asrs"
     with decoding("run", "--on", "gpu", *PACED, "--out", out) as process:
         assert process.poll() is None
@@ -277,7 +274,7 @@ def test_a_killed_run_is_a_crashed_session_here(host: Path, there: Path, tmp_pat
         assert len(session.spans)
 
 
-def test_what_is_wrong_there_is_said_here(host: Path, there: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_there_is_said_here(host, there, tmp_path):
     run = ("run", "--on", "gpu", "--preset", "gmm-quick")
     assert "gpu: no-such.wav" in last(*run, "--audio", "no-such.wav")
     assert "gpu: There is no preset called 'x'" in last("run", "--on", "gpu", "--preset", "x")
@@ -295,7 +292,7 @@ def last(*words: str) -> str:
     return done.stderr.strip().splitlines()[-1]
 
 
-def test_another_version_there_is_said_before_anything_runs(host: Path, there: Path, tmp_path: Path) -> None:
+def test_another_version_there_is_said_before_anything_runs(host, there, tmp_path):
     program = there / "bin" / "asrscope"
     program.write_text(program.read_text().replace('"$@"', '$(echo "$@" | sed s/protocol=1/protocol=9/)'))
     assert "gpu: asrscope" in last("run", "--on", "gpu", *QUICK)
@@ -319,17 +316,17 @@ def test_another_version_there_is_said_before_anything_runs(host: Path, there: P
         (("record", "--preset", "gmm-quick", "--out", "/no/such/folder/x.asrs"), "the folder /no/such/folder does not"),
     ],
 )
-def test_bad_words_are_refused(words: tuple[str, ...], sentence: str) -> None:
+def test_bad_words_are_refused(words, sentence):
     assert sentence in refused(*words)
 
 
-def test_tail_of_no_session_is_a_sentence(tmp_path: Path) -> None:
+def test_tail_of_no_session_is_a_sentence(tmp_path):
     done = asrscope("tail", tmp_path / "no-such.asrs")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no-such.asrs: there is no such file" in done.stderr
 
 
-def test_a_session_is_not_recorded_over(tmp_path: Path) -> None:
+def test_a_session_is_not_recorded_over(tmp_path):
     existing = tmp_path / "mine.asrs"
     SessionWriter(existing, Recorder(), {}).close()
     assert "a session of this name exists" in refused(

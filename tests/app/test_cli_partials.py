@@ -1,13 +1,10 @@
 """`run --partials`: lines in a pipe, in the order and with the texts that the session has."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +17,7 @@ SETTINGS = ("pace=1", "stream.chunk_ms=160", "graph.vocabulary=1000")
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are those of Unix")
-def test_partial_results_arrive_in_a_pipe_when_the_session_says(bundled_speech: Path, tmp_path: Path) -> None:
+def test_partial_results_arrive_in_a_pipe_when_the_session_says(bundled_speech, tmp_path):
     """How close the times are is for a person to see; here no line is from another run or utterance."""
     pipe, out, speech = tmp_path / "partials", tmp_path / "run.asrs", bundled_speech / "08-kal16-short.flac"
     os.mkfifo(pipe)

@@ -1,9 +1,6 @@
 """`asrscope report`: a page to paste, and the same as JSON, of one session or of two with their comparison."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +12,11 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Path:
+def sample(tmp_path):
     return write_sample(tmp_path / "sample.asrs", frames=1024)
 
 
-def test_json_has_what_show_says_and_where_the_time_peaks(sample: Path) -> None:
+def test_json_has_what_show_says_and_where_the_time_peaks(sample):
     tree = json.loads(here("report", sample, "--json").stdout)
     assert tree["comparison"] is None
     (one,) = tree["sessions"]
@@ -41,7 +38,7 @@ def test_json_has_what_show_says_and_where_the_time_peaks(sample: Path) -> None:
     assert took == sorted(took, reverse=True)
 
 
-def test_the_page_says_of_how_many_a_list_shows_some(sample: Path) -> None:
+def test_the_page_says_of_how_many_a_list_shows_some(sample):
     page = here("report", sample).stdout
     assert page.startswith("# sample.asrs\n")
     assert "## Slowest frames, 10 of 1024\n" in page
@@ -49,7 +46,7 @@ def test_the_page_says_of_how_many_a_list_shows_some(sample: Path) -> None:
         assert f"\n## {title}\n" in page
 
 
-def test_two_sessions_are_compared(sample: Path, tmp_path: Path) -> None:
+def test_two_sessions_are_compared(sample, tmp_path):
     other = write_sample(tmp_path / "other.asrs", frames=1024)
     tree = json.loads(here("report", sample, other, "--json").stdout)
     assert [row["session"] for row in tree["sessions"]] == [str(sample), str(other)]

@@ -1,10 +1,7 @@
 """`show` and `report` with --select: the figures of a stretch are those of the window's selection, words included."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from command_line import here, python
@@ -19,7 +16,7 @@ def tree_of(*words: object) -> dict[str, object]:
     return json.loads(here("show", *words, "--json").stdout)
 
 
-def test_a_stretch_has_the_figures_of_its_frames(sample: Path) -> None:
+def test_a_stretch_has_the_figures_of_its_frames(sample):
     tree = tree_of(sample, "--select", "2..5.5")
     with open_session(sample) as run:
         of = run.breakdown(200, 550)
@@ -37,7 +34,7 @@ def test_a_stretch_has_the_figures_of_its_frames(sample: Path) -> None:
     assert whole["selection"] is None
 
 
-def test_an_utterance_a_bookmark_and_a_stage_are_selected_by_name(sample: Path) -> None:
+def test_an_utterance_a_bookmark_and_a_stage_are_selected_by_name(sample):
     with closing(Session.open(sample)) as session:
         write(session, [Bookmark(200, 550, "noise")])
         two = session.utterances[1]
@@ -57,7 +54,7 @@ def test_an_utterance_a_bookmark_and_a_stage_are_selected_by_name(sample: Path) 
         sidecar(sample).unlink()
 
 
-def test_the_report_is_of_the_selection(sample: Path) -> None:
+def test_the_report_is_of_the_selection(sample):
     ran = here("report", sample, "--select", "2..5.5", "--json")
     (tree,) = json.loads(ran.stdout)["sessions"]
     assert tree["slowest_frames"]["of"] == 350
@@ -69,7 +66,7 @@ def test_the_report_is_of_the_selection(sample: Path) -> None:
     assert f"asrscope report {sample.name} --select 2..5.5\n" in page
 
 
-def test_what_is_not_there_is_refused_in_the_words_of_export(sample: Path, tmp_path: Path) -> None:
+def test_what_is_not_there_is_refused_in_the_words_of_export(sample, tmp_path):
     for what in ("nothing", "99..100"):
         picture = here("export", sample, "--png", tmp_path / "a.png", "--select", what)
         for verb in ("show", "report"):
@@ -80,7 +77,7 @@ def test_what_is_not_there_is_refused_in_the_words_of_export(sample: Path, tmp_p
     assert "--select is of one session" in refused.stderr
 
 
-def test_a_selection_loads_no_qt(sample: Path, tmp_path: Path) -> None:
+def test_a_selection_loads_no_qt(sample, tmp_path):
     verbs = [[verb, str(sample), "--select", "1..2"] for verb in ("show", "report")]
     code = f"import sys; from app.cli.main import main; print(*map(main, {verbs!r}), 'PySide6' in sys.modules)"
     assert python(code, tmp_path).splitlines()[-1] == "0 0 False"

@@ -1,13 +1,10 @@
 """Signals to real runs: SIGTERM and SIGHUP close the session as Ctrl+C does, and a crash leaves its stack."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sys
 import time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from command_line import decoding
@@ -22,7 +19,7 @@ PACED = ("--preset", "gmm-quick", "--set", "pace=1", "--set", "replay=0")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("verb", "number"), [("run", "SIGTERM"), ("ab", "SIGHUP")])
-def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp_path: Path) -> None:
+def test_the_session_is_closed(verb, number, bundled_speech, tmp_path):
     out = tmp_path / "ended.asrs"
     more = ("--b", "search.beam=10") if verb == "ab" else ()
     with decoding(verb, *PACED, *more, "--audio", bundled_speech, "--out", out) as process:
@@ -38,7 +35,7 @@ def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_second_signal_is_not_waited_with(bundled_speech, tmp_path):
     out = tmp_path / "ended.asrs"
     with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
         process.send_signal(signal.SIGTERM)
@@ -51,7 +48,7 @@ def test_a_second_signal_is_not_waited_with(bundled_speech: Path, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nohup") is None, reason="no nohup here")
-def test_nohup_is_respected(bundled_speech: Path, tmp_path: Path) -> None:
+def test_nohup_is_respected(bundled_speech, tmp_path):
     out = tmp_path / "survives.asrs"
     short = bundled_speech / "08-kal16-short.flac"
     words = ("run", *PACED, "--audio", short, "--out", out)
@@ -63,7 +60,7 @@ def test_nohup_is_respected(bundled_speech: Path, tmp_path: Path) -> None:
         assert session.state == "closed"
 
 
-def test_a_crash_leaves_its_stack(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_crash_leaves_its_stack(bundled_speech, tmp_path):
     out = tmp_path / "crashed.asrs"
     with decoding("run", *PACED, "--audio", bundled_speech, "--out", out) as process:
         process.send_signal(signal.SIGSEGV)

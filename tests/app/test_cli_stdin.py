@@ -1,7 +1,5 @@
 """Sound on standard input: `--audio -`."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -30,9 +28,7 @@ def run_with_input(content: bytes, *words: str, folder: Path) -> subprocess.Comp
     )
 
 
-def test_sound_on_standard_input_is_decoded(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
-) -> None:
+def test_sound_on_standard_input_is_decoded(bundled_speech, tmp_path, monkeypatch, short_runs):
     """Samples without a header come to a process of its own, a file of sound to this one."""
     voice = bundled_speech / "08-kal16-short.flac"
     samples, rate = soundfile.read(voice, dtype="int16")
@@ -49,7 +45,7 @@ def test_sound_on_standard_input_is_decoded(
 
 
 @pytest.mark.slow
-def test_what_is_no_sound_on_standard_input_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_sound_on_standard_input_is_refused(tmp_path):
     for content, words, says in (
         (b"", [], "Standard input is empty"),
         (b"", ["-"], "names standard input (-) twice"),

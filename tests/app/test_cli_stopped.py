@@ -1,7 +1,5 @@
 """A real run that is stopped for a while, as by Ctrl+Z, `docker pause` or a debugger: no time of the recogniser."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -28,7 +26,7 @@ STILL_S = 3.0
 WORDS = ("--preset", "gmm-quick", "--set", "loop=true", "--set", "replay=0")
 
 
-def test_what_stood_still_is_outside_and_has_its_place(bundled_speech: Path, tmp_path: Path) -> None:
+def test_what_stood_still_is_outside_and_has_its_place(bundled_speech, tmp_path):
     out = tmp_path / "stopped.asrs"
     still = []
     with decoding("run", *WORDS, "--audio", bundled_speech, "--out", out) as process:

@@ -1,7 +1,5 @@
 """Standard streams of every kind: other encodings, closed, full, unread; and nothing in them that steers a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -9,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -28,14 +25,14 @@ CONTROLS = [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E]
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session(tmp_path_factory):
     path = tmp_path_factory.mktemp("streams") / "größer-日本.asrs"
     write_sample(path, frames=512)
     return path
 
 
 @pytest.fixture
-def odd(session: Path, tmp_path: Path) -> Path:
+def odd(session, tmp_path):
     """The session under a name that would steer a terminal and is no UTF-8."""
     if sys.platform == "win32":
         pytest.skip("no such file names")
@@ -67,7 +64,7 @@ def printed(encoding: str, monkeypatch: pytest.MonkeyPatch, *words: str | Path) 
 
 
 @pytest.fixture(scope="module")
-def full_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def full_session(tmp_path_factory):
     """A session with all that a run leaves in one."""
     path = tmp_path_factory.mktemp("streams") / "whole.asrs"
     path.write_bytes(sessions.full())
@@ -75,9 +72,7 @@ def full_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16", "koi8-r"])
-def test_reports_are_printed_in_any_encoding(
-    encoding: str, session: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_are_printed_in_any_encoding(encoding, session, monkeypatch, capsys):
     """In this process; below are reports of processes that the environment tells the encoding."""
     for words in (["show", session], ["compare", session, session], ["options"], ["presets"]):
         assert printed(encoding, monkeypatch, *words).count("\n") > 5
@@ -86,8 +81,8 @@ def test_reports_are_printed_in_any_encoding(
 
 @pytest.mark.slow
 def test_predictions_and_runs_are_printed_in_any_encoding(
-    full_session: Path, bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
-) -> None:
+    full_session, bundled_speech, tmp_path, monkeypatch, short_runs
+):
     """In this process: what they import takes longer than what they do."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"
     for words, said in (
@@ -97,12 +92,12 @@ def test_predictions_and_runs_are_printed_in_any_encoding(
         assert said in printed("ascii", monkeypatch, *words)
 
 
-def test_json_is_the_same_in_any_encoding(session: Path) -> None:
+def test_json_is_the_same_in_any_encoding(session):
     done = run_in_shell("", "show", session, "--json", PYTHONIOENCODING="cp1252")
     assert json.loads(done.stdout.decode("cp1252"))["session"] == str(session)
 
 
-def test_a_strict_locale_without_utf_8(session: Path) -> None:
+def test_a_strict_locale_without_utf_8(session):
     done = run_in_shell("", "show", session, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
@@ -111,7 +106,7 @@ def test_a_strict_locale_without_utf_8(session: Path) -> None:
 
 
 @posix
-def test_closed_streams(session: Path) -> None:
+def test_closed_streams(session):
     for shell, status, out in (("2>&-", 0, 100), ("<&- >&- 2>&-", 0, 0)):
         done = run_in_shell(shell, "show", session)
         assert done.returncode == status, shell
@@ -121,7 +116,7 @@ def test_closed_streams(session: Path) -> None:
 
 
 @posix
-def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_path: Path) -> None:
+def test_a_run_with_closed_streams_writes_its_session(bundled_speech, tmp_path):
     """No file of the run may get the number of a stream, to which libraries print."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "s.asrs"
     done = run_in_shell("<&- >&- 2>&-", "run", "--preset", "gmm-quick", "--audio", short, "--out", out)
@@ -133,7 +128,7 @@ def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_
 
 @posix
 @pytest.mark.parametrize("words", [["show"], ["export", "--chrome-trace", "-"]])
-def test_nobody_reads_on(words: list[str], session: Path) -> None:
+def test_nobody_reads_on(words, session):
     done = run_in_shell("| head -c 1; exit ${PIPESTATUS[0]}", words[0], session, *words[1:])
     assert done.returncode in (0, _output.BROKEN_PIPE)  # 0: all went into the pipe
     assert done.stderr == b""
@@ -142,7 +137,7 @@ def test_nobody_reads_on(words: list[str], session: Path) -> None:
 @posix
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", [["show"], ["export", "--csv", "-"]])
-def test_a_full_disk_under_standard_output(words: list[str], session: Path) -> None:
+def test_a_full_disk_under_standard_output(words, session):
     done = run_in_shell("> /dev/full", words[0], session, *words[1:])
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.decode().splitlines()
@@ -170,9 +165,7 @@ def test_a_full_disk_under_standard_output(words: list[str], session: Path) -> N
         lambda odd: ["show", odd, "--json"],
     ],
 )
-def test_nothing_printed_steers_a_terminal(
-    words: Callable[[Path], list[str | Path]], odd: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_printed_steers_a_terminal(words, odd, capfd):
     """In this process; what libraries print goes past Python's streams."""
     done = here(*words(odd))
     assert done.returncode in (0, main.USAGE_ERROR), done.stderr
@@ -182,9 +175,7 @@ def test_nothing_printed_steers_a_terminal(
     assert len(done.stderr.splitlines()) == (1 if done.returncode else 0)
 
 
-def test_stages_and_settings_of_strangers_do_not_steer_it(
-    full_session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stages_and_settings_of_strangers_do_not_steer_it(full_session, tmp_path, capsys):
     strange, odd = tmp_path / "strange.asrs", ODD.removesuffix("\udcff")
     shutil.copyfile(full_session, strange)
     with closing(sqlite3.connect(strange, isolation_level=None)) as connection:
@@ -204,7 +195,7 @@ def test_stages_and_settings_of_strangers_do_not_steer_it(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
-def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Path) -> None:
+def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech, tmp_path):
     sound, out = tmp_path / f"{ODD}.flac", tmp_path / f"{ODD}.asrs"
     shutil.copyfile(bundled_speech / "08-kal16-short.flac", sound)
     done = run_in_shell("", "run", "--preset", "gmm-quick", "--audio", sound, "--out", out, "--json")
@@ -215,11 +206,11 @@ def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Pat
     assert "yes of course" in run_in_shell("", "show", out).stdout.decode()
 
 
-def test_a_name_with_line_ends_begins_no_line() -> None:
+def test_a_name_with_line_ends_begins_no_line():
     assert _output.page(["a\nasrscope: all is well", "b"]).split("\n") == ["a\\nasrscope: all is well", "b"]
 
 
-def test_progress_holds_nothing_that_steers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_holds_nothing_that_steers(capsys):
     progress = _output.Progress()
     progress(f"reading {ODD}\r", 0.5)
     progress("x" * 10_000)
@@ -233,7 +224,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_progress_moves_in_one_line(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with _output.printable_output(), _output.Progress() as progress:
@@ -242,7 +233,7 @@ def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatc
     assert "\n" not in terminal.getvalue()
 
 
-def test_exports_to_standard_output_hold_nothing_else(session: Path, tmp_path: Path) -> None:
+def test_exports_to_standard_output_hold_nothing_else(session, tmp_path):
     picture = tmp_path / "a.csv"
     done = run_in_shell("", "export", session, "--chrome-trace", "-", "--csv", picture)
     assert json.loads(done.stdout)["traceEvents"]
@@ -250,7 +241,7 @@ def test_exports_to_standard_output_hold_nothing_else(session: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_help_of_the_verbs_without_docstrings() -> None:
+def test_the_help_of_the_verbs_without_docstrings():
     complete = asrscope("--help").stdout
     done = asrscope("--help", PYTHONOPTIMIZE="2")
     assert done.returncode == 0, done.stderr

@@ -1,12 +1,9 @@
 """`asrscope sweep` as scripts call it: one real trial, and one sentence for bad input."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
 import sys
-from pathlib import Path
 
 import made_study
 import pytest
@@ -24,9 +21,7 @@ OVER = ("--over", "block=8..16")
 
 
 @pytest.mark.slow
-def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(bundled_speech, tmp_path):
     words = (
         "sweep", "--preset", "gmm-quick", *OVER, "--trials", "1", "--repeat", "2", "--objectives", "rtf,wer,memory",
         "--audio", bundled_speech / "08-kal16-short.flac", "--transcripts", bundled_speech / "transcripts.tsv",
@@ -85,12 +80,12 @@ def test_a_trial_leaves_sessions_and_a_front_and_the_same_command_only_reads_it(
         ((*OVER, "--server", "nowhere"), "No HyperQueue server can be reached"),
     ],
 )
-def test_bad_input_is_one_sentence(words: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(words, sentence, tmp_path):
     assert sentence in refused("sweep", *words, "--out", tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
 
-def test_word_errors_need_transcripts(bundled_speech: Path, tmp_path: Path) -> None:
+def test_word_errors_need_transcripts(bundled_speech, tmp_path):
     words = ("sweep", *OVER, "--audio", bundled_speech / "08-kal16-short.flac", "--out", tmp_path / "study")
     assert "Word errors need --transcripts" in refused(*words)
 
@@ -99,15 +94,13 @@ def test_word_errors_need_transcripts(bundled_speech: Path, tmp_path: Path) -> N
     ("package", "more", "sentence"),
     [("optuna", (), "asrscope sweep needs the extra sweep"), ("hyperqueue", ("--server", "."), "--server needs the")],
 )
-def test_without_the_extra(
-    package: str, more: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra(package, more, sentence, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     assert sentence in refused("sweep", *OVER, *more, "--out", tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
 
-def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_sweep_reports_what_there_is(tmp_path, monkeypatch):
     def stopped(*_: object) -> None:
         raise Cancelled
 
@@ -119,7 +112,7 @@ def test_a_stopped_sweep_reports_what_there_is(tmp_path: Path, monkeypatch: pyte
     assert "the same command with --out goes on" in done.stderr
 
 
-def test_the_report_says_what_is_undecided_and_what_failed() -> None:
+def test_the_report_says_what_is_undecided_and_what_failed():
     trials = [
         made_study.trial(0, 0.9, 0.2, settings={"block": 8}),
         made_study.trial(1, 0.8, 0.2, settings={"block": 16}),

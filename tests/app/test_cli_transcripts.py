@@ -1,10 +1,7 @@
 """Ids of utterances, and what is said of transcripts, as `run` tells them and other commands take them."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from command_line import here, refused
@@ -14,7 +11,7 @@ SAID = "yes of course"
 
 
 @pytest.fixture
-def corpus(bundled_speech: Path, tmp_path: Path) -> Path:
+def corpus(bundled_speech, tmp_path):
     """Three files of one speaker each, two of the same name."""
     for name in ("spk1/001.flac", "spk2/001.flac", "spk2/cafe\u0301.flac"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -22,7 +19,7 @@ def corpus(bundled_speech: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ids_are_distinct_and_can_be_selected(corpus: Path, short_runs: None) -> None:
+def test_ids_are_distinct_and_can_be_selected(corpus, short_runs):
     table = corpus / "t.csv"
     rows = ("spk1/001.flac", "spk2/caf\u00e9.flac", "gone.flac")
     table.write_text("".join(["path,sentence\n", *(f'{row},"{SAID}"\n' for row in rows)]))
@@ -49,7 +46,7 @@ def test_ids_are_distinct_and_can_be_selected(corpus: Path, short_runs: None) ->
         assert name in refused(*picture, "001")
 
 
-def test_a_reference_without_spaces_has_a_character_error_rate(corpus: Path, short_runs: None) -> None:
+def test_a_reference_without_spaces_has_a_character_error_rate(corpus, short_runs):
     table = corpus / "t.tsv"
     table.write_text(f"file\ttranscript\nspk1/001.flac\t\u662f\u7684\u5f53\u7136\nspk2/001.flac\t{SAID}\n")
     out = corpus / "run.asrs"
@@ -71,7 +68,7 @@ def test_a_reference_without_spaces_has_a_character_error_rate(corpus: Path, sho
     assert f"CER 275.0%: {letters} errors in 4 characters (the reference has no spaces between words)" in one
 
 
-def test_parts_of_a_file_are_utterances(corpus: Path) -> None:
+def test_parts_of_a_file_are_utterances(corpus):
     (corpus / "wav.scp").write_text("rec spk1/001.flac\n")
     (corpus / "segments").write_text("u1 rec 0 -1\n")
     (corpus / "text").write_text(f"u1 {SAID}\nu2 no\n")

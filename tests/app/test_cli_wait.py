@@ -1,12 +1,8 @@
 """`run --wait`: prepared, it decodes from the first line on standard input until its end."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from command_line import command, here, refused
@@ -17,7 +13,7 @@ STREAM = ("run", "--preset", "gmm-quick", "--set", "stream.chunk_ms=160", "--no-
 
 
 @pytest.fixture
-def waiting(bundled_speech: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def waiting(bundled_speech, tmp_path):
     """A run at real time that is prepared and waits, and the file with its complaints."""
     said = tmp_path / "said"
     speech = bundled_speech / "01-slt-morning.flac"
@@ -33,9 +29,7 @@ def waiting(bundled_speech: Path, tmp_path: Path) -> Iterator[subprocess.Popen[b
 
 
 @pytest.mark.slow
-def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
-    waiting: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(waiting, tmp_path):
     begun_ns = time.perf_counter_ns()
     assert waiting.stdin is not None
     waiting.stdin.write(b"\n")
@@ -49,13 +43,13 @@ def test_it_waits_for_a_line_and_stops_at_the_end_of_the_input(
 
 
 @pytest.mark.slow
-def test_without_a_line_nothing_is_decoded(waiting: subprocess.Popen[bytes]) -> None:
+def test_without_a_line_nothing_is_decoded(waiting):
     printed, _ = waiting.communicate(timeout=PATIENCE_S)
     assert json.loads(printed)["utterances"] == []
     assert waiting.returncode == 130
 
 
-def test_the_report_has_the_stream_and_its_words(bundled_speech: Path, short_runs: None) -> None:
+def test_the_report_has_the_stream_and_its_words(bundled_speech, short_runs):
     short = bundled_speech / "08-kal16-short.flac"
     done = here(*STREAM[:-2], "--json", "--audio", short, short)
     (utterance,) = json.loads(done.stdout)["utterances"]
@@ -66,5 +60,5 @@ def test_the_report_has_the_stream_and_its_words(bundled_speech: Path, short_run
     assert len({len(stream[name]) for name in ("audio_ns", "arrived_ns", "started_ns", "shown_ns")}) == 1
 
 
-def test_standard_input_is_not_read_twice() -> None:
+def test_standard_input_is_not_read_twice():
     assert "name a file of sound" in refused(*STREAM, "--audio", "-")

@@ -1,7 +1,5 @@
 """`asrscope whatif` and `asrscope confirm` as scripts call them."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sqlite3
@@ -21,7 +19,7 @@ STAGE = "score.mixture"
 
 
 @pytest.fixture(scope="module")
-def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> Path:
+def session(bundled_speech, tmp_path_factory, short_runs):
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
     done = here(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
@@ -32,7 +30,7 @@ def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, shor
 
 
 @pytest.fixture
-def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_rounds(monkeypatch):
     """Of what is measured in this process; nothing here is about how sure a figure is."""
     from pipelines.experiments import explain, replays, rerun
 
@@ -48,7 +46,7 @@ def answer(*words: str | Path) -> dict:
     return json.loads(done.stdout)
 
 
-def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
+def test_scoring_free_and_search_twice_as_fast(session):
     tree = answer("whatif", session, "--scale", "scoring=0", "--scale", "search=0.5")
     assert tree["schema"] == 1
     assert tree["session"] == str(session)
@@ -65,7 +63,7 @@ def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_setting_is_predicted_and_checked(session: Path) -> None:
+def test_a_setting_is_predicted_and_checked(session):
     tree = answer("whatif", session, "--set", "frames.skip=2", "--check")
     # Not that it is less: how long both settings take is measured, on a machine that tests keep busy.
     assert tree["predicted_rtf"] == pytest.approx(sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"])
@@ -82,7 +80,7 @@ def test_a_setting_is_predicted_and_checked(session: Path) -> None:
     assert 0 <= check["changed_wer_errors"] <= 2 * shown["wer_words"]
 
 
-def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
+def test_a_setting_without_a_model_gets_no_number(session):
     tree = answer("whatif", session, "--set", "device=torch-cpu")
     assert tree["predicted_rtf"] is None
     assert all(row["predicted_s"] is None for row in tree["stages"])
@@ -91,7 +89,7 @@ def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
     assert "→ – predicted" in text
 
 
-def test_fewer_tokens_are_counted(session: Path) -> None:
+def test_fewer_tokens_are_counted(session):
     tree = answer("whatif", session, "--set", "search.beam=7", "--set", "search.max_active=100")
     factors = {row["name"]: row["factor"] for row in tree["stages"]}
     assert factors["search.emit"] > 0
@@ -103,7 +101,7 @@ def test_fewer_tokens_are_counted(session: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
-def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
+def test_confirm_prints_the_keys_of_the_contract(session):
     # A process of its own: it scores on several threads, which stay as long as the process does.
     done = asrscope("confirm", str(session), STAGE, "--json")
     assert done.returncode == 0, done.stderr
@@ -137,11 +135,11 @@ def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
         (["confirm", "score.nothing"], "no stage 'score.nothing'"),
     ],
 )
-def test_bad_input_is_one_sentence(session: Path, words: list[str], expected: str) -> None:
+def test_bad_input_is_one_sentence(session, words, expected):
     assert expected in refused(words[0], session, *words[1:])
 
 
-def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path: Path) -> None:
+def test_a_session_that_tells_too_little_is_one_sentence(session, tmp_path):
     missing = tmp_path / "gone.asrs"
     for verb, *more in (("whatif", "--scale", "search=0"), ("confirm", STAGE)):
         assert "gone.asrs" in refused(verb, missing, *more)
@@ -158,7 +156,7 @@ def test_a_session_that_tells_too_little_is_one_sentence(session: Path, tmp_path
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_a_check(session: Path) -> None:
+def test_ctrl_c_stops_a_check(session):
     process = subprocess.Popen(
         [sys.executable, "-m", "app.cli.main", "confirm", str(session), STAGE],
         stdout=subprocess.PIPE,
@@ -178,9 +176,7 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
-def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
-    bundled_speech: Path, tmp_path: Path, short_runs: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(bundled_speech, tmp_path, short_runs, monkeypatch):
     here_, elsewhere, out = tmp_path / "here", tmp_path / "elsewhere", tmp_path / "d.asrs"
     here_.mkdir()
     elsewhere.mkdir()
@@ -198,7 +194,7 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
-def test_a_file_that_has_moved_can_be_named(bundled_speech: Path, tmp_path: Path, short_runs: None) -> None:
+def test_a_file_that_has_moved_can_be_named(bundled_speech, tmp_path, short_runs):
     (tmp_path / "was.txt").write_text("yes\nno\n")
     out = tmp_path / "g.asrs"
     done = here(

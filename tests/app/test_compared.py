@@ -1,9 +1,6 @@
 """What a comparison shows next to its ratios: words that differ, and how the time of single frames is spread."""
 
-from __future__ import annotations
-
 from contextlib import closing
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +24,7 @@ def differing(*pairs: tuple[Any, Any]) -> dict[str, Any]:
     return differing_words(SimpleNamespace(decoded_a=[a for a, _ in pairs], decoded_b=[b for _, b in pairs]))  # type: ignore[arg-type]
 
 
-def test_utterances_with_other_words_come_with_the_worst_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utterances_with_other_words_come_with_the_worst_first(monkeypatch):
     pairs = (
         (decoded("same", "so it is"), decoded("same", "So it is")),
         (decoded("better", "so is", 1), decoded("better", "so it is", 0)),
@@ -45,7 +42,7 @@ def test_utterances_with_other_words_come_with_the_worst_first(monkeypatch: pyte
     assert (cut["differ"], [row["id"] for row in cut["utterances"]]) == (3, ["worst"])
 
 
-def test_times_per_frame_are_those_of_the_frames_compared(tmp_path: Path) -> None:
+def test_times_per_frame_are_those_of_the_frames_compared(tmp_path):
     paths = [write_sample(tmp_path / f"{seed}.asrs", frames=1024, utterance_frames=256, seed=seed) for seed in (1, 2)]
     with closing(Session.open(paths[0])) as a, closing(Session.open(paths[1])) as b:
         compared = compare(a, b)

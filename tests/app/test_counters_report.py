@@ -1,7 +1,5 @@
 """Counters from a real run to the report: what this machine has is counted, what it lacks is blank."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture(scope="module")
-def speech(bundled_speech: Path) -> Path:
+def speech(bundled_speech):
     return bundled_speech / "08-kal16-short.flac"
 
 
@@ -24,9 +22,7 @@ def reported(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict:
 
 
 @pytest.mark.slow
-def test_a_run_with_counters_tells_them_per_stage(
-    capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path
-) -> None:
+def test_a_run_with_counters_tells_them_per_stage(capsys, speech, tmp_path):
     out = tmp_path / "counted.asrs"
     tree = reported(
         capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--set", "counters=true", "--out", out,
@@ -63,7 +59,7 @@ def test_a_run_with_counters_tells_them_per_stage(
 
 
 @pytest.mark.slow
-def test_a_run_without_counters_has_none(capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path) -> None:
+def test_a_run_without_counters_has_none(capsys, speech, tmp_path):
     tree = reported(capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs")
     assert tree["config"]["counters"] is False
     assert tree["counters"] is None
@@ -84,7 +80,7 @@ class Floats:
         pass
 
 
-def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
+def test_a_run_on_a_device_tells_its_copies(tmp_path):
     from app.model.report import report
     from app.model.report_lines import remarks
     from pipelines.device import COPY, DeviceWork, HostDevice
@@ -112,7 +108,7 @@ def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
     assert "transfer.to device (torch-cpu copy): 0.0 MB in 1 copy" in "\n".join(remarks(tree))
 
 
-def test_counting_cannot_be_switched_while_running() -> None:
+def test_counting_cannot_be_switched_while_running():
     from pipelines.config import ConfigError
     from pipelines.run.control import Control
 

@@ -1,7 +1,5 @@
 """What `asrscope doctor` says: every tier with its reason, and the same in JSON."""
 
-from __future__ import annotations
-
 import errno
 import importlib.metadata
 import json
@@ -32,7 +30,7 @@ def by_name(tiers: object) -> dict[str, Tier]:
 
 
 @pytest.fixture
-def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:
+def report(capsys, monkeypatch):
     # Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere.
     monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
@@ -42,7 +40,7 @@ def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     return tree
 
 
-def test_every_tier_has_a_name_of_its_own_and_a_reason(report: dict) -> None:
+def test_every_tier_has_a_name_of_its_own_and_a_reason(report):
     tiers = report["tiers"]
     assert all(set(tier) == {"name", "available", "grade", "reason"} for tier in tiers)
     assert all(tier["reason"] for tier in tiers)
@@ -60,16 +58,14 @@ def test_every_tier_has_a_name_of_its_own_and_a_reason(report: dict) -> None:
     assert next(t for t in tiers if t["name"] == "time spans")["grade"] == "B"
 
 
-def test_the_checks_are_still_there(report: dict) -> None:
+def test_the_checks_are_still_there(report):
     checks = {check["name"]: check for check in report["checks"]}
     assert {"numpy", "Qt", "acoustic model", "cache folder", "accelerator"} <= set(checks)
     assert checks["accelerator"]["works"]
     assert checks["accelerator"]["detail"] == "Fast GPU (torch 9)"
 
 
-def test_the_cache_tells_its_size_and_is_emptied(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_cache_tells_its_size_and_is_emptied(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
@@ -83,7 +79,7 @@ def test_the_cache_tells_its_size_and_is_emptied(
     assert "0.0 MB in 0 files" in details["cache folder"]
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     def refuse(dir: Path) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{dir}/tmp12")
 
@@ -94,9 +90,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     assert found["cache folder"].detail == f"{tmp_path} cannot be written: read-only file system"
 
 
-def test_the_page_for_a_person_says_the_same(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_for_a_person_says_the_same(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
     main.main(["doctor"])
@@ -106,7 +100,7 @@ def test_the_page_for_a_person_says_the_same(
     assert "torch 9 finds no Apple GPU" in page
 
 
-def test_the_limit_of_a_container_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_a_container_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(cpu_limit, "ROOT", tmp_path)
     (check,) = doctor._processors()
     assert "limit" not in check.detail
@@ -122,7 +116,7 @@ def test_the_limit_of_a_container_is_named(tmp_path: Path, monkeypatch: pytest.M
     assert check.detail == f"1 core can be used; the CPU limit is 0.5 cores, by {group}"
 
 
-def test_a_device_makes_device_time_available(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_makes_device_time_available(monkeypatch):
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
     found = by_name(_tiers.devices())
     assert found["device time"].available
@@ -132,7 +126,7 @@ def test_a_device_makes_device_time_available(monkeypatch: pytest.MonkeyPatch) -
     assert not by_name(_tiers.devices())["device time"].available
 
 
-def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_absent_sources_give_their_reason(monkeypatch):
     monkeypatch.setattr(energy, "probe", lambda: (False, "no energy here"))
     monkeypatch.setattr(accelerator, "probe", lambda: (True, "Fast GPU"))
     found = by_name(_tiers.samples())
@@ -144,7 +138,7 @@ def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> No
     assert "no counter can be read" in found["counters per stage"].reason
 
 
-def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(monkeypatch):
     def absent(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -155,7 +149,7 @@ def test_a_missing_onnxruntime_is_no_defect_and_says_what_to_do(monkeypatch: pyt
     assert "pip install onnx onnxruntime" in check.detail
 
 
-def test_the_package_of_kaldi_models_is_named_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_of_kaldi_models_is_named_with_its_version(monkeypatch):
     (check,) = doctor._kaldi()
     assert check.works
     assert (

@@ -1,7 +1,5 @@
 """What verbs report: their documents, made of their JSON objects, and how a terminal shows them."""
 
-from __future__ import annotations
-
 import math
 from argparse import Namespace
 from typing import Any
@@ -113,7 +111,7 @@ def parts(document: Document, kind: type) -> list[Any]:
 
 
 @pytest.mark.parametrize(("verb", "tree"), VERBS.items(), ids=[verb.__name__ for verb in VERBS])
-def test_the_window_reads_what_the_command_makes(verb: Any, tree: dict[str, Any]) -> None:
+def test_the_window_reads_what_the_command_makes(verb, tree):
     made = verb.document(tree)
     read = msgspec.json.decode(msgspec.json.encode(made), type=Document)
     assert msgspec.json.encode(read) == msgspec.json.encode(made)
@@ -227,18 +225,18 @@ def test_the_window_reads_what_the_command_makes(verb: Any, tree: dict[str, Any]
         ),
     ],
 )
-def test_what_a_verb_says(verb: Any, tree: dict[str, Any], lines: list[str]) -> None:
+def test_what_a_verb_says(verb, tree, lines):
     said = _output.text(verb.document(tree)).splitlines()
     for line in lines:
         assert line in said
 
 
-def test_outcomes_of_a_verdict() -> None:
+def test_outcomes_of_a_verdict():
     for survives, sentence in ((False, "does not survive."), (None, "neither confirmed nor refuted.")):
         assert sentence in _output.text(confirm.document(CONFIRM | {"survives": survives}))
 
 
-def test_ratios_are_drawn_where_they_were_measured() -> None:
+def test_ratios_are_drawn_where_they_were_measured():
     (drawn,) = parts(confirm.document(CONFIRM), Ratios)
     assert drawn.rows == [RatioRow("block 16", 0.32, [0.31, 0.33], "B faster", 0.3, "as predicted")]
     (drawn,) = parts(whatif.document(WHATIF), Ratios)
@@ -250,7 +248,7 @@ def test_ratios_are_drawn_where_they_were_measured() -> None:
     assert [row.name for row in drawn.rows] == ["whole run", "a"]
 
 
-def test_bars_of_what_was_done_again_and_of_the_work() -> None:
+def test_bars_of_what_was_done_again_and_of_the_work():
     (drawn,) = parts(explain.document(EXPLAIN), Drawing)
     assert drawn.chart.layers == (Bars("", (20.0, 15.0), (19.0, 14.0), (22.0, 16.0)),)
     (drawn,) = parts(audit.document(AUDIT), Drawing)
@@ -258,7 +256,7 @@ def test_bars_of_what_was_done_again_and_of_the_work() -> None:
     assert not parts(audit.document(AUDIT | {"shares": {}}), Drawing)
 
 
-def test_the_worst_utterances_come_first() -> None:
+def test_the_worst_utterances_come_first():
     *_, words = parts(audit.document(AUDIT), Table)
     assert [row[0] for row in words.rows] == ["worse", "as-good", "unknown"]
     assert words.rows[0] == ["worse", 0, 1, "no", "no", "yes"]
@@ -267,7 +265,7 @@ def test_the_worst_utterances_come_first() -> None:
     assert words.rows == [["u7", 0, 2, "so it is", "so it is", "is"], ["u8", None, None, "–", "–", "well"]]
 
 
-def test_streams_by_number_with_bound_range_and_capacity() -> None:
+def test_streams_by_number_with_bound_range_and_capacity():
     found = capacity.document(CAPACITY)
     (table,) = parts(found, Table)
     assert table.rows[1] == [
@@ -289,7 +287,7 @@ def test_streams_by_number_with_bound_range_and_capacity() -> None:
     assert most == Mark("12 streams", 12.0, on="x")
 
 
-def test_a_terminal_has_aligned_columns_and_sentences_below_their_rows() -> None:
+def test_a_terminal_has_aligned_columns_and_sentences_below_their_rows():
     table = Table(
         "Title", ("name", "time spent", "why", "count"),
         [("a", "1.5 s", "Because.", 7), ("longer", "–", "", None)], (2,),
@@ -306,7 +304,7 @@ def test_a_terminal_has_aligned_columns_and_sentences_below_their_rows() -> None
     assert _output.text(Document("", [two])).splitlines() == ["a", "x", "  why: W.", "  how: H."]
 
 
-def test_what_is_no_number_is_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_number_is_null_in_json(capsys):
     tree = EXPLAIN | {"ways": [way | {"high": math.inf} for way in EXPLAIN["ways"]]}
     flags = Namespace(json=True, document=True)
     _output.print_report(tree, flags, explain.document)

@@ -1,7 +1,5 @@
 """The report in Markdown: what `show` says, tables whatever the names are, and no zero that nobody measured."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -68,7 +66,7 @@ def check(lines: list[str]) -> None:
 
 
 @pytest.fixture
-def sample(tmp_path: Path) -> Path:
+def sample(tmp_path):
     return write_sample(tmp_path / "sample.asrs", frames=1024)
 
 
@@ -77,7 +75,7 @@ cells = st.text(max_size=30) | st.text("|\\`<>&\n\r#*_~![]-: a", max_size=12)
 
 @settings(max_examples=30)
 @given(st.lists(st.tuples(cells, cells, cells), max_size=4), cells)
-def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], name: str) -> None:
+def test_a_table_has_the_cells_that_were_put_in(rows, name):
     lines = [f"# {markdown.escaped(name)}", "", *markdown.table(Table("", ("a", "b", "c"), rows))]
     check(lines)
     (found,) = read(lines)
@@ -88,14 +86,14 @@ def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], nam
 @example("```")
 @example("a ````` b")
 @given(st.text("`~ a\n\\<", max_size=20))
-def test_nothing_in_a_command_ends_its_block(line: str) -> None:
+def test_nothing_in_a_command_ends_its_block(line):
     lines = markdown.code(line)
     assert len(lines) == 3
     assert lines[2] not in lines[1]
     check(lines)
 
 
-def test_it_says_what_show_says(sample: Path) -> None:
+def test_it_says_what_show_says(sample):
     with Session.open(sample) as session:
         lines, tree = markdown.lines(session), report(session)
     check(lines)
@@ -114,7 +112,7 @@ def test_it_says_what_show_says(sample: Path) -> None:
     assert lines[-2] == "asrscope export sample.asrs --markdown OUT"
 
 
-def test_the_same_session_gives_the_same_bytes(sample: Path, tmp_path: Path, capfd) -> None:
+def test_the_same_session_gives_the_same_bytes(sample, tmp_path, capfd):
     for name in ("a.md", "b.md"):
         assert main.main(["export", str(sample), "--markdown", str(tmp_path / name)]) == 0
     capfd.readouterr()
@@ -125,7 +123,7 @@ def test_the_same_session_gives_the_same_bytes(sample: Path, tmp_path: Path, cap
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_sessions_of_earlier_versions(path: Path) -> None:
+def test_sessions_of_earlier_versions(path):
     with Session.open(path) as session:
         lines = markdown.lines(session)
     check(lines)
@@ -137,7 +135,7 @@ def test_sessions_of_earlier_versions(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(sessions.PURPOSES))
-def test_spoiled_sessions_give_sound_pages(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_spoiled_sessions_give_sound_pages(name, tmp_path, monkeypatch):
     from profiler.errors import BadInput
 
     monkeypatch.chdir(tmp_path)
@@ -163,7 +161,7 @@ def strangers(path: Path, meta: dict[str, object], *stages: str) -> Session:
     return Session.open(path)
 
 
-def test_names_of_strangers_stay_in_their_cells(tmp_path: Path) -> None:
+def test_names_of_strangers_stay_in_their_cells(tmp_path):
     meta = {
         "preset": NASTY,
         "machine": {"cpu": NASTY, "cores": 2},
@@ -179,7 +177,7 @@ def test_names_of_strangers_stay_in_their_cells(tmp_path: Path) -> None:
     assert lines[0] == "# a&#96;b&lt;c&gt;.asrs"
 
 
-def test_an_empty_session_has_no_figures(tmp_path: Path) -> None:
+def test_an_empty_session_has_no_figures(tmp_path):
     with strangers(tmp_path / "empty.asrs", {}) as session:
         lines = markdown.lines(session)
     check(lines)
@@ -189,7 +187,7 @@ def test_an_empty_session_has_no_figures(tmp_path: Path) -> None:
     assert "## To record it again" not in lines
 
 
-def test_the_command_of_a_window_has_preset_and_changes(tmp_path: Path) -> None:
+def test_the_command_of_a_window_has_preset_and_changes(tmp_path):
     preset = presets.load("gmm")
     tree = config.to_dict(config.replace(preset.config, "search.beam", 9.5))
     meta = {"preset": "gmm", "argv": ["worker.py"], "audio": ["my `` own.wav", "b.wav"]}
@@ -204,7 +202,7 @@ def test_the_command_of_a_window_has_preset_and_changes(tmp_path: Path) -> None:
     assert "| settings | search.beam=9.5 |" in lines
 
 
-def test_it_is_offered_with_the_others_by_their_places() -> None:
+def test_it_is_offered_with_the_others_by_their_places():
     assert len(writers()) == len(of_profiler()) + 1
     assert writers() == sorted([*of_profiler(), markdown], key=lambda one: one.FORMAT.place)
     for name in ("name", "option", "title", "suffix", "place"):

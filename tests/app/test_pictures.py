@@ -1,7 +1,5 @@
 """Pictures: right size, their origin in them, whole or not at all."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -33,7 +31,7 @@ from tests.bench.campaign import sessions
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=1024, utterance_frames=256)
 
 
@@ -56,7 +54,7 @@ def export(
     write_picture(lambda: (widget, origin or {}), out, size, scale=scale)
 
 
-def test_a_png_has_its_size_and_its_origin(tmp_path: Path) -> None:
+def test_a_png_has_its_size_and_its_origin(tmp_path):
     out = tmp_path / "a.png"
     export(label(), out, size=(400, 200), scale=1.5, origin=ORIGIN)
     image = QImage(str(out))
@@ -67,7 +65,7 @@ def test_a_png_has_its_size_and_its_origin(tmp_path: Path) -> None:
     assert round(image.dotsPerMeterX() * 0.0254) == 144
 
 
-def test_the_caption_stands_below(qapp: object) -> None:
+def test_the_caption_stands_below(qapp):
     inside = label()
     whole = captioned(inside, [caption(ORIGIN)], 16)
     lay_out(whole, QSize(500, 300))
@@ -78,12 +76,12 @@ def test_the_caption_stands_below(qapp: object) -> None:
     whole.deleteLater()
 
 
-def test_the_caption_says_what_matters() -> None:
+def test_the_caption_says_what_matters():
     text = caption(ORIGIN)
     assert text == "session 01234567 · x.asrs · config abc"
 
 
-def test_origin_of_a_session(path: Path) -> None:
+def test_origin_of_a_session(path):
     with Session.open(path) as session:
         origin = provenance_of(session)
         assert origin["session"] == session.meta["session_id"]
@@ -97,7 +95,7 @@ def test_origin_of_a_session(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("view", PICTURES)
 @pytest.mark.parametrize("name", ["dark", "light"])
-def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name: str) -> None:
+def test_every_view_makes_a_picture(path, tmp_path, view, name):
     out = tmp_path / "v.png"
     before = theme().name
     desk_picture(path, out, PictureRequest((view,), size=(700, 420), theme=name, scale=1))
@@ -113,7 +111,7 @@ def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name:
     assert len(colors) > 12, "something is drawn"
 
 
-def test_the_whole_desk_makes_a_picture(path: Path, tmp_path: Path) -> None:
+def test_the_whole_desk_makes_a_picture(path, tmp_path):
     out = tmp_path / "desk.png"
     desk_picture(path, out, PictureRequest(size=(1400, 900), scale=1))
     image = QImage(str(out))
@@ -126,9 +124,7 @@ def test_the_whole_desk_makes_a_picture(path: Path, tmp_path: Path) -> None:
         assert origin["session"] == session.meta["session_id"]
 
 
-def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_enlarged_picture_is_drawn_finer_not_only_larger(path, tmp_path, monkeypatch):
     sizes = []
 
     def spy(heights: np.ndarray, height: int, *how: object) -> np.ndarray:
@@ -149,7 +145,7 @@ STRANGE = "<script>&\"'</script>]]> \x1b[2J\x00\x0b\uffff"
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such file names")
 @pytest.mark.parametrize("view", ["breakdown", "words"])
-def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path: Path, view: str) -> None:
+def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path, view):
     """Of the file, the preset, the utterances, the stages, the machine: drawn, in the title and in the description."""
     (tmp_path / sessions.SESSION).write_bytes(sessions.full())
     sessions.renamed(STRANGE, tmp_path / sessions.SESSION)
@@ -184,9 +180,7 @@ def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path: Path, view: str) -
         ("nowhere/a.png", (400, 200), 1, "cannot be written there"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(
-    tmp_path: Path, name: str, size: tuple[int, int], scale: float, says: str
-) -> None:
+def test_what_cannot_be_is_said_in_one_sentence(tmp_path, name, size, scale, says):
     with pytest.raises(BadInput, match=re.escape(says)) as caught:
         export(label(), tmp_path / name, size=size, scale=scale)
     assert "\n" not in str(caught.value)
@@ -194,7 +188,7 @@ def test_what_cannot_be_is_said_in_one_sentence(
     assert list(tmp_path.glob("**/*.png")) == []
 
 
-def test_a_failure_leaves_the_old_picture_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_the_old_picture_and_no_litter(tmp_path, monkeypatch):
     out = tmp_path / "a.png"
     out.write_bytes(b"old")
 
@@ -209,7 +203,7 @@ def test_a_failure_leaves_the_old_picture_and_no_litter(tmp_path: Path, monkeypa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
-def test_the_file_has_ordinary_permissions(tmp_path: Path) -> None:
+def test_the_file_has_ordinary_permissions(tmp_path):
     out = tmp_path / "a.png"
     export(label(), out)
     mask = os.umask(0)
@@ -217,7 +211,7 @@ def test_the_file_has_ordinary_permissions(tmp_path: Path) -> None:
     assert out.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_wrong_names(path: Path, tmp_path: Path) -> None:
+def test_wrong_names(path, tmp_path):
     with pytest.raises(PictureError, match="no view is called 'nope'; the views are cost"):
         desk_picture(path, tmp_path / "a.png", PictureRequest(("nope",)))
     with pytest.raises(PictureError, match="light or dark"):

@@ -1,16 +1,12 @@
 """Pictures of a stretch, of a moment, of a selection: figures, settings and the command that makes them again."""
 
-from __future__ import annotations
-
 import json
 import shlex
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage, QImageReader
-from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 from window_recording import Recording
@@ -31,19 +27,19 @@ FRAMES = 1024
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "sample.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.fixture
-def pictures(path: Path) -> Iterator[SessionPictures]:
+def pictures(path):
     made = SessionPictures(path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def telling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Extent, PictureTexts]]:
+def telling(monkeypatch):
     """What each picture drawn from now on tells, and where it is."""
     seen: list[tuple[Extent, PictureTexts]] = []
     real = texts_module.picture_texts
@@ -68,17 +64,17 @@ def draw(pictures: SessionPictures, **wanted: object) -> bytes:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("12.5", 12.5), ("1:02.5", 62.5), ("1:00:01", 3601), (".5", 0.5), (" 7 ", 7), ("90", 90)]
 )
-def test_times_are_read(text: str, seconds: float) -> None:
+def test_times_are_read(text, seconds):
     assert read_seconds(text, "--at") == seconds
 
 
 @pytest.mark.parametrize(("text", "ends"), [("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))])
-def test_ranges_are_read(text: str, ends: tuple[float | None, float | None]) -> None:
+def test_ranges_are_read(text, ends):
     assert read_range(text) == ends
 
 
 @pytest.mark.parametrize("text", ["", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"])
-def test_what_is_no_range_is_said(text: str) -> None:
+def test_what_is_no_range_is_said(text):
     with pytest.raises(PictureError, match="--range"):
         read_range(text)
 
@@ -102,9 +98,7 @@ def test_what_is_no_range_is_said(text: str) -> None:
         (["--view", "statistics", "--size", "400x300"], "needs at least 400×"),
     ],
 )
-def test_what_cannot_be_is_one_sentence_on_the_command_line(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], says: str
-) -> None:
+def test_what_cannot_be_is_one_sentence_on_the_command_line(path, tmp_path, capsys, words, says):
     out = tmp_path / "a.png"
     assert main.main(["export", str(path), "--png", str(out), *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -115,9 +109,7 @@ def test_what_cannot_be_is_one_sentence_on_the_command_line(
 # -- the command --------------------------------------------------------------------------------
 
 
-def test_the_command_of_a_picture_makes_it_again(
-    pictures: SessionPictures, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_of_a_picture_makes_it_again(pictures, path, tmp_path, monkeypatch):
     first = tmp_path / "first.png"
     wanted = PictureRequest(
         ("words", "cost"), (900, 640), 1.5, "light", (2.0, None), 9.0,
@@ -136,7 +128,7 @@ def test_the_command_of_a_picture_makes_it_again(
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> None:
+def test_the_size_is_that_of_the_whole_picture(path, tmp_path):
     out = tmp_path / "a.png"
     words = ["--size", "1000x700", "--scale", "1.5", "--theme", "light"]
     assert main.main(["export", str(path), "--png", str(out), *words]) == 0
@@ -158,9 +150,7 @@ def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> No
         ((100, 700), 500, "0:01.0 – 0:07.0, cursor at 0:05.0"),
     ],
 )
-def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(
-    shown: tuple[int, int], cursor: int, says: str
-) -> None:
+def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(shown, cursor, says):
     assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", None)) == says
 
 
@@ -168,7 +158,7 @@ def figures(headline: Headline) -> dict[str, tuple[str, str]]:
     return {figure.name: (figure.value, figure.scope) for figure in headline.figures}
 
 
-def test_figures_are_of_what_is_shown(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
+def test_figures_are_of_what_is_shown(pictures, telling):
     for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
         draw(pictures, **options)
     whole, early, late, then = (figures(reported.headline) for _, reported in telling)
@@ -180,7 +170,7 @@ def test_figures_are_of_what_is_shown(pictures: SessionPictures, telling: list[t
     assert float(then["RTF"][0]) != float(whole["RTF"][0])
 
 
-def test_words_are_counted_where_figures_are(switched: Path, telling: list[tuple[Extent, PictureTexts]]) -> None:
+def test_words_are_counted_where_figures_are(switched, telling):
     """Six words in each of the two utterances of 6 s, the last of each missing."""
     pictures = SessionPictures(switched)
     for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
@@ -193,7 +183,7 @@ def test_words_are_counted_where_figures_are(switched: Path, telling: list[tuple
     assert reported[3] == ("–", "")
 
 
-def test_a_selection_drives_the_figures(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
+def test_a_selection_drives_the_figures(pictures, telling):
     draw(pictures, select=("1..2",))
     draw(pictures, select=("synthetic-0002",))
     (first, reported), (second, _) = telling
@@ -203,9 +193,7 @@ def test_a_selection_drives_the_figures(pictures: SessionPictures, telling: list
     assert reported.origin["selection"] == "1..2"
 
 
-def test_a_stage_is_explained(
-    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_is_explained(pictures, telling, monkeypatch):
     explained = []
     real = BreakdownView.settle
 
@@ -221,7 +209,7 @@ def test_a_stage_is_explained(
     assert explained[0] != "score.exp"
 
 
-def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charts_show_the_stretch(pictures, monkeypatch):
     seen = []
     names = tuple(name for name in VIEWS if name in PICTURES)
     for name in names:
@@ -239,7 +227,7 @@ def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pyt
 
 
 @pytest.fixture(scope="module")
-def switched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def switched(tmp_path_factory):
     """Twelve seconds of the preset gmm; selection is switched on at 4 s and off again at 8 s."""
     start = config.Config()
     made = Recording(tmp_path_factory.mktemp("made") / "switched.asrs")
@@ -263,14 +251,7 @@ def switched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"select": ("5..7",)}, True, "", ["0:04.0", "0:08.0"]),
     ],
 )
-def test_settings_are_those_then_in_force(
-    switched: Path,
-    telling: list[tuple[Extent, PictureTexts]],
-    options: dict[str, object],
-    on: bool,
-    text: str,
-    changes: list[str],
-) -> None:
+def test_settings_are_those_then_in_force(switched, telling, options, on, text, changes):
     pictures = SessionPictures(switched)
     draw(pictures, **options)
     pictures.close()
@@ -288,7 +269,7 @@ def test_settings_are_those_then_in_force(
 
 
 @pytest.fixture(scope="module")
-def flipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def flipped(tmp_path_factory):
     """The same 6 s with selection off, then on: requested at 5.5 s, applied at 6 s."""
     made = Recording(tmp_path_factory.mktemp("made") / "flipped.asrs")
     made.write(600)
@@ -316,9 +297,7 @@ SAME = "no difference (1.00 to 1.00) · 1 → 1 errors of 6 (the same)"
         ({"select": ("7..12",)}, SAME),
     ],
 )
-def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
-    flipped: Path, telling: list[tuple[Extent, PictureTexts]], options: dict[str, object], effect: str | None
-) -> None:
+def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(flipped, telling, options, effect):
     pictures = SessionPictures(flipped)
     draw(pictures, **options)
     pictures.close()
@@ -338,9 +317,7 @@ def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
     sheet.deleteLater()
 
 
-def test_the_caption_names_session_machine_drift_and_command(
-    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
+def test_the_caption_names_session_machine_drift_and_command(pictures, telling):
     draw(pictures, range_s=(1.0, 2.0))
     ((_, reported),) = telling
     assert "sample.asrs" in reported.caption[1]
@@ -351,16 +328,14 @@ def test_the_caption_names_session_machine_drift_and_command(
     assert reported.origin["drawn with"].startswith("Qt 6.")
 
 
-def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp: QApplication) -> None:
+def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp):
     line = CaptionLine(f"sample.asrs · {'﷽' * 300} · {'a' * 300}")
     assert line.minimumSizeHint().width() < 200
     assert line.heightForWidth(1600) > line.heightForWidth(20_000)
     line.deleteLater()
 
 
-def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
-    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
+def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(pictures, telling):
     """The sample's configuration is none of ours."""
     draw(pictures)
     ((_, reported),) = telling
@@ -368,7 +343,7 @@ def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
     assert reported.caption[0] == "settings of another version"
 
 
-def test_a_picture_says_how_many_utterances_have_a_transcript(telling: list[tuple[Extent, PictureTexts]]) -> None:
+def test_a_picture_says_how_many_utterances_have_a_transcript(telling):
     pictures = SessionPictures(KEPT / "v2-0.1.0.asrs")
     draw(pictures)
     pictures.close()

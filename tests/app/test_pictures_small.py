@@ -1,10 +1,5 @@
 """Small pictures: headline, caption and breakdown are whole, or the picture is refused as too small."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QWidget
@@ -41,7 +36,7 @@ DEMO = Headline(
 
 
 @pytest.mark.parametrize("width", [600, 640, 720, 799, 800, 900, 960, 1000, 1200, 1279, 1280, 1600])
-def test_the_headline_is_whole(qapp: object, width: int) -> None:
+def test_the_headline_is_whole(qapp, width):
     size = QSize(width, 500)
     sheet = ViewPicture((), DEMO, (), width)
     lay_out(sheet, size)
@@ -52,7 +47,7 @@ def test_the_headline_is_whole(qapp: object, width: int) -> None:
     sheet.deleteLater()
 
 
-def test_no_line_of_the_caption_ends_before_a_unit(qapp: object) -> None:
+def test_no_line_of_the_caption_ends_before_a_unit(qapp):
     line = CaptionLine("drift of the roofs at most 2.1 %")
     whole = line.fontMetrics().horizontalAdvance(line.text())
     for width in range(whole // 2, whole):
@@ -62,7 +57,7 @@ def test_no_line_of_the_caption_ends_before_a_unit(qapp: object) -> None:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Iterator[SessionPictures]:
+def pictures(tmp_path):
     made = SessionPictures(write_sample(tmp_path / "a.asrs", frames=1024, utterance_frames=256))
     yield made
     made.close()
@@ -78,9 +73,7 @@ def pictures(tmp_path: Path) -> Iterator[SessionPictures]:
     ],
     ids=str,
 )
-def test_every_category_and_their_sum_are_in_the_picture(
-    pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...], size: tuple[int, int]
-) -> None:
+def test_every_category_and_their_sum_are_in_the_picture(pictures, monkeypatch, views, size):
     drawn: list[Text] = []
     reported: list[str] = []
 

@@ -1,9 +1,5 @@
 """The picture of a sweep: what is drawn where, and that it is written."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import made_study
 import pytest
 from PySide6.QtGui import QImage
@@ -26,7 +22,7 @@ def sweep(*trials: tuple[float, float], ci95: tuple[float, float] | None = None)
     return study_of(made_study.study(rows, front))
 
 
-def test_the_front_is_drawn_with_intervals_and_the_other_trials_without() -> None:
+def test_the_front_is_drawn_with_intervals_and_the_other_trials_without():
     chart = front_chart(sweep((0.5, 0.4), (0.9, 0.1), (0.95, 0.2), ci95=(0.4, 1.0)))
     tried, steps, points = (layer for layer in chart.layers if isinstance(layer, Line))
     assert (tried.name, tried.x, tried.y) == (TRIED, (20.0,), (0.95,))
@@ -39,7 +35,7 @@ def test_the_front_is_drawn_with_intervals_and_the_other_trials_without() -> Non
     assert [(note.text, note.x) for note in notes] == [("beam 9", 10.0), ("beam 8", 40.0)]
 
 
-def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interval() -> None:
+def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interval():
     chart = front_chart(sweep((0.5, 0.4), (0.6, 0.39), (0.9, 0.1)))
     assert [layer.text for layer in chart.layers if isinstance(layer, Note)] == ["#2", "#1", "#0"]
     points = chart.layers[2]
@@ -47,14 +43,14 @@ def test_points_close_to_each_other_have_numbers_and_unconfirmed_ones_no_interva
     assert points.low == points.high == points.y
 
 
-def test_the_front_of_three_objectives_is_no_line() -> None:
+def test_the_front_of_three_objectives_is_no_line():
     tree = made_study.four_trials(objectives=["rtf", "wer", "memory"])
     lines = [layer for layer in front_chart(study_of(tree)).layers if isinstance(layer, Line)]
     assert [(line.name, line.joined) for line in lines] == [(TRIED, False), (FRONT, False)]
 
 
 @pytest.mark.parametrize("tree", [sweep(), sweep((0.5, 0.4)), sweep((0.5, 0.4), (0.9, 0.1), ci95=(0.5, 0.6))])
-def test_a_picture_is_written_also_of_few_trials(tree: Study, tmp_path: Path) -> None:
+def test_a_picture_is_written_also_of_few_trials(tree, tmp_path):
     drawings_picture(document(tree), {}, tmp_path / "front.png", SIZE, scale=1.0)
     image = QImage(str(tmp_path / "front.png"))
     assert (image.width(), image.height()) == (960, 600)

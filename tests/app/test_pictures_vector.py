@@ -1,7 +1,5 @@
 """SVG and PDF: nothing overprints, text needs no font and is found, the same picture every time."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from pathlib import Path
@@ -35,7 +33,7 @@ ALIKE = 60.0
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=2048, utterance_frames=256)
 
 
@@ -69,7 +67,7 @@ class Scrolled(QWidget):
         self.resize(300, 150)
 
 
-def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path: Path) -> None:
+def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path):
     """By a clip, which browsers and editors apply, and Qt's own renderer does not."""
     out = tmp_path / "a.svg"
     write_picture(lambda: (Scrolled(), {}), out)
@@ -91,7 +89,7 @@ def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dark", "light"])
 @pytest.mark.parametrize("kind", ["svg", "pdf"])
-def test_a_file_shows_what_the_png_shows(path: Path, tmp_path: Path, kind: str, name: str) -> None:
+def test_a_file_shows_what_the_png_shows(path, tmp_path, kind, name):
     wanted = PictureRequest(size=SIZE, scale=1, theme=name)
     desk_picture(path, tmp_path / "a.png", wanted)
     desk_picture(path, tmp_path / f"a.{kind}", wanted)
@@ -103,7 +101,7 @@ def test_a_file_shows_what_the_png_shows(path: Path, tmp_path: Path, kind: str, 
     assert away.max() < ALIKE, np.unravel_index(away.argmax(), away.shape)
 
 
-def test_svg_is_made_of_shapes_and_needs_no_font(path: Path, tmp_path: Path) -> None:
+def test_svg_is_made_of_shapes_and_needs_no_font(path, tmp_path):
     out = tmp_path / "cost.svg"
     desk_picture(path, out, PictureRequest(("cost",), (800, 420)))
     text = out.read_text()
@@ -117,7 +115,7 @@ def test_svg_is_made_of_shapes_and_needs_no_font(path: Path, tmp_path: Path) -> 
     assert QSvgRenderer(str(out)).viewBox().size() == QSize(800, 420)
 
 
-def test_lines_of_charts_keep_their_width_in_any_program(path: Path, tmp_path: Path) -> None:
+def test_lines_of_charts_keep_their_width_in_any_program(path, tmp_path):
     """Many programs scale the width of a line with its coordinates, and leave out what is far larger than the page."""
     desk_picture(path, tmp_path / "a.svg", PictureRequest(("cost", "work"), (800, 600)))
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
@@ -140,7 +138,7 @@ def streams(data: bytes) -> list[bytes]:
     return found
 
 
-def test_pdf_has_one_page_of_its_size_its_fonts_and_its_origin(path: Path, tmp_path: Path) -> None:
+def test_pdf_has_one_page_of_its_size_its_fonts_and_its_origin(path, tmp_path):
     out = tmp_path / "cost.pdf"
     desk_picture(path, out, PictureRequest(("cost",), (800, 420)))
     data = out.read_bytes()
@@ -160,7 +158,7 @@ KINDS = ("png", "svg", "pdf")
 
 
 @pytest.fixture(scope="module")
-def twice(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def twice(path, tmp_path_factory):
     """Folders with the same picture of every kind, each written by a process of its own."""
     folder, elsewhere = (tmp_path_factory.mktemp(name) for name in ("a", "elsewhere"))
     own = ({"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"}, {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"})
@@ -178,7 +176,7 @@ def named(place: Path, kind: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_processes_make_the_same_picture(path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
+def test_two_processes_make_the_same_picture(path, twice, tmp_path, kind):
     """Whatever the file is called, wherever it lies, and whatever was drawn before."""
     pictures = SessionPictures(path)
     pictures.write(PictureRequest(theme="light", scale=3), tmp_path / "before.png")
@@ -197,7 +195,7 @@ def pixels(file: Path, kind: str) -> F64:
     return of_svg(file.read_bytes()) if kind == "svg" else grey(QImage(str(file)))
 
 
-def test_digits_of_a_pdf_keep_their_meaning(tmp_path: Path) -> None:
+def test_digits_of_a_pdf_keep_their_meaning(tmp_path):
     """Copied from a PDF they were signs of a private use."""
     label = QLabel("31.8 ms, 5 000 words, 4–6")
     label.setFont(font())

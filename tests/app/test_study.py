@@ -1,10 +1,7 @@
 """The reader of a study: figures, the fastest trial within a limit, the table as CSV, and damaged reports."""
 
-from __future__ import annotations
-
 import csv
 import json
-from pathlib import Path
 
 import pytest
 from made_study import four_trials, point, study, trial, write_study
@@ -13,7 +10,7 @@ from app.model.study import REPORT, read, session_of, study_of, write_csv
 from profiler.errors import BadInput
 
 
-def test_a_confirmed_ratio_stands_in_place_of_the_first_one(tmp_path: Path) -> None:
+def test_a_confirmed_ratio_stands_in_place_of_the_first_one(tmp_path):
     found = read(write_study(tmp_path / "beams", four_trials()))
     ratios = {one.id: found.figure(one, "rtf") for one in found.trials}
     assert ratios == {0: 0.5, 1: 0.75, 2: None, 3: 0.9}
@@ -26,7 +23,7 @@ def test_a_confirmed_ratio_stands_in_place_of_the_first_one(tmp_path: Path) -> N
     assert found.counts() == {"done": 3, "failed": 1}
 
 
-def test_errors_of_characters_are_titled_so() -> None:
+def test_errors_of_characters_are_titled_so():
     characters = [trial(0, 0.5, 0.4, cer=0.4), trial(1, 0.8, 0.1, cer=0.1), trial(2, None, None)]
     assert study_of(study(characters, [])).title("wer") == "character error rate"
     assert study_of(study([*characters, trial(3, 0.9, 0.2)], [])).title("wer") == "word error rate"
@@ -34,26 +31,26 @@ def test_errors_of_characters_are_titled_so() -> None:
 
 
 @pytest.mark.parametrize(("limit", "number"), [(100, 0), (40, 0), (39.9, 1), (10, 1), (9.9, None)])
-def test_the_fastest_trial_within_a_limit(limit: float, number: int | None) -> None:
+def test_the_fastest_trial_within_a_limit(limit, number):
     found = study_of(four_trials()).fastest("wer", limit)
     assert (None if found is None else found.id) == number
 
 
-def test_a_trial_that_violates_a_constraint_is_never_the_fastest() -> None:
+def test_a_trial_that_violates_a_constraint_is_never_the_fastest():
     trials = [trial(0, 0.5, 0.4, why="wer is 0.4, over 0.3."), trial(1, 0.8, 0.1)]
     found = study_of(study(trials, [point(1)])).fastest("wer", 50)
     assert found is not None
     assert found.id == 1
 
 
-def test_sessions_are_found_where_the_study_is_now(tmp_path: Path) -> None:
+def test_sessions_are_found_where_the_study_is_now(tmp_path):
     found = study_of(four_trials())
     assert session_of(found.by_id[1], tmp_path) == tmp_path / "trials" / "1-1" / "trial.asrs"
     hostile = study_of(study([trial(0, 1.0, 0.1, session="/a/../b.asrs"), trial(1, 1.0, 0.1, session=None)], []))
     assert [session_of(one, tmp_path) for one in hostile.trials] == [None, None]
 
 
-def test_the_table_as_csv(tmp_path: Path) -> None:
+def test_the_table_as_csv(tmp_path):
     tree = four_trials()
     settings = [{"model": "gmm", "on": True}, {"model": "=1+1", "on": False}, {}, {"model": "gmm"}]
     for row, chosen in zip(tree["trials"], settings, strict=True):
@@ -90,7 +87,7 @@ def test_the_table_as_csv(tmp_path: Path) -> None:
         ({"trials": [trial(0, 1.0, 0.1, settings={str(n): 1 for n in range(300)})], "front": []}, "too many settings"),
     ],
 )
-def test_a_report_that_does_not_fit_together_is_refused(tmp_path: Path, change: dict, says: str) -> None:
+def test_a_report_that_does_not_fit_together_is_refused(tmp_path, change, says):
     with pytest.raises(BadInput, match=r"report\.json: the report of a sweep is damaged: ") as caught:
         read(write_study(tmp_path, four_trials(**change)))
     assert says in str(caught.value)
@@ -103,13 +100,13 @@ def test_a_report_that_does_not_fit_together_is_refused(tmp_path: Path, change: 
         *((content, "damaged") for content in (b"", b'{"study"', b"\xff", b'{"x":' + b"[" * 100_000)),
     ],
 )
-def test_a_folder_without_a_readable_report(tmp_path: Path, content: bytes | None, says: str) -> None:
+def test_a_folder_without_a_readable_report(tmp_path, content, says):
     if content is not None:
         (tmp_path / REPORT).write_bytes(content)
     with pytest.raises(BadInput, match=says):
         read(tmp_path)
 
 
-def test_what_the_command_prints_is_read(tmp_path: Path) -> None:
+def test_what_the_command_prints_is_read(tmp_path):
     tree = four_trials(importance={"wer": {"search.beam": 1.0}})
     assert read(write_study(tmp_path, tree)) == study_of(json.loads(json.dumps(tree)))

@@ -1,23 +1,16 @@
 """How many streams, from the window: what is entered, the command that it becomes, and what it printed."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
-from pytestqt.qtbot import QtBot
 from test_documents import CAPACITY
 
 from app.cli import capacity as verb
-from app.window.main_window import MainWindow
 from app.window.tasks.capacity import CapacityPage
 from tests.waiting import wait_until
 
@@ -34,7 +27,7 @@ def dialog_of(parent: QWidget, code: str) -> CapacityPage:
     return made
 
 
-def test_how_many_and_why_stand_above_chart_and_table(qtbot: QtBot, parent: QWidget) -> None:
+def test_how_many_and_why_stand_above_chart_and_table(qtbot, parent):
     made = dialog_of(parent, f"print({printed(CAPACITY)})")
     assert not made.working
     qtbot.mouseClick(made.start, LEFT)
@@ -55,7 +48,7 @@ def test_how_many_and_why_stand_above_chart_and_table(qtbot: QtBot, parent: QWid
     made.close()
 
 
-def test_a_stop_shows_what_was_measured(qtbot: QtBot, parent: QWidget, tmp_path: Path) -> None:
+def test_a_stop_shows_what_was_measured(qtbot, parent, tmp_path):
     begun = tmp_path / "begun"
     made = dialog_of(
         parent,
@@ -74,7 +67,7 @@ def test_a_stop_shows_what_was_measured(qtbot: QtBot, parent: QWidget, tmp_path:
     made.close()
 
 
-def test_what_is_wrong_is_one_sentence(qtbot: QtBot, parent: QWidget) -> None:
+def test_what_is_wrong_is_one_sentence(qtbot, parent):
     made = dialog_of(parent, "import sys; sys.exit('asrscope: threads must be 1.')")
     qtbot.mouseClick(made.start, LEFT)
     qtbot.waitUntil(lambda: not made.working)
@@ -83,9 +76,7 @@ def test_what_is_wrong_is_one_sentence(qtbot: QtBot, parent: QWidget) -> None:
     made.close()
 
 
-def test_what_is_entered_becomes_the_command_of_the_form(
-    window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_entered_becomes_the_command_of_the_form(window, monkeypatch):
     w = window()
     w.pipeline.choose("gmm-quick")
     assert w.pipeline.set("block", 8)

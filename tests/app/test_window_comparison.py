@@ -1,7 +1,5 @@
 """Comparing two sessions in the window: the same figures as `asrscope compare`, as a chart and a table."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3
@@ -35,11 +33,11 @@ ROWS = (
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> list[Path]:
+def two(tmp_path):
     return [write_sample(tmp_path / f"{name}.asrs", frames=1024) for name in ("one", "two")]
 
 
-def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
+def test_figures_are_those_of_the_verb(two, qtbot):
     tree = json.loads(here("compare", *two, "--json").stdout)
     parent = QWidget()
     qtbot.addWidget(parent)
@@ -82,7 +80,7 @@ def chosen(one: Path, other: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
     return window, made
 
 
-def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_asks_for_the_other_session(two, qtbot, monkeypatch):
     window, made = chosen(two[0], two[1], qtbot, monkeypatch)
     assert len(made.charts) == 1
     assert made.windowTitle() == "Compare one.asrs and two.asrs"
@@ -90,9 +88,7 @@ def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, mo
     window.close()
 
 
-def test_an_a_b_is_compared_with_any_session_or_its_own_arms(
-    two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_a_b_is_compared_with_any_session_or_its_own_arms(two, qtbot, monkeypatch):
     with sqlite3.connect(two[0]) as file:
         arms = {"arms": [{"name": name, "epoch": epoch} for epoch, name in enumerate("AB")]}
         file.execute("INSERT INTO meta VALUES ('ab', ?)", (json.dumps(arms),))
@@ -126,7 +122,7 @@ def compared(qtbot: QtBot, parent: QWidget, tree: dict, why: str | None = None) 
     return made
 
 
-def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot: QtBot, parent: QWidget) -> None:
+def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot, parent):
     made = compared(qtbot, parent, TREE)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
@@ -147,7 +143,7 @@ def test_words_and_times_of_both_sides_are_next_to_each_other(qtbot: QtBot, pare
     made.close()
 
 
-def test_what_is_decided_needs_no_more_repeats(qtbot: QtBot, parent: QWidget) -> None:
+def test_what_is_decided_needs_no_more_repeats(qtbot, parent):
     made = compared(qtbot, parent, TREE)
     assert made.again.isEnabled()
     assert made.more.isEnabled()
@@ -165,7 +161,7 @@ def test_what_is_decided_needs_no_more_repeats(qtbot: QtBot, parent: QWidget) ->
 
 
 @pytest.fixture(scope="module")
-def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> list[Path]:
+def runs(bundled_speech, tmp_path_factory, short_runs):
     """Two sessions of one run each; the second has a search of fewer tokens, so that it is faster on any machine."""
     folder = tmp_path_factory.mktemp("runs")
     paths = []
@@ -181,9 +177,7 @@ def runs(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_r
 
 
 @pytest.mark.slow
-def test_sessions_are_recorded_again_in_turns_and_compared(
-    runs: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_sessions_are_recorded_again_in_turns_and_compared(runs, qtbot, monkeypatch, tmp_path):
     window, first = chosen(runs[0], runs[1], qtbot, monkeypatch)
     assert first.sentences[0].text().startswith("undecided")
 
@@ -211,9 +205,7 @@ def test_sessions_are_recorded_again_in_turns_and_compared(
 
 
 @pytest.mark.slow
-def test_audio_that_is_gone_is_one_sentence(
-    bundled_speech: Path, short_runs: None, qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_audio_that_is_gone_is_one_sentence(bundled_speech, short_runs, qtbot, tmp_path):
     said, path = tmp_path / "said.flac", tmp_path / "run.asrs"
     shutil.copy(bundled_speech / "08-kal16-short.flac", said)
     assert here("run", "--preset", "gmm-quick", "--audio", said, "--out", path).returncode == 0
@@ -228,7 +220,7 @@ def test_audio_that_is_gone_is_one_sentence(
     made.close()
 
 
-def test_every_row_lies_on_the_axis(qtbot: QtBot) -> None:
+def test_every_row_lies_on_the_axis(qtbot):
     chart = Ratios(ROWS)
     qtbot.addWidget(chart)
     chart.resize(500, 200)

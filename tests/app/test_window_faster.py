@@ -1,17 +1,11 @@
 """What would make it faster: stages ranked by what they could give, changes that fit, and trying one."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from test_documents import WHATIF
 from views_desk import figures_of, settle, view_on
 
@@ -21,7 +15,6 @@ from app.model.faster import candidates, unchanged
 from app.model.time_axis import WHOLE
 from app.style.plain_text import Button
 from app.views.faster import WHAT, FasterView
-from app.window.main_window import MainWindow
 from app.window.tasks import replays
 from app.window.tasks.page import TaskPage
 from pipelines import config as settings
@@ -33,7 +26,7 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture
-def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]:
+def view(sample, qapp, qtbot):
     with view_on(FasterView, sample, qtbot, (420, 500)) as (made, playhead):
         assert playhead.session is not None
         ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
@@ -45,7 +38,7 @@ def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]
         yield made
 
 
-def test_stages_are_ranked_by_share_times_what_is_above_the_roof(sample: Path) -> None:
+def test_stages_are_ranked_by_share_times_what_is_above_the_roof(sample):
     """Of the run's own time: other programs give nothing, and nobody is offered its bookkeeping."""
     with Session.open(sample) as session:
         desk = figures_of(session, track_of(session), kind=WHOLE)
@@ -71,7 +64,7 @@ def track_of(session: Session) -> CostTrack:
     return track
 
 
-def test_only_changes_that_fit_the_settings_are_offered(sample: Path) -> None:
+def test_only_changes_that_fit_the_settings_are_offered(sample):
     with Session.open(sample) as session:
         found = figures_of(session, track_of(session), kind=WHOLE)
 
@@ -95,7 +88,7 @@ def test_only_changes_that_fit_the_settings_are_offered(sample: Path) -> None:
     assert not {"search.beam"} & offered("search.beam=6")
 
 
-def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
+def test_a_change_is_chosen_and_tried(view, qtbot):
     names = [one.name for one in view.model()]
     assert [view.tree.topLevelItem(at).text(WHAT) for at in range(len(names))] == names
     assert not view.try_it.isEnabled()
@@ -122,7 +115,7 @@ def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
     assert len(view.table()[1]) == len(names) + sum(len(one.changes) for one in view.model())
 
 
-def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view: FasterView) -> None:
+def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view):
     stage = next(at for at, one in enumerate(view.model()) if one.changes)
     view.tree.setCurrentItem(view.tree.topLevelItem(stage).child(1))
     chosen = view.chosen()
@@ -133,7 +126,7 @@ def test_the_change_that_is_chosen_stays_so_when_stages_change_places(view: Fast
     assert view.try_it.isEnabled()
 
 
-def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbot: QtBot) -> None:
+def test_sliders_predict_the_run_as_the_command_line_does(view, qtbot):
     first, second = (one.name for one in view.model()[:2])
     assert not view.predicted.isVisible()  # nothing is faster yet
 
@@ -159,9 +152,7 @@ def test_sliders_predict_the_run_as_the_command_line_does(view: FasterView, qtbo
     assert first not in view.predicted.text()
 
 
-def test_a_change_that_was_tried_can_be_kept(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_was_tried_can_be_kept(qtbot, window, finished, monkeypatch):
     w = window()
     w.open_session(finished)
     for tree, says, good in (

@@ -1,7 +1,5 @@
 """Recording from a microphone: the file, level and gaps, and what happens without a device."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +43,7 @@ class Port:
             return DEVICES[2]
         return DEVICES if device is None else DEVICES[device]
 
-    def InputStream(self, *, callback: Callable[..., None], **params: Any) -> Port:
+    def InputStream(self, *, callback: Callable[..., None], **params: Any) -> "Port":
         if self.broken:
             raise self.PortAudioError("Device unavailable")
         assert params["samplerate"] == DEVICES[params["device"]]["default_samplerate"]
@@ -70,17 +68,17 @@ class Port:
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> Port:
+def port(monkeypatch):
     made = Port()
     monkeypatch.setitem(sys.modules, "sounddevice", made)
     return made
 
 
-def test_devices_that_record_are_listed_the_usual_one_first(port: Port) -> None:
+def test_devices_that_record_are_listed_the_usual_one_first(port):
     assert inputs() == [("built in", 2), ("headset", 1)]
 
 
-def test_a_recording_is_the_samples_in_order(port: Port, tmp_path: Path) -> None:
+def test_a_recording_is_the_samples_in_order(port, tmp_path):
     recording = Recording(tmp_path / "a.wav", 2)
     port.speak(np.full(RATE, 0.25))
     assert recording.drain()
@@ -96,7 +94,7 @@ def test_a_recording_is_the_samples_in_order(port: Port, tmp_path: Path) -> None
     assert port.closed
 
 
-def test_a_forgotten_recording_ends(port: Port, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forgotten_recording_ends(port, tmp_path, monkeypatch):
     monkeypatch.setattr(microphone, "LONGEST_S", 2.0)
     recording = Recording(tmp_path / "a.wav", 2)
     for _ in range(5):
@@ -106,7 +104,7 @@ def test_a_forgotten_recording_ends(port: Port, tmp_path: Path, monkeypatch: pyt
     assert soundfile.info(tmp_path / "a.wav").duration == 2.0
 
 
-def test_what_cannot_be_opened_leaves_no_file(port: Port, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_leaves_no_file(port, tmp_path):
     port.broken = True
     with pytest.raises(SoundError, match="Sound cannot be recorded: Device unavailable"):
         Recording(tmp_path / "a.wav", 2)
@@ -124,7 +122,7 @@ def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophoneDialog:
     return dialog
 
 
-def test_a_recording_is_decoded(port: Port, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_is_decoded(port, qtbot, tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
     dialog = open_dialog(qtbot, decoded)
@@ -138,9 +136,7 @@ def test_a_recording_is_decoded(port: Port, qtbot: QtBot, tmp_path: Path, monkey
     assert decoded[0].parent == tmp_path / "recordings"
 
 
-def test_a_recording_given_up_leaves_nothing(
-    port: Port, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_given_up_leaves_nothing(port, qtbot, tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
     dialog = open_dialog(qtbot, decoded)
@@ -157,9 +153,7 @@ def test_a_recording_given_up_leaves_nothing(
     "preset, changed, hears",
     [("gmm", {}, True), ("demo", {"pace": 2.0}, True), ("gmm", {"search.beam": 9.0}, False), ("dnn", {}, False)],
 )
-def test_a_recording_is_decoded_by_what_hears_unless_somebody_chose(
-    preset: str, changed: dict[str, Any], hears: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_is_decoded_by_what_hears_unless_somebody_chose(preset, changed, hears, monkeypatch):
     pipeline = Pipeline(preset)
     for key, value in changed.items():
         pipeline.set(key, value)
@@ -168,7 +162,7 @@ def test_a_recording_is_decoded_by_what_hears_unless_somebody_chose(
     assert pipeline.preset.name == ("ctc" if hears else preset)
 
 
-def test_without_a_microphone_the_window_says_so(port: Port, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_microphone_the_window_says_so(port, qtbot, monkeypatch):
     def none(device: int | None = None, kind: str | None = None) -> Any:
         raise ValueError("No input device matching")
 

@@ -1,14 +1,8 @@
 """The audio of the next run as a list: added to, reordered, removed from, and refused with a reason."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
-from pytestqt.qtbot import QtBot
 from shown_windows import NOT_READ
 
 from app.window.main_window import MainWindow
@@ -16,7 +10,7 @@ from app.window.tasks.next_run import PlaylistDialog
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
+def files(tmp_path):
     made = [tmp_path / "speech" / name for name in ("b.wav", "a.wav", "c.wav")]
     made[0].parent.mkdir()
     for path in made:
@@ -26,7 +20,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture
-def dialog(window: Callable[..., MainWindow], files: list[Path]) -> PlaylistDialog:
+def dialog(window, files):
     w = window()
     w.files.take_audio(files[:2])
     assert w.actions_.trigger("file.playlist")
@@ -44,9 +38,7 @@ def window_of(dialog: PlaylistDialog) -> MainWindow:
     return made
 
 
-def test_the_list_is_changed_by_keys_and_feeds_the_next_run(
-    qtbot: QtBot, dialog: PlaylistDialog, files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_is_changed_by_keys_and_feeds_the_next_run(qtbot, dialog, files, monkeypatch):
     runs = window_of(dialog).runs
     assert names(dialog) == ["b.wav", "a.wav"]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(files[2]), str(files[0])], ""))
@@ -67,7 +59,7 @@ def test_the_list_is_changed_by_keys_and_feeds_the_next_run(
     assert runs.next.audio.transcripts == str(files[0].parent / "t.tsv")
 
 
-def test_several_are_moved_together_and_a_folder_is_one_entry(dialog: PlaylistDialog, files: list[Path]) -> None:
+def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files):
     dialog.add([files[2], files[0].parent])
     assert names(dialog)[3] == "speech/"
     for row in (2, 3):
@@ -83,7 +75,7 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog: PlaylistDi
 
 
 @pytest.mark.slow
-def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog: PlaylistDialog, files: list[Path]) -> None:
+def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog, files):
     runs = window_of(dialog).runs
     before = runs.next.audio
     files[1].unlink()
@@ -93,7 +85,7 @@ def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog: PlaylistDialog, f
     assert runs.next.audio is before
 
 
-def test_transcripts_go_with_the_last_of_their_files(dialog: PlaylistDialog, files: list[Path], tmp_path: Path) -> None:
+def test_transcripts_go_with_the_last_of_their_files(dialog, files, tmp_path):
     other = tmp_path / "other" / "d.wav"
     other.parent.mkdir()
     other.write_bytes(NOT_READ)

@@ -1,25 +1,20 @@
 """Run on…: what is entered runs on that machine, the machines are remembered, and the next run is here again."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.model import runs
 from app.model.next_run import Elsewhere
-from app.window.main_window import MainWindow
 from app.window.tasks.next_run import RunOnDialog
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -> tuple[MainWindow, RunOnDialog]:
+def opened(window, monkeypatch):
     # A scripted worker in place of the one that reaches another machine: its last argument is no mode.
     monkeypatch.setattr(runs, "ON_HOST", (sys.executable, str(WORKER)))
     w = window()
@@ -28,7 +23,7 @@ def opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -
     return w, dialog
 
 
-def test_a_machine_is_needed(opened: tuple[MainWindow, RunOnDialog]) -> None:
+def test_a_machine_is_needed(opened):
     _, dialog = opened
     assert not dialog.begin.isEnabled()
     for name in ("-oProxyCommand=x", "a b", " "):
@@ -41,9 +36,7 @@ def test_a_machine_is_needed(opened: tuple[MainWindow, RunOnDialog]) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_entered_runs_there_and_toggles_act(
-    qtbot: QtBot, opened: tuple[MainWindow, RunOnDialog], tmp_path: Path
-) -> None:
+def test_what_is_entered_runs_there_and_toggles_act(qtbot, opened, tmp_path):
     w, dialog = opened
     dialog.host.setEditText("gpu")
     dialog.audio.setText("/data/talk.wav")
@@ -69,7 +62,7 @@ def test_what_is_entered_runs_there_and_toggles_act(
     assert w.runs.control._process.arguments()[-1] != "gpu"
 
 
-def test_the_machines_are_remembered_the_last_one_first(qtbot: QtBot, opened: tuple[MainWindow, RunOnDialog]) -> None:
+def test_the_machines_are_remembered_the_last_one_first(qtbot, opened):
     w, dialog = opened
     dialog.reject()
     for name in ("again", *map(str, range(10)), "again"):

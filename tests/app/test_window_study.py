@@ -1,7 +1,5 @@
 """The study of a sweep in the window: opened, looked at, a trial chosen, and what is done with it."""
 
-from __future__ import annotations
-
 import math
 import random
 import shutil
@@ -14,7 +12,6 @@ from made_study import SWEEP, four_trials, point, study, trial, write_study
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit
-from pytestqt.qtbot import QtBot
 
 from app import gui
 from app.charts.still import StillPlot
@@ -35,7 +32,7 @@ def dialog_of(window: MainWindow) -> StudyPage:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, finished: Path) -> Path:
+def folder(tmp_path, finished):
     """A study of four trials; trial 1 has its session."""
     made = write_study(tmp_path / "beams", four_trials())
     (made / "trials" / "1-1").mkdir(parents=True)
@@ -44,7 +41,7 @@ def folder(tmp_path: Path, finished: Path) -> Path:
 
 
 @pytest.fixture
-def opened(window: Window, folder: Path) -> StudyPage:
+def opened(window, folder):
     w = window()
     assert w.open_session(folder)
     return dialog_of(w)
@@ -56,9 +53,7 @@ def place(plot: StillPlot, number: int) -> QPoint:
     return next(spot.place.center().toPoint() for spot in plot._spots if spot.name == str(number))
 
 
-def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(
-    window: Window, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(window, folder, monkeypatch, tmp_path):
     w = window()
     begun: list[str] = []
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *words: begun.append(words[2]) or str(folder))
@@ -75,7 +70,7 @@ def test_a_study_is_opened_by_the_menu_and_when_it_is_dropped(
     assert "holds no study of a sweep" in w.notices.banners[-1].text
 
 
-def test_a_study_that_the_window_begins_with_is_on_the_desk(window: Window, folder: Path) -> None:
+def test_a_study_that_the_window_begins_with_is_on_the_desk(window, folder):
     w = window()
     w.pages.setCurrentWidget(w.skeleton)
     gui._first_page(w, folder, demo=False)
@@ -83,7 +78,7 @@ def test_a_study_that_the_window_begins_with_is_on_the_desk(window: Window, fold
     assert w.pages.currentWidget() is w.desk
 
 
-def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyPage) -> None:
+def test_charts_and_table_choose_the_same_trial(qtbot, opened):
     assert opened.chosen == 0  # the fastest
     qtbot.mouseClick(opened.front.viewport(), LEFT, pos=place(opened.front, 3))
     assert opened.chosen == 3
@@ -103,7 +98,7 @@ def test_charts_and_table_choose_the_same_trial(qtbot: QtBot, opened: StudyPage)
     assert "not confirmed: The repeats were too few for an interval." in opened.details.text()
 
 
-def test_points_lie_at_their_errors_and_ratios(opened: StudyPage) -> None:
+def test_points_lie_at_their_errors_and_ratios(opened):
     front = opened.front
     at = {number: place(front, number) for number in (0, 1, 3)}
     assert at[1].x() < at[3].x() < at[0].x()  # WER 10, 20, 40 %
@@ -113,7 +108,7 @@ def test_points_lie_at_their_errors_and_ratios(opened: StudyPage) -> None:
     assert "Trial 1: search.beam=8 · 0.750 (0.700 – 0.820)" in front.accessibleDescription()
 
 
-def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, opened: StudyPage) -> None:
+def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot, opened):
     line = opened.limit.findChild(QLineEdit)
     line.selectAll()
     qtbot.keyClicks(line, "15")
@@ -129,7 +124,7 @@ def test_the_fastest_trial_within_a_limit_is_named_and_chosen(qtbot: QtBot, open
     assert opened.fastest.text().endswith("trial 0, 0.500 of the reference's time.")
 
 
-def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window: Window, tmp_path: Path) -> None:
+def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window, tmp_path):
     points = [point(0, 0.5, (0.4, 0.7), touches=[1]), point(1, 0.6, (0.5, 0.8), touches=[0])]
     w = window()
     w.open_session(write_study(tmp_path / "s", study([trial(0, 0.5, 0.4), trial(1, 0.6, 0.1)], points)))
@@ -137,7 +132,7 @@ def test_an_interval_that_touches_another_one_leaves_the_order_undecided(window:
 
 
 @pytest.mark.slow
-def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyPage, folder: Path) -> None:
+def test_the_session_of_a_trial_is_opened(qtbot, opened, folder):
     window = opened.window()
     opened.choose(3)
     qtbot.mouseClick(opened.open_session, LEFT)
@@ -152,7 +147,7 @@ def test_the_session_of_a_trial_is_opened(qtbot: QtBot, opened: StudyPage, folde
     assert window.playhead.path == folder / "trials" / "1-1" / "trial.asrs"
 
 
-def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened: StudyPage) -> None:
+def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot, opened):
     window = opened.window()
     before = window.pipeline.next
     assert window.pipeline.set("block", 7)
@@ -165,16 +160,14 @@ def test_the_settings_of_a_trial_are_used_for_the_next_run(qtbot: QtBot, opened:
     assert window.pages.currentWidget() is window.desk
 
 
-def test_the_trials_are_saved_as_csv(
-    qtbot: QtBot, opened: StudyPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_trials_are_saved_as_csv(qtbot, opened, tmp_path, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "t.csv"), "Tables (*.csv)"))
     qtbot.mouseClick(opened.save, LEFT)
     assert (tmp_path / "t.csv").read_text().startswith("trial,state,front,search.beam,rtf,")
     assert opened.state.text() == f"Written: {tmp_path / 't.csv'}"
 
 
-def test_importance_of_each_setting(window: Window, tmp_path: Path) -> None:
+def test_importance_of_each_setting(window, tmp_path):
     w = window()
     shares = {"rtf": {"search.beam": 1.0}, "wer": {"search.beam": 0.25}, "unknown": {"search.beam": 1.0}}
     w.open_session(write_study(tmp_path / "s", four_trials(importance=shares)))
@@ -190,7 +183,7 @@ def test_importance_of_each_setting(window: Window, tmp_path: Path) -> None:
     )
 
 
-def test_studies_of_few_trials(window: Window, tmp_path: Path) -> None:
+def test_studies_of_few_trials(window, tmp_path):
     w = window()
     for number, (tree, says) in enumerate(
         (
@@ -218,7 +211,7 @@ def nodes(tree: object) -> Iterator[tuple[dict | list, str | int]]:
 
 
 @pytest.mark.slow
-def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window: Window, tmp_path: Path) -> None:
+def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window, tmp_path):
     w, rng, shown = window(), random.Random(7), 0
     odd = (None, True, {}, [], *MARKUP, *ODD, *NUMBERS, *(real for real in REALS if math.isfinite(real)))
     for _ in range(70):
@@ -240,7 +233,7 @@ def test_whatever_a_report_holds_is_shown_or_refused_in_one_sentence(window: Win
     assert shown > 10
 
 
-def test_parallel_coordinates_place_numbers_by_size_and_names_apart() -> None:
+def test_parallel_coordinates_place_numbers_by_size_and_names_apart():
     rows = [trial(0, 0.5, 0.4), trial(1, 1.0, 0.1), trial(2, 0.75, 0.2)]
     for row, beam, name in zip(rows, (7.0, 13.0, 9.0), ("a", "b", "a"), strict=True):
         row["settings"] = {"search.beam": beam, "gmm.component": name}
@@ -253,9 +246,7 @@ def test_parallel_coordinates_place_numbers_by_size_and_names_apart() -> None:
     assert errors.places == pytest.approx({0: 1.0, 1: 0.0, 2: 1 / 3})
 
 
-def test_a_sweep_grows_is_stopped_and_goes_on(
-    qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_grows_is_stopped_and_goes_on(qtbot, window, tmp_path, monkeypatch):
     script = (sys.executable, "-c", SWEEP, str(Path(__file__).parent))
     monkeypatch.setattr(study_window, "SWEEP", script)
     folder = tmp_path / "beams"
@@ -278,9 +269,7 @@ def test_a_sweep_grows_is_stopped_and_goes_on(
     assert [(tmp_path / f"begun{n}").read_text() for n in (0, 1)] == [words, words]
 
 
-def test_a_study_that_is_not_complete_goes_on_by_its_own_command(
-    qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_that_is_not_complete_goes_on_by_its_own_command(qtbot, window, tmp_path, monkeypatch):
     monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
     folder = write_study(tmp_path / "beams", study([trial(0, 0.5, 0.4)], [point(0)], complete=False))
     (tmp_path / "begun0").touch()
@@ -296,7 +285,7 @@ def test_a_study_that_is_not_complete_goes_on_by_its_own_command(
     assert not made.more.isVisible()
 
 
-def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Path, monkeypatch) -> None:
+def test_a_sweep_that_fails_says_why(qtbot, window, tmp_path, monkeypatch):
     script = (sys.executable, "-c", "import sys; sys.exit('asrscope: There is no such preset.')")
     monkeypatch.setattr(study_window, "SWEEP", script)
     w = window()
@@ -307,7 +296,7 @@ def test_a_sweep_that_fails_says_why(qtbot: QtBot, window: Window, tmp_path: Pat
     assert made.more.text() == "Go on"
 
 
-def test_the_menu_of_a_chart_copies_its_picture(opened: StudyPage) -> None:
+def test_the_menu_of_a_chart_copies_its_picture(opened):
     from app.views.table_twin import chart_menu
 
     menu = chart_menu(opened.front)

@@ -1,22 +1,17 @@
 """A sweep from the window: what is entered, the command that it becomes, and that it is started."""
 
-from __future__ import annotations
-
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from made_study import SWEEP
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 
 from app.cli import sweep as verb
 from app.model import audio_choice
 from app.model.processes.leaving import EXPLAINS, Leaving
-from app.window.main_window import MainWindow
 from app.window.tasks import study as study_window
 from app.window.tasks.sweep import SweepDialog
 from pipelines import config as settings
@@ -26,7 +21,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 @pytest.fixture
-def made(window: Callable[..., MainWindow]) -> SweepDialog:
+def made(window):
     w = window()
     w.pipeline.choose("gmm-quick")
     assert w.pipeline.set("block", 8)
@@ -43,7 +38,7 @@ def enter(dialog: SweepDialog, *texts: str) -> None:
         row.values.setText(values)
 
 
-def test_what_is_entered_becomes_the_sweep_of_the_form(made: SweepDialog) -> None:
+def test_what_is_entered_becomes_the_sweep_of_the_form(made):
     enter(made, "search.beam=7..13", "frames.skip=1,2", "gmm.component=full,int8")
     made.trials.setValue(30)
     made.objectives["memory"].setChecked(True)
@@ -66,9 +61,7 @@ def test_what_is_entered_becomes_the_sweep_of_the_form(made: SweepDialog) -> Non
     assert arguments.trials == 30
 
 
-def test_audio_of_the_next_run_is_named(
-    window: Callable[..., MainWindow], bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
     w = window()
     w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
     words = SweepDialog(w.bench).words()
@@ -95,13 +88,13 @@ def test_audio_of_the_next_run_is_named(
         (("block=8,16", "block=4,8"), "A setting has two rows; enter all its values in one."),
     ],
 )
-def test_how_many_trials_there_will_be_or_what_is_wrong(made: SweepDialog, texts: tuple[str, ...], says: str) -> None:
+def test_how_many_trials_there_will_be_or_what_is_wrong(made, texts, says):
     enter(made, *texts)
     assert made.remark.text() == says
     assert made.start.isEnabled() == ("trial" in says or "combination" in says)
 
 
-def test_nothing_to_minimise_is_no_sweep(made: SweepDialog) -> None:
+def test_nothing_to_minimise_is_no_sweep(made):
     enter(made, "block=8,16")
     for box in made.objectives.values():
         box.setChecked(False)
@@ -109,7 +102,7 @@ def test_nothing_to_minimise_is_no_sweep(made: SweepDialog) -> None:
     assert not made.start.isEnabled()
 
 
-def test_values_that_can_be_listed_are_offered(made: SweepDialog) -> None:
+def test_values_that_can_be_listed_are_offered(made):
     row = made.rows[0]
     row.choose("gmm.selection.enabled")
     assert row.values.text() == "false,true"
@@ -122,7 +115,7 @@ def test_values_that_can_be_listed_are_offered(made: SweepDialog) -> None:
     assert row.key.findData("pace") == row.key.findData("audio.raw") == -1
 
 
-def test_one_more_setting_has_room(qtbot: QtBot, made: SweepDialog) -> None:
+def test_one_more_setting_has_room(qtbot, made):
     height = made.height()
     qtbot.mouseClick(made.add, LEFT)
     QApplication.processEvents()
@@ -131,9 +124,7 @@ def test_one_more_setting_has_room(qtbot: QtBot, made: SweepDialog) -> None:
     assert all(row.values.height() >= row.values.minimumSizeHint().height() for row in made.rows)
 
 
-def test_a_sweep_is_started_and_its_trials_are_shown(
-    qtbot: QtBot, made: SweepDialog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_is_started_and_its_trials_are_shown(qtbot, made, tmp_path, monkeypatch):
     window = made.parent()
     monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
     enter(made, "search.beam=7,8")
@@ -148,6 +139,6 @@ def test_a_sweep_is_started_and_its_trials_are_shown(
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
 
 
-def test_no_sweep_begins_during_a_run(live: MainWindow) -> None:
+def test_no_sweep_begins_during_a_run(live):
     assert not live.actions_["run.sweep"].isEnabled()
     assert "A run is under way" in live.actions_["run.sweep"].toolTip()

@@ -1,12 +1,9 @@
 """Tasks of the window: their command runs in a child, in its turn, and its document is a page among the results."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -305,9 +302,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     qtbot.waitUntil(window.top.run.isEnabled)
 
 
-def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(
-    tmp_path: Path, qtbot: QtBot, window: Callable[..., MainWindow]
-) -> None:
+def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(tmp_path, qtbot, window):
     window = window()
     window.open_session(write_sample(tmp_path / "one.asrs", frames=1024))
     view = window.desk.breakdown
@@ -332,9 +327,7 @@ def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> Task
     return made
 
 
-def test_tasks_take_turns_and_the_desk_stays_usable(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_take_turns_and_the_desk_stays_usable(qtbot, window, finished, monkeypatch):
     w = window()
     w.open_session(finished)
     assert w.strip.isHidden()
@@ -365,9 +358,7 @@ def test_tasks_take_turns_and_the_desk_stays_usable(
     qtbot.waitUntil(lambda: results.tabs.count() == 0)
 
 
-def test_a_result_off_the_desk_is_announced(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_off_the_desk_is_announced(qtbot, window, finished, monkeypatch):
     w = window()
     w.open_session(finished)
     made = explained(w, monkeypatch, SAYS)
@@ -381,7 +372,7 @@ def test_a_result_off_the_desk_is_announced(
     assert w.desk.docks.is_in_front("results")
 
 
-def test_every_task_is_in_the_menu_and_says_what_it_needs(window: Callable[..., MainWindow]) -> None:
+def test_every_task_is_in_the_menu_and_says_what_it_needs(window):
     w = window()
     for task in TASKS:
         assert w.actions_[task.id].text() == task.text
@@ -389,7 +380,7 @@ def test_every_task_is_in_the_menu_and_says_what_it_needs(window: Callable[..., 
 
 
 @pytest.fixture(scope="module")
-def recorded(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> dict[str, Path]:
+def recorded(bundled_speech, tmp_path_factory, short_runs):
     """Sessions that skip every other frame, with their audio and without it, and one that was scored exactly."""
     folder = tmp_path_factory.mktemp("audit")
     paths = {name: folder / f"{name}.asrs" for name in ("skipping", "gone", "exact")}
@@ -416,7 +407,7 @@ def audited(qtbot: QtBot, path: Path) -> tuple[MainWindow, TaskPage]:
 
 
 @pytest.mark.slow
-def test_the_session_shown_is_audited(recorded: dict[str, Path], qtbot: QtBot) -> None:
+def test_the_session_shown_is_audited(recorded, qtbot):
     files = sorted(recorded["skipping"].parent.iterdir())
     tree = json.loads(here("audit", "--session", recorded["skipping"], "--json").stdout)
     assert tree["approximations"] == {"frames.skip": 2}
@@ -438,7 +429,7 @@ def test_the_session_shown_is_audited(recorded: dict[str, Path], qtbot: QtBot) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "says"), [("gone", "is not here"), ("exact", "was scored exactly")])
-def test_what_cannot_be_audited_is_one_sentence(recorded: dict[str, Path], qtbot: QtBot, name: str, says: str) -> None:
+def test_what_cannot_be_audited_is_one_sentence(recorded, qtbot, name, says):
     window, made = audited(qtbot, recorded[name])
     assert says in made.state.text()
     assert str(recorded[name]) in made.state.text()
