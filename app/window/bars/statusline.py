@@ -122,7 +122,7 @@ class StatusLine(QFrame):
             self.machine.set_full("")
             return
         self.cost.set_full(*self._cost_texts(snapshot))
-        parts = self._machine_texts(snapshot)
+        parts = self._machine_texts(snapshot) or [""]
         # Where there is no room, the last goes first.
         self.machine.set_full(*(" · ".join(parts[:count]) for count in range(len(parts), 0, -1)))
 
