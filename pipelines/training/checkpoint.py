@@ -30,10 +30,6 @@ CARD = "card.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
-class CheckpointError(BadInput):
-    """A checkpoint that cannot be gone on from; the message is one sentence."""
-
-
 @dataclass
 class Place:
     """Progress of a training. `frames`: in all; `at`: of the epoch, whose data are the first `shards`."""
@@ -61,17 +57,17 @@ def save(path: Path, module: FeedForward, adam: torch.optim.Adam, place: Place) 
 
 
 def read(path: Path, names: Sequence[str]) -> tuple[Place, dict[str, Any]]:
-    """Place and parameters alone, f32; CheckpointError when it is not a whole checkpoint of such a net."""
+    """Place and parameters alone, f32; BadInput when it is not a whole checkpoint of such a net."""
     try:
         with safe_open(path, framework="numpy") as file:
             place = Place(**json.loads(file.metadata()["place"]))
             return place, {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} is not a whole checkpoint of this net: {error}.") from None
+        raise BadInput(f"{path} is not a whole checkpoint of this net: {error}.") from None
 
 
 def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[str, Any]) -> Place:
-    """Put `module` and `adam` where the checkpoint was; CheckpointError when it is of something else."""
+    """Put `module` and `adam` where the checkpoint was; BadInput when it is of something else."""
     try:
         with safe_open(path, framework="pt") as file:
             place = Place(**json.loads(file.metadata()["place"]))
@@ -79,9 +75,7 @@ def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[s
             then = {name: type(value)() for name, value in recipe.items()} | place.recipe
             changed = [name for name, value in recipe.items() if then[name] != value]
             if changed:
-                raise CheckpointError(
-                    f"{path} belongs to a recipe with another {changed[0]}; move it away to begin anew."
-                )
+                raise BadInput(f"{path} belongs to a recipe with another {changed[0]}; move it away to begin anew.")
             with torch.no_grad():
                 for name, parameter in module.named_parameters():
                     parameter.copy_(file.get_tensor(name))
@@ -89,12 +83,8 @@ def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[s
                         moment: file.get_tensor(f"{moment} {name}").to(parameter.device) for moment in MOMENTS
                     }
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} is not a whole checkpoint of this net: {error}.") from None
+        raise BadInput(f"{path} is not a whole checkpoint of this net: {error}.") from None
     return place
-
-
-class ExportError(BadInput):
-    """There is nothing to export, or its kind is unknown; the message is one sentence."""
 
 
 def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
@@ -107,7 +97,7 @@ def export(recipe: NetRecipe, folder: Path | None = None) -> Path:
         card = msgspec.json.decode((trained / CARD).read_bytes(), type=Card)
         log = (trained / "log.jsonl").read_text(encoding="utf-8")
     except OSError:
-        raise ExportError(f"There is no training of {recipe.name} in {trained} yet.") from None
+        raise BadInput(f"There is no training of {recipe.name} in {trained} yet.") from None
     place, tensors = read(trained / "checkpoint.safetensors", list(card.shapes))
     last = json.loads(log.splitlines()[-1]) if log else {}
     about = card.about | {

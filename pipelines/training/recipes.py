@@ -19,10 +19,6 @@ GMM = "gmm"
 """The teacher that is no net: the tied mixtures' exact senone scores."""
 
 
-class RecipeError(BadInput):
-    """There is no such recipe; the message is one sentence."""
-
-
 @dataclass(frozen=True)
 class NetRecipe:
     """How a net is made. Widths are those of the hidden layers, with ReLU."""
@@ -103,7 +99,7 @@ def as_dict(recipe: NetRecipe) -> dict[str, Any]:
 
 
 def find(name: str) -> NetRecipe:
-    """The recipe called `name`; RecipeError lists what there is."""
+    """The recipe called `name`; BadInput lists what there is."""
     if name not in RECIPES:
-        raise RecipeError(f"There is no recipe {name!r}; there are {', '.join(RECIPES)}.")
+        raise BadInput(f"There is no recipe {name!r}; there are {', '.join(RECIPES)}.")
     return RECIPES[name]

@@ -15,13 +15,13 @@ from pipelines.frontend.mfcc import Mfcc, mel_filters
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets, sphinx
 from pipelines.training import recipes
-from pipelines.training.checkpoint import CheckpointError
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Change, CorpusError, DataRecipe, Frames, Pool, order, sentences
 from pipelines.training.module import divergence
-from pipelines.training.recipes import NetRecipe, RecipeError
+from pipelines.training.recipes import NetRecipe
 from pipelines.training.train import Trainer, card_for, started
 from profiler.arrays import Array
+from profiler.errors import BadInput
 from tests.pipelines.net_files import net
 
 SENONES = 12
@@ -123,11 +123,11 @@ def test_shards_that_come_later_are_taken_in_the_next_epoch(shards, tmp_path):
 def test_a_checkpoint_of_something_else_is_refused(shards, tmp_path):
     trainer(shards, tmp_path / "net").run(After(2), silent)
     other = replace(RECIPE, rate=2e-2)
-    with pytest.raises(CheckpointError, match="belongs to a recipe with another rate"):
+    with pytest.raises(BadInput, match="belongs to a recipe with another rate"):
         trainer(shards, tmp_path / "net", other)
     path = tmp_path / "net" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(CheckpointError, match="not a whole checkpoint"):
+    with pytest.raises(BadInput, match="not a whole checkpoint"):
         trainer(shards, tmp_path / "net")
 
 
@@ -322,7 +322,7 @@ def test_recipes_are_found_by_name():
     for name, recipe in recipes.RECIPES.items():
         assert recipes.find(name) is recipe
         assert recipe.teacher == recipes.GMM or recipe.teacher in recipes.RECIPES
-    with pytest.raises(RecipeError, match="There is no recipe 'huge'"):
+    with pytest.raises(BadInput, match="There is no recipe 'huge'"):
         recipes.find("huge")
 
 
@@ -331,10 +331,10 @@ def test_a_trained_net_exports_and_computes_the_same(shards, tmp_path, monkeypat
 
     from pipelines.scoring.blocks import Meter
     from pipelines.scoring.dnn import DenseNet
-    from pipelines.training.checkpoint import ExportError, export
+    from pipelines.training.checkpoint import export
 
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(ExportError, match="no training of tiny"):
+    with pytest.raises(BadInput, match="no training of tiny"):
         export(RECIPE, tmp_path)
     folder = tmp_path / "cache" / "training" / "tiny"
     t = trainer(shards, folder)

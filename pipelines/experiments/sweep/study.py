@@ -59,6 +59,10 @@ LEAST_FOR_IMPORTANCE: Final = 10
 """Trials: PED-ANOVA looks at the best tenth."""
 
 
+Commands = Callable[[Path], Mapping[str, Sequence[str]]]
+"""The folder of an attempt → the commands of its plan."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """A trial that has ended. `why`: why it failed or was rejected, or which constraint it violates."""
@@ -225,31 +229,17 @@ class Study:
         except ConfigError as problem:
             self._tell_failure(one, Failed(str(problem)))
             return None
-        attempt = _attempts(self.folder / "trials", one.number)
-        folder = self.folder / "trials" / f"{one.number}-{attempt}"
-        if (folder / trial.RESULT).exists():
-            return self._ended(engine, one, folder)
-        if self._resumed(engine, folder):
-            return folder
-        return self._attempt(engine, one)
+        folder, done = self._begun(engine, "trials", one.number, self._runs(chosen))
+        return self._ended(engine, one, folder) if done else folder
 
-    def _attempt(self, engine: Engine, one: optuna.trial.Trial) -> Path:
-        chosen = self._chosen(one)
-        folder = self._new_folder("trials", one.number)
-        each = {BEFORE: {}, TRIED: chosen, AFTER: {}}
-        self._submit(
-            engine,
-            folder,
-            {
-                name: [
-                    *(*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)),
-                    *(word for text in self.sweep.assigned(some) for word in ("--set", text)),
-                    *("--out", str(folder / f"{name}.asrs"), "--json"),
-                ]
-                for name, some in each.items()
-            },
-        )
-        return folder
+    def _runs(self, chosen: Mapping[str, Value]) -> Commands:
+        """The reference, the trial and the reference again."""
+        run = [*self.sweep.program, "run", *self.sweep.words, "--repeat", str(self.sweep.repeat)]
+        tried = [word for text in self.sweep.assigned(chosen) for word in ("--set", text)]
+        each = {BEFORE: run, TRIED: run + tried, AFTER: run}
+        return lambda folder: {
+            name: [*words, "--out", str(folder / f"{name}.asrs"), "--json"] for name, words in each.items()
+        }
 
     def _ended(self, engine: Engine, one: optuna.trial.Trial, folder: Path) -> Path | None:
         """Keep what came of an attempt; the folder of the next one where it is repeated."""
@@ -260,9 +250,8 @@ class Study:
                 self._tell(one, outcome)
                 return None
             outcome = Failed(f"The run has no {missing[0]}.")
-        self._check_disk(folder, outcome)
-        if outcome.again and _attempts(self.folder / "trials", one.number) < ATTEMPTS:
-            return self._attempt(engine, one)
+        if self._repeats("trials", one.number, folder, outcome):
+            return self._attempt(engine, "trials", one.number, self._runs(self._chosen(one)))
         self._tell_failure(one, outcome)
         return None
 
@@ -296,57 +285,55 @@ class Study:
                 return
             while waiting and len(running) < engine.slots:
                 number = waiting.pop(0)
-                attempt = _attempts(self.folder / "confirmed", number)
-                folder = self.folder / "confirmed" / f"{number}-{attempt}"
-                if (folder / trial.RESULT).exists():
-                    self._confirmed(engine, by_number[number], folder, running)
-                elif self._resumed(engine, folder):
-                    running[folder] = number
-                else:
-                    self._compare(engine, by_number[number], running)
+                one = by_number[number]
+                folder, done = self._begun(engine, "confirmed", number, self._comparison(one))
+                if (runs := self._confirmed(engine, one, folder) if done else folder) is not None:
+                    running[runs] = number
             if running:
-                folder = engine.wait(cancelled)
-                self._confirmed(engine, by_number[running.pop(folder)], folder, running)
+                number = running.pop(folder := engine.wait(cancelled))
+                if (runs := self._confirmed(engine, by_number[number], folder)) is not None:
+                    running[runs] = number
 
-    def _compare(self, engine: Engine, one: Trial, running: dict[Path, int]) -> None:
-        folder = self._new_folder("confirmed", one.number)
+    def _comparison(self, one: Trial) -> Commands:
         words = [
             *(*self.sweep.program, "ab", *self.sweep.words, "--repeat", str(CONFIRM_REPEATS)),
             *(word for text in self.sweep.assigned(one.chosen) for word in ("--b", text)),
-            *("--out", str(folder / f"{AB}.asrs"), "--json"),
         ]
-        self._submit(engine, folder, {AB: words})
-        running[folder] = one.number
+        return lambda folder: {AB: [*words, "--out", str(folder / f"{AB}.asrs"), "--json"]}
 
-    def _confirmed(self, engine: Engine, one: Trial, folder: Path, running: dict[Path, int]) -> None:
+    def _confirmed(self, engine: Engine, one: Trial, folder: Path) -> Path | None:
+        """Keep what came of an attempt; the folder of the next one where it is repeated."""
         assert one.figures is not None
         outcome = judge.confirmed(folder, one.figures.wer)
-        if isinstance(outcome, Failed):
-            self._check_disk(folder, outcome)
-            if outcome.again and _attempts(self.folder / "confirmed", one.number) < ATTEMPTS:
-                self._compare(engine, one, running)
-                return
+        if isinstance(outcome, Failed) and self._repeats("confirmed", one.number, folder, outcome):
+            return self._attempt(engine, "confirmed", one.number, self._comparison(one))
         self.confirmations[one.number] = outcome
+        return None
 
-    def _submit(self, engine: Engine, folder: Path, commands: Mapping[str, Sequence[str]]) -> None:
-        trial.write_json(folder / trial.PLAN, commands)
-        engine.submit(folder)
+    def _begun(self, engine: Engine, kind: str, number: int, commands: Commands) -> tuple[Path, bool]:
+        """The folder of the attempt that runs, begun where none does; and whether it has its result already."""
+        folder = self.folder / kind / f"{number}-{_attempts(self.folder / kind, number)}"
+        if (folder / trial.RESULT).exists():
+            return folder, True
+        if folder.is_dir():
+            # Of an earlier process; what has no result and does not run any more is removed.
+            if engine.resume(folder):
+                return folder, False
+            shutil.rmtree(folder, ignore_errors=True)
+        return self._attempt(engine, kind, number, commands), False
 
-    def _resumed(self, engine: Engine, folder: Path) -> bool:
-        """Whether an attempt of an earlier process still runs; what has no result and does not run is removed."""
-        if not folder.is_dir():
-            return False
-        if engine.resume(folder):
-            return True
-        shutil.rmtree(folder, ignore_errors=True)
-        return False
-
-    def _new_folder(self, kind: str, number: int) -> Path:
+    def _attempt(self, engine: Engine, kind: str, number: int, commands: Commands) -> Path:
         self._check_disk()
-        attempt = _attempts(self.folder / kind, number) + 1
-        folder = self.folder / kind / f"{number}-{attempt}"
+        folder = self.folder / kind / f"{number}-{_attempts(self.folder / kind, number) + 1}"
         folder.mkdir(parents=True)
+        trial.write_json(folder / trial.PLAN, commands(folder))
+        engine.submit(folder)
         return folder
+
+    def _repeats(self, kind: str, number: int, folder: Path, failed: Failed) -> bool:
+        """Whether an attempt that has `failed` is followed by another one."""
+        self._check_disk(folder, failed)
+        return failed.again and _attempts(self.folder / kind, number) < ATTEMPTS
 
     def _check_disk(self, folder: Path | None = None, failed: Failed | None = None) -> None:
         """BadInput where the disk is full; what has `failed` in `folder` is then run again another time."""
