@@ -98,6 +98,7 @@ class MainWindow(FirstWindow):
             self.notices,
             lambda: self.desk.breakdown.tree,
             self._place,
+            self._show_result,
             self.show_desk,
         )
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
@@ -332,7 +333,7 @@ class MainWindow(FirstWindow):
     def _place(self, page: TaskPage, at_once: bool) -> None:
         self.strip.place(page, at_once)
 
-    def _show_result(self, page: TaskPage, asked: bool) -> bool:
+    def _show_result(self, page: QWidget, asked: bool) -> bool:
         """Show the page of a task, on another page of the window only if somebody asks for it; whether it is shown."""
         shown = asked or (self._desk is not None and self.pages.currentWidget() is self._desk)
         if shown:

@@ -94,9 +94,9 @@ def test_an_error_names_the_formats_that_the_readme_names() -> None:
         assert name in READABLE.read_text(encoding="utf-8")
 
 
-def test_changed_roofs_say_what_that_means(window: Callable[..., MainWindow], finished: Path) -> None:
+def test_changed_roofs_say_what_that_means(window: Callable[..., MainWindow], sample: Path) -> None:
     w = window()
-    w.open_session(finished)
+    w.open_session(sample)
     w.playhead.session.meta["drift"] = {"gemm": 2.76}
     w.status.show_snapshot(w.playhead.snapshot())
     assert "roofs as recorded" not in w.status.machine.full

@@ -17,7 +17,7 @@ from app.model.microphone import Recording, inputs
 from app.model.pipeline import Pipeline
 from app.model.sound import SoundError
 from app.window.main_window import MainWindow
-from app.window.tasks.next_run import MicrophoneDialog
+from app.window.tasks.next_run import MicrophonePage
 from pipelines.config import presets
 from tests.each import each
 
@@ -115,8 +115,8 @@ def test_what_cannot_be_opened_leaves_no_file(port, tmp_path):
     assert port.closed
 
 
-def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophoneDialog:
-    dialog = MicrophoneDialog(inputs(), decoded.append, None)  # type: ignore[arg-type]
+def open_dialog(qtbot: QtBot, decoded: list[Path]) -> MicrophonePage:
+    dialog = MicrophonePage(inputs(), decoded.append, None)  # type: ignore[arg-type]
     qtbot.addWidget(dialog)
     dialog.show()
     return dialog
@@ -126,12 +126,12 @@ def test_a_recording_is_decoded(port, qtbot, tmp_path, monkeypatch):
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
     dialog = open_dialog(qtbot, decoded)
-    qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
     port.speak(np.full(2 * RATE, 1.0))
     qtbot.waitUntil(lambda: "0:02 · too loud: clipped" in dialog.state.text())
     assert dialog.level.value() == 0
     assert not dialog.device.isEnabled()
-    qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
     assert [soundfile.info(path).duration for path in decoded] == [2.0]
     assert decoded[0].parent == tmp_path / "recordings"
 
@@ -140,7 +140,7 @@ def test_a_recording_given_up_leaves_nothing(port, qtbot, tmp_path, monkeypatch)
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(tmp_path))
     decoded: list[Path] = []
     dialog = open_dialog(qtbot, decoded)
-    qtbot.mouseClick(dialog.record, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(dialog.take, Qt.MouseButton.LeftButton)
     port.speak(np.zeros(2 * RATE))
     qtbot.waitUntil(lambda: "only silence so far" in dialog.state.text())
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFileDialog
 from shown_windows import NOT_READ
 
 from app.window.main_window import MainWindow
-from app.window.tasks.next_run import PlaylistDialog
+from app.window.tasks.next_run import PlaylistPage
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def dialog(window, files):
     w = window()
     w.files.take_audio(files[:2])
     assert w.actions_.trigger("file.playlist")
-    (made,) = w.findChildren(PlaylistDialog)
+    (made,) = w.findChildren(PlaylistPage)
     return made
 
 
-def names(dialog: PlaylistDialog) -> list[str]:
+def names(dialog: PlaylistPage) -> list[str]:
     return [dialog.list.item(row).text() for row in range(dialog.list.count())]
 
 
-def window_of(dialog: PlaylistDialog) -> MainWindow:
-    made = dialog.parentWidget()
+def window_of(dialog: PlaylistPage) -> MainWindow:
+    made = dialog.window()
     assert isinstance(made, MainWindow)
     return made
 
@@ -53,7 +53,7 @@ def test_the_list_is_changed_by_keys_and_feeds_the_next_run(qtbot, dialog, files
     dialog.list.setCurrentRow(0)
     qtbot.keyClick(dialog.list, Qt.Key.Key_Delete)
     assert names(dialog) == ["c.wav", "b.wav"]
-    dialog.use.click()
+    dialog.take.click()
     assert runs.next.audio is not None
     assert runs.next.audio.paths == (str(files[2]), str(files[0]))
     assert runs.next.audio.transcripts == str(files[0].parent / "t.tsv")
@@ -71,7 +71,7 @@ def test_several_are_moved_together_and_a_folder_is_one_entry(dialog, files):
     assert not dialog.up.isEnabled()
     dialog.remove.click()
     assert names(dialog) == []
-    assert not dialog.use.isEnabled()
+    assert not dialog.take.isEnabled()
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_file_that_is_gone_is_reported_in_the_dialog(dialog, files):
     runs = window_of(dialog).runs
     before = runs.next.audio
     files[1].unlink()
-    dialog.use.click()
+    dialog.take.click()
     assert dialog.isVisible()
     assert dialog.about.text() == f"{files[1]} does not exist."
     assert runs.next.audio is before
@@ -92,7 +92,7 @@ def test_transcripts_go_with_the_last_of_their_files(dialog, files, tmp_path):
     dialog.list.selectAll()
     dialog.remove.click()
     dialog.add([other])
-    dialog.use.click()
+    dialog.take.click()
     audio = window_of(dialog).runs.next.audio
     assert audio is not None
     assert (audio.paths, audio.transcripts) == ((str(other),), None)

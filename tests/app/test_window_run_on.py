@@ -8,7 +8,7 @@ from shown_windows import start_run
 
 from app.model import runs
 from app.model.next_run import Elsewhere
-from app.window.tasks.next_run import RunOnDialog
+from app.window.tasks.next_run import RunOnPage
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -19,19 +19,19 @@ def opened(window, monkeypatch):
     monkeypatch.setattr(runs, "ON_HOST", (sys.executable, str(WORKER)))
     w = window()
     w.actions_["run.on"].trigger()
-    (dialog,) = w.findChildren(RunOnDialog)
+    (dialog,) = w.findChildren(RunOnPage)
     return w, dialog
 
 
 def test_a_machine_is_needed(opened):
     _, dialog = opened
-    assert not dialog.begin.isEnabled()
+    assert not dialog.take.isEnabled()
     for name in ("-oProxyCommand=x", "a b", " "):
         dialog.host.setEditText(name)
-        assert not dialog.begin.isEnabled()
+        assert not dialog.take.isEnabled()
         assert "Enter a name that ssh knows" in dialog.remark.text()
     dialog.host.setEditText(" me@gpu ")
-    assert dialog.begin.isEnabled()
+    assert dialog.take.isEnabled()
     assert dialog.elsewhere == Elsewhere("me@gpu")
 
 
@@ -41,7 +41,7 @@ def test_what_is_entered_runs_there_and_toggles_act(qtbot, opened, tmp_path):
     dialog.host.setEditText("gpu")
     dialog.audio.setText("/data/talk.wav")
     dialog.transcripts.setText("/data/t.tsv")
-    dialog.begin.click()
+    dialog.take.click()
     qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
     assert w.runs.control._process is not None
     assert w.runs.control._process.arguments()[-1] == "gpu"
@@ -64,13 +64,13 @@ def test_what_is_entered_runs_there_and_toggles_act(qtbot, opened, tmp_path):
 
 def test_the_machines_are_remembered_the_last_one_first(qtbot, opened):
     w, dialog = opened
-    dialog.reject()
+    dialog.close()
     for name in ("again", *map(str, range(10)), "again"):
         w.runs.start_on(Elsewhere(name))  # all but the first find a run under way
     qtbot.waitUntil(w.when.is_running)
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)
     w.actions_["run.on"].trigger()
-    dialog = w.findChildren(RunOnDialog)[-1]
+    dialog = w.findChildren(RunOnPage)[-1]
     assert [dialog.host.itemText(row) for row in range(dialog.host.count())] == ["again", *"9876543"]
     assert dialog.host.currentText() == "again"

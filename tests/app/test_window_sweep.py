@@ -13,7 +13,7 @@ from app.cli import sweep as verb
 from app.model import audio_choice
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.window.tasks import study as study_window
-from app.window.tasks.sweep import SweepDialog
+from app.window.tasks.sweep import SweepPage
 from pipelines import config as settings
 from pipelines.experiments.sweep.space import Choice, Range
 
@@ -26,11 +26,11 @@ def made(window):
     w.pipeline.choose("gmm-quick")
     assert w.pipeline.set("block", 8)
     w.actions_["run.sweep"].trigger()
-    (found,) = w.findChildren(SweepDialog)
+    (found,) = w.findChildren(SweepPage)
     return found
 
 
-def enter(dialog: SweepDialog, *texts: str) -> None:
+def enter(dialog: SweepPage, *texts: str) -> None:
     """Choose a setting and enter its values in each row."""
     for row, text in zip(dialog.rows, texts, strict=False):
         key, _, values = text.partition("=")
@@ -46,7 +46,7 @@ def test_what_is_entered_becomes_the_sweep_of_the_form(made):
     verb.arguments(parser)
     arguments = parser.parse_args(made.words())
     found = verb._sweep(arguments)
-    wanted = settings.assign(made.parent().pipeline.next, {"pace": 0.0, "loop": False})
+    wanted = settings.assign(made.window().pipeline.next, {"pace": 0.0, "loop": False})
     assert found.reference == wanted
     assert found.reference.block == 8
     assert found.axes == (
@@ -64,12 +64,12 @@ def test_what_is_entered_becomes_the_sweep_of_the_form(made):
 def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
     w = window()
     w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
-    words = SweepDialog(w.bench).words()
+    words = SweepPage(w.bench).words()
     assert words[words.index("--audio") + 1] == str(bundled_speech / "08-kal16-short.flac")
     assert words[words.index("--transcripts") + 1] == str(bundled_speech / "transcripts.tsv")
     (tmp_path / "u.wav").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
     w.files.take_audio([tmp_path / "u.wav"])
-    without = SweepDialog(w.bench)
+    without = SweepPage(w.bench)
     assert not without.objectives["wer"].isEnabled()
     words = without.words()
     assert words[words.index("--objectives") + 1] == "rtf"
@@ -91,7 +91,7 @@ def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
 def test_how_many_trials_there_will_be_or_what_is_wrong(made, texts, says):
     enter(made, *texts)
     assert made.remark.text() == says
-    assert made.start.isEnabled() == ("trial" in says or "combination" in says)
+    assert made.take.isEnabled() == ("trial" in says or "combination" in says)
 
 
 def test_nothing_to_minimise_is_no_sweep(made):
@@ -99,7 +99,7 @@ def test_nothing_to_minimise_is_no_sweep(made):
     for box in made.objectives.values():
         box.setChecked(False)
     assert made.remark.text() == "Choose at least one objective."
-    assert not made.start.isEnabled()
+    assert not made.take.isEnabled()
 
 
 def test_values_that_can_be_listed_are_offered(made):
@@ -116,20 +116,19 @@ def test_values_that_can_be_listed_are_offered(made):
 
 
 def test_one_more_setting_has_room(qtbot, made):
-    height = made.height()
     qtbot.mouseClick(made.add, LEFT)
     QApplication.processEvents()
     assert len(made.rows) == 4
-    assert made.height() > height
+    assert not made.isWindow(), "the desk can be used meanwhile"
     assert all(row.values.height() >= row.values.minimumSizeHint().height() for row in made.rows)
 
 
 def test_a_sweep_is_started_and_its_trials_are_shown(qtbot, made, tmp_path, monkeypatch):
-    window = made.parent()
+    window = made.window()
     monkeypatch.setattr(study_window, "SWEEP", (sys.executable, "-c", SWEEP, str(Path(__file__).parent)))
     enter(made, "search.beam=7,8")
     words = made.words()
-    qtbot.mouseClick(made.start, LEFT)
+    qtbot.mouseClick(made.take, LEFT)
     (shown,) = window.findChildren(study_window.StudyPage)
     assert shown.folder.parent == tmp_path / "sessions"
     qtbot.waitUntil(lambda: bool(shown.study.trials))

@@ -144,14 +144,14 @@ class StatusLine(QFrame):
     def _machine_texts(self, snapshot: Snapshot) -> list[str]:
         session = snapshot.session
         parts = [one_line(name, 80) for name in device_names(session)]
+        moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
-        moved = [abs(v) for v in sound_drift(session.meta.get("drift")).values()]
-        if moved and max(moved) > DRIFT_TOLD:
-            text = self.tr(
-                "roofs changed by up to {0} % since they were measured: compute and memory may be off as much"
-            )
+        elif moved and max(moved) > DRIFT_TOLD:
+            text = self.tr("roofs changed by up to {0} %: compute and memory may be off by as much")
             parts.append(text.format(f"{100 * max(moved):.0f}"))
+        else:
+            parts.append(self.tr("roofs as recorded"))
         for name, text, scale in ((RSS, self.tr("memory {0} MB"), MEGABYTE), (CPU, self.tr("CPU {0} %"), 1.0)):
             if name in session.sample_names:
                 values = session.samples(name)[1]

@@ -11,12 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QSize, Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QDialog,
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
@@ -32,8 +31,9 @@ from app.model import audio_choice
 from app.model.microphone import LONGEST_S, SILENCE, Recording, inputs
 from app.model.next_run import Elsewhere
 from app.model.sound import SoundError
-from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
+from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import ChoiceBox
+from app.window.tasks.page import FormPage
 from app.window.tasks.workbench import Workbench
 from profiler.errors import BadInput
 from profiler.files.paths import sessions_dir
@@ -41,18 +41,16 @@ from profiler.plain import clock
 from profiler.process import limits
 from profiler.remote.link import ssh
 
-SIZE = QSize(560, 420)
+tr = partial(QCoreApplication.translate, "NextRun")
+
 PATH = Qt.ItemDataRole.UserRole
 
 
-class PlaylistDialog(QDialog):
+class PlaylistPage(FormPage):
     """A list that can be reordered, added to and removed from."""
 
     def __init__(self, bench: Workbench) -> None:
-        super().__init__(bench.window)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        set_title(self, self.tr("Audio of the next run"))
-        self.resize(SIZE)
+        super().__init__(tr("Audio of the next run"), tr("Use this list"), bench.window)
         self._files, self._before = bench.files, bench.runs.next.audio
         self.list = QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
@@ -64,16 +62,12 @@ class PlaylistDialog(QDialog):
         files, folder = Button(self.tr("Add files…")), Button(self.tr("Add a folder…"))
         self.up, self.down = Button(self.tr("Up")), Button(self.tr("Down"))
         self.remove = Button(self.tr("Remove"))
-        self.use, cancel = Button(self.tr("Use this list")), Button(self.tr("Cancel"))
-        self.use.setProperty("primary", True)
         pressed: dict[Button, Callable[[], object]] = {
             files: lambda: self.add(self._files.pick_audio()),
             folder: lambda: self.add(self._files.pick_folder()),
             self.up: lambda: self._move(-1),
             self.down: lambda: self._move(1),
             self.remove: self._remove,
-            self.use: self._take,
-            cancel: self.reject,
         }
         for button, do in pressed.items():
             button.clicked.connect(lambda _=False, do=do: do())
@@ -83,12 +77,7 @@ class PlaylistDialog(QDialog):
             set_tip(button, sequence.toString(QKeySequence.SequenceFormat.NativeText))
         beside = lay_out(QVBoxLayout(), files, folder, 8, self.up, self.down, self.remove, REST)
         self.about = wrapped(self.tr("Files are decoded in this order; those of a folder by name."))
-        lay_out(
-            QVBoxLayout(self),
-            (lay_out(QHBoxLayout(), (self.list, 1), beside), 1),
-            self.about,
-            lay_out(QHBoxLayout(), REST, cancel, self.use),
-        )
+        lay_out(self.column, (lay_out(QHBoxLayout(), (self.list, 1), beside), 1), self.about, self.buttons)
         self.list.itemSelectionChanged.connect(self._refresh)
         self.list.model().rowsMoved.connect(self._refresh)
         self.add(() if self._before is None else self._before.paths)
@@ -134,9 +123,9 @@ class PlaylistDialog(QDialog):
         self.up.setEnabled(bool(rows) and rows[0] > 0)
         self.down.setEnabled(bool(rows) and rows[-1] < last)
         self.remove.setEnabled(bool(rows))
-        self.use.setEnabled(last >= 0)
+        self.take.setEnabled(last >= 0)
 
-    def _take(self) -> None:
+    def accept(self) -> None:
         """Choose the list for the next run; if it cannot be decoded, say why."""
         paths, before = self.paths(), self._before
         try:
@@ -147,11 +136,11 @@ class PlaylistDialog(QDialog):
         if before is not None and before.transcripts is not None and not set(paths).isdisjoint(before.paths):
             choice = replace(choice, transcripts=before.transcripts, found=before.found)
         self._files.audio_chosen.emit(choice)
-        self.accept()
+        self.close()
 
 
 def playlist(bench: Workbench) -> None:
-    PlaylistDialog(bench).open()
+    bench.ask(PlaylistPage, lambda: PlaylistPage(bench))
 
 
 DRAIN_MS: Final = 50
@@ -161,14 +150,11 @@ QUIETEST_DB: Final = -60
 CLIPPED: Final = 0.99
 
 
-class MicrophoneDialog(QDialog):
+class MicrophonePage(FormPage):
     """Chooses a device, shows its level, and records; `decode` takes the finished file."""
 
     def __init__(self, devices: list[tuple[str, int]], decode: Callable[[Path], object], parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        set_title(self, self.tr("Record from the microphone"))
-        self.resize(460, 0)
+        super().__init__(tr("Record from the microphone"), tr("Record"), parent)
         self._decode = decode
         self._recording: Recording | None = None
         self.device = ChoiceBox(self.tr("Microphone"), list(devices))
@@ -180,18 +166,12 @@ class MicrophoneDialog(QDialog):
         self.level.setTextVisible(False)
         self.level.setValue(QUIETEST_DB)
         describe(self.level, self.tr("Level"))
-        self.record = Button(self.tr("Record"))
-        self.record.clicked.connect(lambda _=False: self._press())
-        self.end = Button(self.tr("Cancel"))
-        self.end.clicked.connect(self.close)
-        buttons = lay_out(QHBoxLayout(), REST, self.record, self.end)
-        lay_out(QVBoxLayout(self), self.device, self.state, self.level, buttons, spacing=10)
+        lay_out(self.column, self.device, self.state, self.level, self.buttons, REST, spacing=10)
         self._timer = QTimer(self)
         self._timer.setInterval(DRAIN_MS)
         self._timer.timeout.connect(self._drain)
-        self.finished.connect(lambda _: self._give_up())
 
-    def _press(self) -> None:
+    def accept(self) -> None:
         """Begin to record, or finish and decode."""
         if self._recording is not None:
             self._finish()
@@ -205,7 +185,7 @@ class MicrophoneDialog(QDialog):
             self.state.setText(limits.sentence(error))
             return
         self.device.setEnabled(False)
-        self.record.setText(self.tr("Stop and decode"))
+        self.take.setText(self.tr("Stop and decode"))
         self._timer.start()
 
     def _drain(self) -> None:
@@ -230,11 +210,12 @@ class MicrophoneDialog(QDialog):
         self._timer.stop()
         if recording is not None:
             recording.finish()
-            self.accept()
+            self.close()
             self._decode(recording.path)
 
-    def _give_up(self) -> None:
-        """However it is closed, by Escape too: a recording that was not finished is removed."""
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """However it is closed: a recording that was not finished is removed."""
+        super().closeEvent(event)
         self._timer.stop()
         recording, self._recording = self._recording, None
         if recording is not None:
@@ -242,7 +223,7 @@ class MicrophoneDialog(QDialog):
 
 
 def microphone(bench: Workbench) -> None:
-    """Show the dialog; where nothing can record, the window says why."""
+    """Show the page; where nothing can record, the window says why."""
     try:
         devices = inputs()
     except SoundError as error:
@@ -254,21 +235,15 @@ def microphone(bench: Workbench) -> None:
             bench.pipeline.hear()
             bench.runs.start()
 
-    MicrophoneDialog(devices, decode, bench.window).open()
+    bench.ask(MicrophonePage, lambda: MicrophonePage(devices, decode, bench.window))
 
 
-tr = partial(QCoreApplication.translate, "RunOn")
-
-WIDTH: Final = 480
-
-
-class RunOnDialog(QDialog):
+class RunOnPage(FormPage):
     """Asks for a machine; `elsewhere` is what was entered."""
 
     def __init__(self, bench: Workbench) -> None:
-        super().__init__(bench.window)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        set_title(self, tr("Run on another machine"))
+        super().__init__(tr("Run on another machine"), tr("Run"), bench.window)
+        self._runs = bench.runs
         self.host = QComboBox()
         self.host.setEditable(True)
         self.host.addItems(bench.runs.next.hosts())
@@ -283,30 +258,18 @@ class RunOnDialog(QDialog):
             label.setMinimumHeight(field.sizeHint().height())  # next to the middle of its field
             form.addRow(label, field)
         self.remark = Wrapped("")
-        self.begin = Button(tr("Run"))
-        self.begin.setProperty("primary", True)
-        self.begin.setDefault(True)
-        self.begin.clicked.connect(lambda _=False: self.accept())
-        self.accepted.connect(lambda: bench.runs.start_on(self.elsewhere))
-        cancel = Button(tr("Cancel"))
-        cancel.clicked.connect(self.reject)
         about = tr(
             "Runs with the settings of the form where asrscope is installed too, and records the session here. Audio, "
             "transcripts and the folders that settings name are files of that machine."
         )
-        column = lay_out(
-            QVBoxLayout(self),
-            Wrapped(about),
-            form,
-            self.remark,
-            REST,
-            lay_out(QHBoxLayout(), REST, cancel, self.begin),
-            spacing=10,
-        )
+        lay_out(self.column, Wrapped(about), form, self.remark, self.buttons, REST, spacing=10)
         self.host.editTextChanged.connect(lambda _: self._check())
         self._check()
-        self.resize(WIDTH, column.totalHeightForWidth(WIDTH))
-        self.host.setFocus()
+
+    def accept(self) -> None:
+        elsewhere = self.elsewhere
+        self.close()
+        self._runs.start_on(elsewhere)
 
     @property
     def elsewhere(self) -> Elsewhere:
@@ -321,8 +284,8 @@ class RunOnDialog(QDialog):
         except BadInput:
             text = tr("Enter a name that ssh knows, such as gpu or me@gpu.example.org.")
         self.remark.setText(text)
-        self.begin.setEnabled(not text)
+        self.take.setEnabled(not text)
 
 
 def run_on(bench: Workbench) -> None:
-    RunOnDialog(bench).open()
+    bench.ask(RunOnPage, lambda: RunOnPage(bench))

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QResizeEvent
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
@@ -28,13 +28,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.still import StillPlot
-from app.layout import NONE, Scrolled, lay_out
+from app.layout import NONE, REST, Scrolled, lay_out
 from app.model import document
 from app.model.document import Document, Drawing, Notes, Section, Table
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.model.processes.own_folder import OwnFolder
-from app.style.plain_text import LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
+from app.style.plain_text import ENTER, LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
 from app.style.theme import font
 from app.views.labs.panel import panel_of
 from app.views.ratios import Ratios
@@ -72,7 +72,52 @@ class Printed(msgspec.Struct):
     document: Document
 
 
-class TaskPage(Scrolled):
+class Page(Scrolled):
+    """What is shown among the results, until it is closed."""
+
+    def __init__(self, title: str, parent: QWidget) -> None:
+        body = QWidget()
+        body.setObjectName("scrolled")
+        super().__init__(body, parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        set_title(self, title)
+        describe(self, title)
+        self.column = lay_out(QVBoxLayout(body))
+
+
+class FormPage(Page):
+    """Asks for what a run needs, while the desk can be used: a button, or Enter, takes it; Esc closes it."""
+
+    def __init__(self, title: str, take: str, parent: QWidget) -> None:
+        super().__init__(title, parent)
+        self.take, self.end = Button(take), Button(self.tr("Cancel"))
+        self.take.setProperty("primary", True)
+        self.take.clicked.connect(lambda _=False: self.accept())
+        self.end.clicked.connect(lambda _=False: self.close())
+        self.buttons = lay_out(QHBoxLayout(), self.take, self.end, REST)
+
+    def accept(self) -> None:
+        """Take what was entered (override)."""
+        raise NotImplementedError
+
+    def event(self, event: QEvent) -> bool:
+        """Keep Esc from the action of the window."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            event.setAccepted(event.key() == Qt.Key.Key_Escape)
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter presses the button, Esc closes."""
+        if event.key() in ENTER:
+            self.take.click()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.close()
+        else:
+            super().keyPressEvent(event)
+
+
+class TaskPage(Page):
     """The document of a command, when that has ended. Without words nothing runs before `begin`.
 
     `kind`: how long the last one took is known by it.
@@ -86,13 +131,7 @@ class TaskPage(Scrolled):
     over = Signal()
 
     def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget, kind: str = "") -> None:
-        body = QWidget()
-        body.setObjectName("scrolled")
-        super().__init__(body, parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        set_title(self, title)
-        describe(self, title)
+        super().__init__(title, parent)
         self._begins, self.kind = begins, kind or type(self).__name__
         self.expected_s = 0.0
         """What the last one of its kind took; 0 where that is not known."""
@@ -102,7 +141,7 @@ class TaskPage(Scrolled):
         self.copy.clicked.connect(self._copy)
         self._buttons = QGridLayout()
         self._buttons.setColumnStretch(BUTTONS, 1)
-        self.column = lay_out(QVBoxLayout(body), self.state)
+        lay_out(self.column, self.state)
         self.column.addStretch(0)  # takes the room as long as there are no tables
         self.column.addLayout(self._buttons)
         self.pages: QTabWidget | None = None

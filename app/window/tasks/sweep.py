@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
 from app.model.provenance import words_of_run
 from app.model.study import OBJECTIVES
-from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip, set_title
+from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import CheckBox, ChoiceBox, NumberBox
 from app.window.tasks import study
+from app.window.tasks.page import FormPage
 from app.window.tasks.workbench import Workbench
 from pipelines import config as settings
 from pipelines.config import Option, Value, value_text
@@ -25,7 +26,6 @@ from profiler.plain import counted
 
 tr = partial(QCoreApplication.translate, "Sweep")
 
-WIDTH: Final = 620
 ROWS: Final = 3
 """Settings that have a row at first."""
 
@@ -84,13 +84,11 @@ def _hint(option: Option, now: Value) -> str:
     return ", ".join(parts)
 
 
-class SweepDialog(QDialog):
+class SweepPage(FormPage):
     """Settings to vary with their values, number of trials, and objectives."""
 
     def __init__(self, bench: Workbench) -> None:
-        super().__init__(bench.window)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        set_title(self, tr("Sweep"))
+        super().__init__(tr("Sweep"), tr("Start"), bench.window)
         self._bench = bench
         config = self._config = bench.pipeline.next
         self._options = [option for option in settings.options() if _can_vary(option, config)]
@@ -100,7 +98,7 @@ class SweepDialog(QDialog):
         )
         self.remark = Wrapped("")
         self.rows: list[Row] = []
-        self._column = lay_out(QVBoxLayout(), margins=NONE)
+        self._settings = lay_out(QVBoxLayout(), margins=NONE)
         self.add = Button(tr("One more setting"))
         self.add.clicked.connect(lambda _=False: self.add_row())
         self.trials = NumberBox(whole=True)
@@ -116,49 +114,24 @@ class SweepDialog(QDialog):
         for name, box in self.objectives.items():
             box.setChecked(name in NAMED and box.isEnabled())
             box.toggled.connect(lambda _: self._check())
-        self.start = Button(tr("Start"))
-        self.start.setProperty("primary", True)
-        self.start.setDefault(True)
-        self.start.clicked.connect(lambda _=False: self._start())
-        cancel = Button(tr("Cancel"))
-        cancel.clicked.connect(self.reject)
         low = lay_out(QHBoxLayout(), Label(tr("Minimise:")), *self.objectives.values(), REST)
         number = lay_out(QHBoxLayout(), Label(tr("Trials:")), self.trials, REST, self.add)
-        lay_out(
-            QVBoxLayout(self),
-            Wrapped(about.format(bench.pipeline.preset.name)),
-            self._column,
-            number,
-            low,
-            self.remark,
-            REST,
-            lay_out(QHBoxLayout(), REST, cancel, self.start),
-            spacing=10,
-        )
+        lead = Wrapped(about.format(bench.pipeline.preset.name))
+        lay_out(self.column, lead, self._settings, number, low, self.remark, self.buttons, REST, spacing=10)
         for _ in range(ROWS):
             self.add_row()
         self.rows[0].choose(FIRST)
-        self.resize(WIDTH, 0)
-        self._fit()
-        self.rows[0].values.setFocus()
 
     def add_row(self) -> None:
         """Add a row for one more setting."""
         row = Row(self._options, self._config)
         line = QWidget()
         lay_out(QHBoxLayout(line), row.key, (row.values, 1), margins=NONE)
-        self._column.addWidget(line)
-        line.show()  # hidden, it would need no room
+        self._settings.addWidget(line)
         row.key.currentIndexChanged.connect(lambda _: self._check())
         row.values.textChanged.connect(lambda _: self._check())
         self.rows.append(row)
         self._check()
-        self._fit()
-
-    def _fit(self) -> None:
-        layout = self.layout()
-        if layout is not None:
-            self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
 
     def _check(self) -> None:
         """Say how many combinations there are, or what is wrong."""
@@ -186,7 +159,7 @@ class SweepDialog(QDialog):
 
     def _say(self, text: str, good: bool = True) -> None:
         self.remark.setText(text)
-        self.start.setEnabled(good)
+        self.take.setEnabled(good)
 
     def words(self) -> list[str]:
         """The arguments of `asrscope sweep`, without the folder."""
@@ -199,14 +172,14 @@ class SweepDialog(QDialog):
         names = [name for name, box in self.objectives.items() if box.isChecked()]
         return [*found, "--objectives", ",".join(names), "--trials", str(int(self.trials.value()))]
 
-    def _start(self) -> None:
+    def accept(self) -> None:
         try:
             folder = new_session_path("sweep").with_suffix(".sweep")
         except OSError as error:
             self.remark.setText(str(error))
             return
         words = self.words()
-        self.accept()
+        self.close()
         study.begin(self._bench, folder, words)
 
 
@@ -216,4 +189,4 @@ def _can_vary(option: Option, config: settings.Config) -> bool:
 
 
 def begin(bench: Workbench) -> None:
-    SweepDialog(bench).open()
+    bench.ask(SweepPage, lambda: SweepPage(bench))

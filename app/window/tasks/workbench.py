@@ -32,7 +32,7 @@ class Workbench:
     """Models and places. `stages`: the tree of the breakdown; `window`: the parent of what asks.
 
     `place` takes a page: a row of the strip while it works, and its place among the results when it is over, or with
-    True at once. `show_desk` brings the desk to the front, where the welcome page or the labs are.
+    True at once; `show_page`, any widget. `show_desk` brings the desk to the front, where another page is.
     """
 
     window: QWidget
@@ -45,6 +45,7 @@ class Workbench:
     notices: Notices
     stages: Callable[[], StageTree]
     place: Callable[[TaskPage, bool], None]
+    show_page: Callable[[QWidget, bool], object]
     show_desk: Callable[[], None]
 
     def machine_reason(self) -> str | None:
@@ -89,6 +90,10 @@ class Workbench:
         if session is None or "ab" not in session.meta:
             return tr("No session of an A/B is shown.")
         return self.when.has_finished_session.unavailable_reason()
+
+    def ask(self, kind: type[QWidget], make: Callable[[], QWidget]) -> None:
+        """Show the form of a kind among the results: the one that is there, or a new one."""
+        self.show_page(self.window.findChild(kind) or make(), True)
 
     def begin(self, task: str, *what: object) -> None:
         """Begin a task, `module.function` of this folder; what it needs is loaded when it is first wanted."""
