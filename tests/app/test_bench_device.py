@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from profiler.errors import BadInput
+from profiler.process.children import ROOT
 from tests.bench import device
-from tests.bench.device_steps import cuda_search
+from tests.bench.device_steps import checks, searches
 from tests.bench.device_steps.__main__ import Step
 
 
@@ -69,25 +70,27 @@ def test_a_step_that_is_none_is_refused(taken):
         bench(only=["second"])
 
 
+def test_the_tests_of_a_device_are_there():
+    assert all((ROOT / file.partition("::")[0]).is_file() for file in checks.EVERYWHERE + checks.ON_AN_ACCELERATOR)
+
+
 def test_goals_that_are_missed_are_named():
     rows = [{"preset": "gmm", "at once": size, "× real time": speed} for size, speed in ((1, 251.0), (256, 19_999.0))]
-    missed = cuda_search.fast(rows, cuda_search.SEARCH_GOALS, "cuda")
+    missed = searches.fast(rows, searches.SEARCH_GOALS, "cuda")
     assert missed.proved is False
     assert missed.why == "gmm, 256 at once: 19999 times real time, not 20000"
-    assert cuda_search.fast(rows[:1], cuda_search.SEARCH_GOALS, "cuda").proved
+    assert searches.fast(rows[:1], searches.SEARCH_GOALS, "cuda").proved
     # The processor's own search has no goal.
-    assert cuda_search.fast(
-        [{**rows[0], "× real time": 1.0, "on": "one core"}], cuda_search.SEARCH_GOALS, "cuda"
-    ).proved
-    assert cuda_search.fast(rows, cuda_search.SEARCH_GOALS, "torch-cpu").proved is None
+    assert searches.fast([{**rows[0], "× real time": 1.0, "on": "one core"}], searches.SEARCH_GOALS, "cuda").proved
+    assert searches.fast(rows, searches.SEARCH_GOALS, "torch-cpu").proved is None
 
 
 @pytest.mark.parametrize(("apart", "furthest", "proved"), [(0, 0.0, True), (1, 0.0, False), (0, 0.01, False)])
 def test_the_kernel_has_to_find_the_words_and_the_cost(apart, furthest, proved):
-    assert cuda_search.same_words(10, apart, furthest).proved is proved
+    assert searches.same_words(10, apart, furthest).proved is proved
 
 
 @pytest.mark.parametrize(("ratios", "proved"), [([0.9, 1.015, 1.2], True), ([1.0, 1.03, 1.04], False)])
 def test_stamps_may_cost_two_percent(ratios, proved):
-    assert cuda_search.cheap(ratios, "cuda").proved is proved
-    assert cuda_search.cheap(ratios, "torch-cpu").proved is None
+    assert searches.cheap(ratios, "cuda").proved is proved
+    assert searches.cheap(ratios, "torch-cpu").proved is None

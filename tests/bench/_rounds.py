@@ -58,16 +58,15 @@ class Side:
     seconds: list[float] = field(default_factory=list)
 
 
-class Searching(Side):
-    """A decoder of the search over the names of utterances: processor time, and the best path of each."""
+class Answering(Side):
+    """A side that gives an answer for each utterance, kept by its name: `work` returns it, and the seconds taken."""
 
-    def __init__(self, name: str, decode: Callable[[str], Any]) -> None:
-        self.best: dict[str, Any] = {}
+    def __init__(self, name: str, work: Callable[[Any], tuple[Any, float]]) -> None:
+        self.answers: dict[str, Any] = {}
 
-        def take(utterance: str) -> float:
-            start = time.thread_time()
-            self.best[utterance] = decode(utterance)
-            return time.thread_time() - start
+        def take(utterance: Any) -> float:
+            self.answers[getattr(utterance, "name", utterance)], seconds = work(utterance)
+            return seconds
 
         super().__init__(name, take)
 
@@ -107,11 +106,11 @@ def percent(share: Any) -> Any:
     return [100 * end for end in share] if isinstance(share, tuple) else 100 * share
 
 
-def timed(call: Callable[[], T]) -> tuple[T, float]:
+def timed(call: Callable[[], T], clock: Callable[[], float] = time.perf_counter) -> tuple[T, float]:
     """What `call` returns, and the seconds it takes."""
-    start = time.perf_counter()
+    start = clock()
     returned = call()
-    return returned, time.perf_counter() - start
+    return returned, clock() - start
 
 
 @contextmanager
@@ -136,6 +135,21 @@ def decoded(recogniser: Any, item: Item) -> Any:
     decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
     (utterance,) = decoder.run([item]).utterances
     return utterance
+
+
+def decoding(recogniser: Any) -> Callable[[Item], tuple[str, float]]:
+    """Work of this recogniser for `Answering`: the words of an utterance."""
+
+    def decode(item: Item) -> tuple[str, float]:
+        utterance = decoded(recogniser, item)
+        return utterance.hypothesis, utterance.wall_ns / 1e9
+
+    return decode
+
+
+def pcm(sound: Any) -> Array:
+    """The samples of a sound as 16-bit integers."""
+    return np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2")
 
 
 def scored(scorer: Any, features: Array, block: int) -> Array:

@@ -35,7 +35,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
 from tests import graph_fst
 from tests.bench import _data
-from tests.bench._rounds import Progress, Searching, interleave, paired, result, spread
+from tests.bench._rounds import Answering, Progress, interleave, paired, result, spread, timed
 from tests.graph_fst import fst_of
 
 BEAM, MAX_ACTIVE, SCALE = 15.0, 7000, 1.0
@@ -85,7 +85,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         interleave(list(variants.values()), list(scores), repeat, lambda part: progress("searching in turns", part))
         for share, side in variants.items():
             kept = sum(searched(s, units.blank, share) for s in scores.values()) / sum(map(len, scores.values()))
-            errors = wer.total((item.reference, " ".join(side.best[item.name])) for item in items)
+            errors = wer.total((item.reference, " ".join(side.answers[item.name])) for item in items)
             rows.append(
                 {
                     "topology": topology, "states": graph.n_states, "arcs": graph.n_arcs, "blank_skipping": share,
@@ -137,8 +137,8 @@ def compared(
     peer, decoder, blank = kaldifst.StdConstFst(to_kaldifst(fst_of(graph))), Viterbi(graph, settings), graph.blank
     decoder.warm_up()
     scaled = {name: matrix * np.float32(SCALE) for name, matrix in more.items()}
-    mine = Searching("ours", lambda name: _words(decoder, scores[name]))
-    theirs = Searching("Kaldi's", lambda name: _kaldis(peer, options, scaled[name]))
+    mine = Answering("ours", lambda name: timed(lambda: _words(decoder, scores[name]), time.thread_time))
+    theirs = Answering("Kaldi's", lambda name: timed(lambda: _kaldis(peer, options, scaled[name]), time.thread_time))
     interleave([mine, theirs], list(scores), repeat, lambda share: progress("decoding in turns", share))
     same = dict.fromkeys(("same_words", "same_cost", "same_units"), 0)
     most = 0.0
@@ -157,16 +157,16 @@ def compared(
     return ratios
 
 
-def alone(graph: Graph, scores: Scores, shares: Iterable[float]) -> dict[float, Searching]:
+def alone(graph: Graph, scores: Scores, shares: Iterable[float]) -> dict[float, Answering]:
     """Our search with each blank skipping; all have the same arrays, as where it is switched while it runs."""
     decoder = Viterbi(graph, search())
     decoder.warm_up()
 
-    def decode(name: str, settings: Search) -> list[str]:
+    def decode(name: str, settings: Search) -> tuple[list[str], float]:
         decoder.configure(settings)
-        return _words(decoder, scores[name])
+        return timed(lambda: _words(decoder, scores[name]), time.thread_time)
 
-    return {share: Searching(f"{share:g}", partial(decode, settings=search(share))) for share in shares}
+    return {share: Answering(f"{share:g}", partial(decode, settings=search(share))) for share in shares}
 
 
 def searched(scores: F32, blank: int, share: float) -> int:

@@ -8,13 +8,13 @@ preset's vocabulary for its word errors also with all its passes; everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pocketsphinx
 
 from pipelines import config as settings
@@ -24,12 +24,12 @@ from pipelines.config import Config, presets
 from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
-from pipelines.run.recogniser import Recogniser, build
+from pipelines.run.recogniser import build
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import language
 from profiler.files.paths import cache_dir
 from profiler.spans import Recorder
-from tests.bench._rounds import LANE, Progress, Side, decoded, interleave, paired, result, spread, timed
+from tests.bench._rounds import LANE, Answering, Progress, decoding, interleave, paired, pcm, result, spread, timed
 from tests.pipelines.language_models import write_arpa, write_dictionary
 
 PRESET = "gmm"
@@ -42,47 +42,24 @@ THEIR_SETTINGS = ("beam", "wbeam", "pbeam", "maxhmmpf", "lw", "wip", "topn", "co
 OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, all passes"
 
 
-class Decoding(Side):
-    """One decoder: its settings, its times, and the words of each utterance."""
-
-    def __init__(self, name: str, decode: Callable[[Item], tuple[str, float]], settings: dict[str, Any]) -> None:
-        self.settings = settings
-        self.words: dict[str, str] = {}
-
-        def take(item: Item) -> float:
-            self.words[item.name], seconds = decode(item)
-            return seconds
-
-        super().__init__(name, take)
-
-    def errors(self, items: Iterable[Item]) -> wer.Count:
-        return wer.total((i.reference, self.words[i.name]) for i in items)
-
-
-def ours(recogniser: Recogniser) -> Decoding:
-    """This recogniser with the recorder off."""
-
-    def decode(item: Item) -> tuple[str, float]:
-        utterance = decoded(recogniser, item)
-        return utterance.hypothesis, utterance.wall_ns / 1e9
-
-    config = recogniser.config
-    known = {"preset": PRESET, "block": config.block, "threads": config.threads}
-    known |= {"selection": config.gmm.selection.method if config.gmm.selection.enabled else "none"}
+def our_settings(config: Config) -> dict[str, Any]:
+    """Those of this recogniser that the bench prints."""
+    selection = config.gmm.selection.method if config.gmm.selection.enabled else "none"
+    known = {"preset": PRESET, "block": config.block, "threads": config.threads, "selection": selection}
     known |= {name: getattr(config.search, name) for name in OUR_SEARCH}
-    known |= {"bigrams": config.graph.bigrams, "recorder": "off"}
-    return Decoding(OURS, decode, known)
+    return known | {"bigrams": config.graph.bigrams, "recorder": "off"}
 
 
-def theirs(name: str, files: tuple[Path, Path], **options: Any) -> Decoding:
-    """pocketsphinx with the language model and dictionary `files`."""
+def theirs(name: str, files: tuple[Path, Path], used: dict[str, Any], **options: Any) -> Answering:
+    """pocketsphinx with the language model and dictionary `files`; `used` gets its settings."""
     decoder = pocketsphinx.Decoder(
         hmm=str(sphinx.default_directory()), lm=str(files[0]), dict=str(files[1]), loglevel="FATAL", **options
     )
+    for setting in THEIR_SETTINGS:
+        used.setdefault(setting, decoder.config[setting])
 
     def decode(item: Item) -> tuple[str, float]:
-        sound = audio.load(item.path)
-        samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2").tobytes()
+        samples = pcm(audio.load(item.path)).tobytes()
         # Otherwise it carries its noise estimate over from the utterance before.
         decoder.reinit_feat()
 
@@ -95,7 +72,7 @@ def theirs(name: str, files: tuple[Path, Path], **options: Any) -> Decoding:
         hypothesis, seconds = timed(utterance)
         return (hypothesis.hypstr if hypothesis else ""), seconds
 
-    return Decoding(name, decode, {name: decoder.config[name] for name in THEIR_SETTINGS})
+    return Answering(name, decode)
 
 
 def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
@@ -103,17 +80,25 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)
     preset = settings.replace(presets.load(PRESET).config, "search.beam", BEAM)
+    model = sphinx.load(sphinx.default_directory())
     ratios: dict[int, list[float]] = {}
     no_worse: dict[str, bool | None] = {}
     rows: list[dict[str, Any]] = []
+    used: dict[str, Any] = {}
     for size in (preset.graph.vocabulary, LARGE_VOCABULARY):
         config = settings.replace(preset, "graph.vocabulary", size)
-        sides = _decoded(config, items, repeat, progress, size == preset.graph.vocabulary)
-        mine, one_pass, *_ = sides
+        mine = Answering(OURS, decoding(build(config, Recorder(), LANE, progress, lambda: False)))
+        folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
+        files = _language_files(recipe_of(config.graph, model), folder)
+        one_pass = theirs(ONE_PASS, files, used, fwdflat=False, bestpath=False)
+        interleave([mine, one_pass], items, repeat, partial(progress, f"{size} words"))
+        best = [theirs(ALL_PASSES, files, used)] if size == preset.graph.vocabulary else []
+        for side in best:
+            interleave([side], items, 1, partial(progress, "pocketsphinx with all its passes"))
         ratios[size] = paired(one_pass, mine)
-        no_worse[str(size)] = makes_no_more(mine.errors(items), one_pass.errors(items))
-        for side in sides:
-            errors = side.errors(items)
+        counts = [wer.total((i.reference, side.answers[i.name]) for i in items) for side in (mine, one_pass, *best)]
+        no_worse[str(size)] = counts[0].errors <= counts[1].errors if counts[0].reference_words else None
+        for side, errors in zip((mine, one_pass, *best), counts, strict=True):
             rows.append(
                 {
                     "vocabulary": size,
@@ -126,20 +111,15 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             )
     agreement = {
         "same": "acoustic model, dictionary, language model and samples; one thread each",
-        "words": mine.errors(items).reference_words,
+        "words": counts[0].reference_words,
         "ratios": {str(size): spread(of)["ratio"] for size, of in ratios.items()},
         "word_errors_no_worse": no_worse,
-        "our_settings": mine.settings,
-        "peer_settings": one_pass.settings,
+        "our_settings": our_settings(config),
+        "peer_settings": used,
     }
     meaning = "peer time / our time, features to words, median of paired rounds; the smaller of the vocabularies"
     peer = f"pocketsphinx {version('pocketsphinx')}, one pass"
     return result(peer, min(ratios.values(), key=median), meaning, agreement, rows)
-
-
-def makes_no_more(ours: wer.Count, theirs: wer.Count) -> bool | None:
-    """Whether we make no more word errors; None without references."""
-    return ours.errors <= theirs.errors if ours.reference_words else None
 
 
 def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
@@ -149,21 +129,3 @@ def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
     write_arpa(model, paths[0])
     write_dictionary(words, paths[1])
     return paths
-
-
-def _decoded(
-    config: Config, items: Sequence[Item], repeat: int, progress: Progress, all_passes: bool
-) -> list[Decoding]:
-    """Both decoders over all `items`, in turns; with `all_passes` also the peer at its best, once."""
-    size = config.graph.vocabulary
-    recogniser = build(config, Recorder(), LANE, progress, lambda: False)
-    model = sphinx.load(sphinx.default_directory())
-    folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
-    files = _language_files(recipe_of(config.graph, model), folder)
-    pair = [ours(recogniser), theirs(ONE_PASS, files, fwdflat=False, bestpath=False)]
-    interleave(pair, items, repeat, lambda share: progress(f"{size} words", share))
-    if not all_passes:
-        return pair
-    best = theirs(ALL_PASSES, files)
-    interleave([best], items, 1, lambda share: progress("pocketsphinx with all its passes", share))
-    return [*pair, best]

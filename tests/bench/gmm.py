@@ -21,7 +21,6 @@ from importlib.metadata import version
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pocketsphinx
 from threadpoolctl import threadpool_limits
 
@@ -37,7 +36,7 @@ from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 from profiler.spans import Recorder
 from tests.bench._data import speech_for_words
-from tests.bench._rounds import LANE, Progress, Side, interleave, paired, percent, result, timed
+from tests.bench._rounds import LANE, Progress, Side, interleave, paired, pcm, percent, result, timed
 
 MAX_AUDIO_S = 40.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
@@ -92,7 +91,7 @@ def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
     """The first of `items`, up to about MAX_AUDIO_S."""
     return [
         Utterance(
-            np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2").tobytes(),
+            pcm(sound).tobytes(),
             frontend.features(sound.samples, 0, LANE),
         )
         for _, sound in spoken(items, MAX_AUDIO_S)

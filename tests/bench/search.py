@@ -10,7 +10,9 @@ is measured on both sides; our scaling of the scores and our word times included
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -32,7 +34,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.clock import FRAME_S
-from tests.bench._rounds import Progress, Searching, interleave, paired, result, scored, spread
+from tests.bench._rounds import Answering, Progress, interleave, paired, result, scored, spread, timed
 from tests.graph_fst import fst_of
 
 Best = tuple[list[str], float]
@@ -67,12 +69,13 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
             settings = msgspec.structs.replace(config.search, beam=beam, max_active=max_active, insertion_penalty=0.0)
             decoder = Viterbi(graph, settings)
             decoder.warm_up()
-            mine = Searching("ours", lambda name, d=decoder: _ours(d, scores[name]))
-            theirs = Searching("Kaldi's", lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name]))
+            mine = Answering("ours", lambda name, d=decoder: timed(lambda: _ours(d, scores[name]), time.thread_time))
+            find = partial(_theirs, peer, graph, settings)
+            theirs = Answering("Kaldi's", lambda name, f=find: timed(lambda: f(scaled[name]), time.thread_time))
             title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
             interleave([mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share))
             ratios.append(paired(theirs, mine))
-            pairs = [(mine.best[name], theirs.best[name]) for name in scores]
+            pairs = [(mine.answers[name], theirs.answers[name]) for name in scores]
             excess = [a - b for (_, a), (_, b) in pairs]
             rows.append(
                 {

@@ -33,8 +33,8 @@ from app.cli.main import main, verbs
 from profiler.process import children
 from tests.bench.campaign.attack import OUTPUT_BYTES, SPEECH, STDIN, Attack, no_json, nothing
 
-MODELS: Final = ("ptm", "continuous", "dnn")
-"""Their kernels are compiled before the first attack."""
+COMPILED: Final = ("model=ptm", "model=continuous", "model=dnn", "search.lattice=true")
+"""The kernels of these runs are compiled before the first attack."""
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
@@ -70,7 +70,7 @@ class Ended(NamedTuple):
     """Exit status, negative for a signal, None when it ran out of time or memory."""
     seconds: float
     bytes: int
-    """Resident at most, beyond what a fork shares with this process."""
+    """Resident at most, beyond what this process had when it forked."""
     out: bytes
     err: bytes
 
@@ -102,8 +102,8 @@ class Driver:
 
     def fill(self, sound: Iterable[Attack] = ()) -> None:
         """Have the cache hold the graph of the smallest preset and the kernels: compiling them is no attack's doing."""
-        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
-        shipped = (Attack(model, nothing, ((*words, "--set", f"model={model}"),)) for model in MODELS)
+        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH, "--set")
+        shipped = (Attack(setting, nothing, ((*words, setting),)) for setting in COMPILED)
         for attack in (*shipped, *sound):
             with tempfile.TemporaryDirectory(dir=self._place) as folder:
                 attack.make(Path(folder))
@@ -138,14 +138,10 @@ class Driver:
         largest = max(MEMORY_BYTES, attack.memory_bytes)
         limits = Limits(self._seconds * attack.patience, largest, attack.may_fail, attack.stop_s)
         environment = {name: value.replace("FOLDER", str(here)) for name, value in attack.environment.items()}
-        fresh = any(name.startswith(FRESH) for name in environment)
+        run = _started if any(name.startswith(FRESH) for name in environment) else _main
         for words in (*attack.commands, *([("window", attack.window)] if attack.window else [])):
-            if words[0] == "window":
-                ended = forked(functools.partial(_look, here / words[1], environment), here, limits)
-            elif fresh:
-                ended = started(words, environment, here, limits)
-            else:
-                ended = forked(functools.partial(_main, words, environment), here, limits)
+            work = _look if words[0] == "window" else run
+            ended = forked(functools.partial(work, words, environment), here, limits)
             tally.commands += 1
             tally.refused += ended.status == 2
             tally.slowest_s = max(tally.slowest_s, ended.seconds)
@@ -217,11 +213,17 @@ def _main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     return main(list(words))
 
 
-def _look(session: Path, environment: Mapping[str, str]) -> int:
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> int:
+    """In a process of its own, whose start the environment changes."""
+    command = [*children.python("-m", "app.cli.main"), *words]
+    os.execve(command[0], command, children.environment(environment))
+
+
+def _look(words: Sequence[str], environment: Mapping[str, str]) -> int:
     from tests.bench.campaign.desk import look_at
 
     os.environ.update(environment)
-    look_at(session, own="XDG_CONFIG_HOME" in environment)
+    look_at(Path(words[1]).absolute(), own="XDG_CONFIG_HOME" in environment)
     return 0
 
 
@@ -264,23 +266,6 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
         finally:
             os._exit(status & 0xFF)
     return _watch(child, streams, start, limits, shared)
-
-
-def started(words: Sequence[str], environment: Mapping[str, str], here: Path, limits: Limits = USUAL) -> Ended:
-    """Run the command in a process of its own, whose start the environment changes."""
-    streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
-    start, stdin = time.monotonic(), _stdin(here)
-    child = subprocess.Popen(
-        [*children.python("-m", "app.cli.main"), *words],
-        cwd=here,
-        env=children.environment(environment),
-        stdin=stdin,
-        stdout=streams[0],
-        stderr=streams[1],
-        start_new_session=True,
-    )
-    os.close(stdin)
-    return _watch(child.pid, streams, start, limits, 0)
 
 
 def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limits, shared: int) -> Ended:

@@ -268,10 +268,7 @@ GRAPHS: Final = Kind(
     commands=_of_graphs,
     damages=(forged, forged, forged, *mutate.DAMAGES),
     more={"environment": OWN_CACHE},
-    sound=lambda: [
-        Attack("graphs", functools.partial(_searched, file=file), _of_graphs(file)[-1:])
-        for file in (_sound_graph()[0], OF_NETS[0])
-    ],
+    sound=lambda: [Attack("graphs", functools.partial(_searched, file=OF_NETS[0]), _of_graphs(OF_NETS[0])[1:])],
 )
 
 # -- nets ----------------------------------------------------------------------------------------

@@ -6,10 +6,11 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.device_steps import checks, cuda_search, runs, throughput
+from tests.bench.device_steps import checks, runs, searches, throughput
 from tests.bench.device_steps.result import Result, Task, write
 
 
@@ -22,10 +23,10 @@ class Step(NamedTuple):
 
 STEPS: dict[str, Step] = {
     "identity": Step(checks.identity, 30),
-    "cuda-words": Step(cuda_search.words, 90),
-    "cuda-search": Step(cuda_search.search_alone, 120),
-    "cuda-scoring": Step(cuda_search.scoring_too, 120),
-    "cuda-stamps": Step(cuda_search.stamps, 45),
+    "cuda-words": Step(partial(searches.search, kernel=True, quick=True), 90),
+    "cuda-search": Step(partial(searches.search, kernel=True), 120),
+    "cuda-scoring": Step(partial(searches.scoring, kernel=True), 120),
+    "cuda-stamps": Step(searches.stamps, 45),
     "session": Step(runs.session, 60),
     "lab": Step(runs.lab, 90),
     "tests": Step(checks.tests, 120),
@@ -35,8 +36,8 @@ STEPS: dict[str, Step] = {
     "graphs": Step(throughput.graphs, 60),
     "memory": Step(checks.memory, 60),
     "sanitizer": Step(checks.sanitizer, 120),
-    "search": Step(throughput.search, 120),
-    "scoring": Step(throughput.scoring, 120),
+    "search": Step(searches.search, 120),
+    "scoring": Step(searches.scoring, 120),
     "combinations": Step(runs.combinations, 600),
 }
 """In the order in which they are taken: what is not known yet first, and what takes long last."""
