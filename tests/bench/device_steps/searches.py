@@ -73,8 +73,11 @@ class Prepared:
         self.host_scores = [scored(scorer, one, BLOCK) for one in features]
         batch = self.batch(len(features))
         self.features = [with_context(one, batch.context) for one in features]
-        blocks = [batch.score(parts_of(self.features, batch, at), at).clone() for at in range(0, frames, BLOCK)]
-        self.work.wait_for(self.work.mark(COMPUTE), COMPUTE)
+        blocks: list[Tensor] = []
+        for at in range(0, frames, BLOCK):
+            there = batch.score(parts_of(self.features, batch, at), at)
+            self.work.wait_for(self.work.mark(COMPUTE), COMPUTE)  # they are filled only then
+            blocks.append(there.clone())
         self.scores: Tensor = torch.cat(blocks)
 
     def batch(self, size: int) -> Batch:
