@@ -17,9 +17,8 @@ from app.views.labs.panel import panel_of
 from pipelines.labs.chart import Line
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
-from profiler.machine.roofs.calibration import Calibration
+from profiler.machine.roofs.calibration import Calibration, Missing
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.roofs.torch_child import Missing
 from tests.app.text_geometry import faults
 
 

@@ -310,7 +310,7 @@ def test_power_is_instantaneous_where_the_device_reports_it():
 
 
 def test_a_run_measures_its_device(tmp_path, monkeypatch):
-    from profiler.machine.roofs import torch_child
+    from profiler.machine.roofs import calibration
     from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 
     asked: list[list[str]] = []
@@ -318,11 +318,11 @@ def test_a_run_measures_its_device(tmp_path, monkeypatch):
 
     def measure(parts: list[str], *_: object) -> Any:
         asked.append(parts)
-        return torch_child.Answer({"device": [launch]}, {})
+        return calibration.Answer({"device": [launch]}, {})
 
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     monkeypatch.setattr(calibration, "plan", lambda *_, **__: [])
-    monkeypatch.setattr(torch_child, "measure", measure)
+    monkeypatch.setattr(calibration, "measure", measure)
     assert calibration.load_or_measure(1) == RoofTable()
     assert asked == []
     for _ in range(2):

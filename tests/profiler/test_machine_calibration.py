@@ -10,11 +10,10 @@ from app.cli import _output, calibrate
 from app.cli._tiers import NOT_YET, kinds_of_roofs
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.errors import Cancelled
-from profiler.machine.roofs import accesses, calibration, cpu, table, torch_child
-from profiler.machine.roofs.calibration import BUSY_SECONDS, Calibration
+from profiler.machine.roofs import accesses, calibration, cpu, table
+from profiler.machine.roofs.calibration import BUSY_SECONDS, Answer, Calibration, Missing
 from profiler.machine.roofs.table import BANDWIDTH, LEAST_GAIN, MOST_GAIN, OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, Work
-from profiler.machine.roofs.torch_child import Answer, Missing
 from tests.each import each
 
 QUICK = {"gemm": 1e11, "exp": 2e9}
@@ -33,7 +32,7 @@ class Machine:
         self.answer = Answer()
         monkeypatch.setattr(calibration.time, "time", lambda: self.now)
         monkeypatch.setattr(calibration, "plan", self.plan)
-        monkeypatch.setattr(torch_child, "measure", self.torch)
+        monkeypatch.setattr(calibration, "measure", self.torch)
         monkeypatch.setattr(calibration, "usable_cores", lambda: 2)
 
     def plan(self, counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool) -> list[cpu.Step]:

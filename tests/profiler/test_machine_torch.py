@@ -13,15 +13,15 @@ import psutil
 import pytest
 
 from profiler.errors import Cancelled
+from profiler.machine.roofs import calibration, timing
 from profiler.machine.roofs import device as device_roofs
-from profiler.machine.roofs import timing, torch_child
 from profiler.machine.roofs import torch as torch_roofs
+from profiler.machine.roofs.calibration import Missing, measure
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.timing import Effort
-from profiler.machine.roofs.torch_child import Missing, measure
 from tests.waiting import PATIENCE_S
 
-PART = torch_child.part(1)
+PART = calibration.part(1)
 
 
 def child(tmp_path: Path, code: str) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_child_that_dies_gives_a_reason_and_keeps_what_it_said(tmp_path):
 
 
 def test_a_silent_child_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch_child, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(calibration, "SILENCE_SECONDS", 0.3)
     got = measure([PART], command=child(tmp_path, "time.sleep(60)"))
     assert got.missing[PART][0].name == PART
 
@@ -230,5 +230,5 @@ def test_the_devices_roofs_on_the_processor_in_its_place():
 @pytest.mark.slow
 def test_the_real_child_answers_for_the_device():
     reported: list[str] = []
-    got = measure([torch_child.DEVICE], lambda what, _: reported.append(what))
-    assert got.roofs[torch_child.DEVICE] or got.missing[torch_child.DEVICE][0].name == "device"
+    got = measure([calibration.DEVICE], lambda what, _: reported.append(what))
+    assert got.roofs[calibration.DEVICE] or got.missing[calibration.DEVICE][0].name == "device"

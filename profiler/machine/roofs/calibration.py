@@ -4,25 +4,105 @@ One file per machine and library build holds every roof with the time of its mea
 quick plan is missing; `calibrate` measures everything, torch's and the device's in a process of their own. A roof that
 other programs disturbed is kept for BUSY_SECONDS and then measured again; the better of the two stays. The file is
 replaced as a whole at the end: no partial result is ever stored.
+
+The child is `python -m profiler.machine.roofs.torch`, so that this process never loads torch; it answers in JSON lines.
+Whatever goes wrong there becomes a reason why a roof is unavailable, never a failure of the calibration.
 """
 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from profiler.errors import Cancelled as Stopped
 from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
-from profiler.machine.roofs import accesses, cpu, torch_child
+from profiler.machine.roofs import accesses, cpu
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import Cancelled, Key, Progress, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Work, better, is_steady
-from profiler.machine.roofs.torch_child import Missing
+from profiler.process import children
+
+MODULE: Final = "profiler.machine.roofs.torch"
+DEVICE: Final = "device"
+
+SILENCE_SECONDS: Final = 120.0
+"""Importing torch from a cold disk takes up to a minute; a step, seconds."""
+
+
+class Missing(NamedTuple):
+    """What has no roof on this machine, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Answer:
+    """What came back, by part of the calibration."""
+
+    roofs: dict[str, list[Roof]] = field(default_factory=dict)
+    missing: dict[str, list[Missing]] = field(default_factory=dict)
+
+
+def part(threads: int) -> str:
+    """Return the name of torch's part for this number of processor threads."""
+    return f"torch on {threads}"
+
+
+def measure(
+    parts: Sequence[str],
+    progress: Progress | None = None,
+    cancelled: Cancelled | None = None,
+    *,
+    command: Sequence[str] = tuple(children.python("-m", MODULE)),
+) -> Answer:
+    """Measure `parts` ("device" and what `part` names) in a child process.
+
+    Raises profiler.errors.Cancelled as soon as `cancelled()`; the child is ended then, and always.
+    """
+    answer, whole = Answer(), False
+
+    def hear(line: bytes) -> bool:
+        nonlocal whole
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return False  # a library's own remark on stdout
+        if isinstance(message, dict):
+            whole = bool(message.get("done"))
+            _take(message, answer, progress)
+        return whole
+
+    try:
+        listened = children.listen(
+            [*command, *parts], hear, cancelled, extra={"PYTHONUNBUFFERED": "1"}, silence_s=SILENCE_SECONDS
+        )
+        reason = f"(status {listened[0]}): {children.last_words(listened[1], listened[0])}"
+    except TimeoutError:
+        reason = f"(silent for {SILENCE_SECONDS:.0f} s)"
+    except Stopped:
+        raise Stopped("The calibration was cancelled.") from None
+    if not whole:
+        for name in parts:
+            if name not in answer.missing:
+                answer.missing[name] = [Missing(name, f"the process that measures with torch ended early {reason}")]
+    return answer
+
+
+def _take(message: dict[str, Any], answer: Answer, progress: Progress | None) -> None:
+    if "progress" in message and progress is not None:
+        progress(str(message["progress"]), float(message["fraction"]))
+    if "part" in message:
+        name = message["part"]
+        answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(message["roofs"]).roofs)
+        answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in message["missing"])
+
 
 METHOD: Final = 34
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
@@ -74,7 +154,7 @@ class Calibration:
         failed = any(missing.name == part for missing in self.unavailable.get(part, []))
         return (
             part in self.unavailable
-            and not (failed and part != torch_child.DEVICE)
+            and not (failed and part != DEVICE)
             and all(self.is_fit(key, now) for key, of in self.part.items() if of == part)
         )
 
@@ -122,12 +202,12 @@ def load_or_measure(
 
     `device`: the run uses an accelerator, whose roofs count too.
     """
-    steps, parts = plan([threads], kernels, whole=False), [torch_child.DEVICE] if device else []
+    steps, parts = plan([threads], kernels, whole=False), [DEVICE] if device else []
     return _measured(steps, parts, progress, cancelled, fresh=fresh).roof_table
 
 
 def device_measured(*, fresh: bool = False) -> RoofTable:
-    return _measured([], [torch_child.DEVICE], None, None, fresh=fresh).roof_table
+    return _measured([], [DEVICE], None, None, fresh=fresh).roof_table
 
 
 def calibrate(
@@ -143,7 +223,7 @@ def calibrate(
     `fresh` measures all again. profiler.errors.Cancelled as soon as `cancelled()`; nothing is kept then.
     """
     counts = thread_counts(threads or usable_cores() or 1)
-    parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
+    parts = [DEVICE, *(part(n) for n in counts)]
     steps = plan(counts, kernels, whole=True)
     return _measured(steps, parts, progress, cancelled, fresh=fresh, patient=True)
 
@@ -167,7 +247,7 @@ def _measured(
         found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=patient)
         known.add(found, RUN, time.time(), replace=fresh)
     if parts:
-        answer = torch_child.measure(parts, _scaled(progress, share, 1.0), cancelled)
+        answer = measure(parts, _scaled(progress, share, 1.0), cancelled)
         for part in parts:
             known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
             known.unavailable[part] = answer.missing.get(part, [])

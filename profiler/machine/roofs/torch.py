@@ -1,6 +1,6 @@
 """Measures what needs torch, in a separate process: GEMM per dtype, calls, the device.
 
-No module imports this one: `torch_child` starts it as `python -m profiler.machine.roofs.torch PART…`. It prints a JSON
+No module imports this one: `calibration` starts it as `python -m profiler.machine.roofs.torch PART…`. It prints a JSON
 object per line: {"progress": what, "fraction": f}, {"part": name, "roofs": rows, "missing": [[name, reason]]}, {"done":
 true}. A dtype without a fast kernel is missing, with the rate it reached as the reason.
 """
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
+from profiler.machine.roofs.calibration import DEVICE, part
 from profiler.machine.roofs.table import OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
-from profiler.machine.roofs.torch_child import DEVICE, part
 from profiler.process.children import read_arguments
 
 DTYPES: Final = ("float32", "bfloat16", "float16", "int8")
