@@ -187,7 +187,7 @@ class Recording:
         Raises:
             BadInput: with one sentence, when something selected is not in the session.
         """
-        from app.export.details import details
+        from app.export.markdown import details
         from app.model.report import report
         from app.pictures.request import selected_of
 

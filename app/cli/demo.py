@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from app.cli._display import has_display, show_window
+from app.cli.open import has_display, show_window
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.cli import _output, _tiers
-from app.cli._display import has_display
 from app.cli._tiers import Tier
+from app.cli.open import has_display
 from profiler.plain import counted
 from profiler.process import children
 

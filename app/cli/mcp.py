@@ -102,7 +102,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
     from app import api
     from app.cli import compare as verb
     from app.cli._output import finite
-    from app.export.details import slowest_words
+    from app.export.markdown import slowest_words
     from profiler.files.inputs import regular
     from profiler.plain import one_line
     from profiler.session.errors import SessionError

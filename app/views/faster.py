@@ -8,6 +8,7 @@ A slider says what a stage would take; below it stands what the whole would then
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
@@ -23,7 +24,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.layout import NONE, lay_out
-from app.model.document import RatioRow
 from app.model.faster import Candidate, Change, candidates, unchanged
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
@@ -35,6 +35,9 @@ from app.views.view import View
 from profiler.analysis import whatif
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import milliseconds, percent, rtf_text
+
+if TYPE_CHECKING:
+    from app.model.document import RatioRow
 
 WHAT, GIVES, RTF = range(3)
 """Columns."""

@@ -126,7 +126,7 @@ class MainWindow(FirstWindow):
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
         from app.window.notices import InputNotes
-        from app.window.tasks.strip import TaskStrip
+        from app.window.tasks.workbench import TaskStrip
         from app.window.welcome import Welcome
 
         self._snapshot: Snapshot | None = None

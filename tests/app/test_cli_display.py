@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from command_line import asrscope
 
-from app.cli import _display, main
-from app.cli._display import OF_DISPLAY, install_line
+from app.cli import main, open
+from app.cli.open import OF_DISPLAY, install_line
 
 pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there Qt needs no display of a name")
 VARIABLES = ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XDG_RUNTIME_DIR")
@@ -22,7 +22,7 @@ def bare(monkeypatch, tmp_path):
     """An environment that names no display, and a folder without sockets."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(_display, "X_SOCKETS", str(tmp_path / "X"))
+    monkeypatch.setattr(open, "X_SOCKETS", str(tmp_path / "X"))
     monkeypatch.chdir(tmp_path)
     return monkeypatch
 
@@ -77,7 +77,7 @@ def test_names_under_which_nothing_answers(bare, name):
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
         bare.setenv(variable, name)
     bare.setenv("XDG_RUNTIME_DIR", "/no/such/folder")
-    assert not _display.has_display()
+    assert not open.has_display()
 
 
 def _nobody(address: tuple[str, int], seconds: float) -> socket.socket:
@@ -90,32 +90,32 @@ def _nobody(address: tuple[str, int], seconds: float) -> socket.socket:
 @pytest.mark.parametrize("name", [":3", ":3.0", "unix:3"])
 def test_a_local_display_answers(bare, tmp_path, name):
     bare.setenv("DISPLAY", name)
-    assert not _display.has_display()
+    assert not open.has_display()
     with listening("X3"):
-        bare.setattr(_display, "X_SOCKETS", "X")
-        assert _display.has_display()
+        bare.setattr(open, "X_SOCKETS", "X")
+        assert open.has_display()
     if sys.platform == "linux":
         place = f"asrscope-test-{os.getpid()}-X"
-        bare.setattr(_display, "X_SOCKETS", place)
+        bare.setattr(open, "X_SOCKETS", place)
         with listening(f"\0{place}3"):
-            assert _display.has_display()
+            assert open.has_display()
 
 
 def test_a_display_of_another_machine_answers(bare):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        bare.setattr(_display, "X_PORT", port - 10)
+        bare.setattr(open, "X_PORT", port - 10)
         bare.setenv("DISPLAY", "127.0.0.1:10.0")
-        assert _display.has_display()
+        assert open.has_display()
 
 
 def test_a_wayland_display_answers_in_its_own_folder_only(bare, tmp_path):
     bare.setenv("WAYLAND_DISPLAY", "w")
     with listening("w"):
-        assert not _display.has_display()
+        assert not open.has_display()
         bare.setattr(os.path, "isabs", lambda path: True)  # sockets have short names: ./w stands for one
         bare.setenv("XDG_RUNTIME_DIR", ".")
-        assert _display.has_display()
+        assert open.has_display()
 
 
 def test_what_a_window_lacks_of_the_system_is_one_line_to_run():

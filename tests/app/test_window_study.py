@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit
 from app import gui
 from app.charts.still import StillPlot
 from app.model.study import study_of
-from app.views.parallel_coordinates import columns
+from app.views.study_charts import columns
 from app.window.main_window import MainWindow
 from app.window.tasks import study as study_window
 from app.window.tasks.study import StudyPage

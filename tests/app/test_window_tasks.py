@@ -29,8 +29,7 @@ from app.window.main_window import MainWindow
 from app.window.notices import Notices
 from app.window.tasks import replays
 from app.window.tasks.page import TaskPage
-from app.window.tasks.strip import TaskStrip
-from app.window.tasks.workbench import TASKS
+from app.window.tasks.workbench import TASKS, TaskStrip
 from pipelines.labs.chart import Bars
 from tests.waiting import PATIENCE_S
 

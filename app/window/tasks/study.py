@@ -20,8 +20,7 @@ from app.model.study import OBJECTIVES, TIME, Study, Trial, read, session_of, wr
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip
 from app.views.labs.layers import looks
 from app.views.labs.panel import Panel
-from app.views.parallel_coordinates import ParallelCoordinates
-from app.views.study_front import StudyFront
+from app.views.study_charts import ParallelCoordinates, StudyFront
 from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
 from app.window.tasks.page import SHARE, VERB, TaskPage
