@@ -1,6 +1,7 @@
 """GMM scores against the definition in double precision and against pocketsphinx' own log."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,14 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
-from pipelines.models import sphinx
+from pipelines.models import derived, sphinx
 from pipelines.scoring import build_scorer
-from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.blocks import MAX_FRAMES, Meter
+from pipelines.scoring.continuous import ContinuousGmm, pack
+from pipelines.scoring.continuous.packing import WINDOW, align
+from pipelines.scoring.costs.continuous import all_senones
 from pipelines.scoring.tied import gmm
-from profiler.spans import NullLane
+from profiler.spans import SPAN, NullLane, Recorder
 from tests.each import each
 
 LANE = NullLane()
@@ -180,3 +184,154 @@ def test_top_4_agrees_with_pocketsphinx_on_human_speech(model, shared_audio, tmp
 
 def test_top_4_agrees_with_pocketsphinx_on_synthetic_speech(model, bundled_speech, tmp_path):
     check_against_pocketsphinx(model, min(bundled_speech.glob("*.flac")), tmp_path)
+
+
+# -- continuous-density scores against the definition in double precision --------------------------
+
+
+@pytest.fixture(scope="module")
+def untied():
+    """The real model, 12 Gaussians per senone: every kernel, and little to compute."""
+    return derived.untied(sphinx.load(sphinx.default_directory()), 12)
+
+
+def test_scores_of_the_untied_model(untied):
+    features = likely_features(untied, 21)
+    scores = build_scorer(EXACT, untied).score(features, 0, LANE)
+    assert scores.dtype == np.float32
+    assert np.abs(scores - brute_force(untied, features)).max() < NAT
+
+
+def test_untying_all_densities_changes_nothing(tmp_path):
+    tied = sphinx.load(writer.write_model(tmp_path, densities=20))
+    features = likely_features(tied, 9)
+    scores = build_scorer(EXACT, derived.untied(tied, 128)).score(features, 0, LANE)
+    # Nothing but that the test's random weights then add up to one.
+    tied = replace(tied, weights=tied.weights / tied.weights.sum(1, keepdims=True))
+    assert np.abs(scores - brute_force(tied, features)).max() < NAT
+
+
+@each("streams", [1, 3])
+@each("densities", [1, 5, 42, 128])
+def test_continuous_directories_of_odd_sizes(tmp_path, streams, densities):
+    model = sphinx.load(writer.write_continuous(tmp_path, streams, densities))
+    assert model.is_continuous
+    scorer, features = build_scorer(EXACT, model), likely_features(model, 64)
+    expected = brute_force(model, features)
+    for frames in (1, 3, 4, 7, 8, 13, 64):
+        scores = scorer.score(features[:frames], 0, LANE)
+        assert np.abs(scores - expected[:frames]).max() < NAT, frames
+
+
+def test_scores_do_not_depend_on_blocks_or_threads(untied):
+    features = likely_features(untied, MAX_FRAMES + 23)
+    whole = build_scorer(EXACT, untied).score(features, 0, LANE).copy()
+    for threads in (1, 2):
+        scorer = build_scorer(assign(EXACT, {"threads": threads}), untied)
+        for size in (1, 16, 64):
+            for at in range(0, len(features) if size > 1 else 4, size):
+                part = scorer.score(features[at : at + size], at, LANE)
+                np.testing.assert_array_equal(part, whole[at : at + size])
+
+
+@each("threads", [1, 2])
+@each("frames", [slice(0, 1), slice(2, 3), slice(1, 6)])
+def test_some_senones_score_as_in_the_whole(untied, threads, frames):
+    family = ContinuousGmm(pack(untied), threads)
+    features = likely_features(untied, 6)
+    whole = np.empty((6, family.n_senones), np.float32)
+    family.score_all(features, whole, Meter())
+    wanted = np.random.default_rng(0).permutation(family.n_senones)[:777].astype(np.int64)
+    scores = np.full((6, family.n_senones), 1.0, np.float32)
+    family.begin_some(features, Meter())
+    family.score_some(frames.start, frames.stop, wanted, scores, Meter())
+    np.testing.assert_allclose(scores[frames, wanted], whole[frames, wanted], atol=NAT)
+    untouched = np.setdiff1d(np.arange(family.n_senones), wanted)
+    assert (scores[:, untouched] == 1.0).all()
+    family.score_some(frames.start, frames.stop, wanted[:0], scores, Meter())
+
+
+def recorded(call, family):
+    """The spans of what `call(meter)` does, their stages by number, and when it was done."""
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    meter = Meter()
+    meter.register(recorder, family.stages)
+    start = recorder.clock()
+    meter.begin(100, 7, lane)
+    call(meter)
+    end = recorder.clock()
+    return np.frombuffer(lane.take(), SPAN), {s.id: s for s in recorder.stages}, (start, end)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_two_spans_a_call_tile_it_and_count_its_work(untied, threads):
+    family = ContinuousGmm(pack(untied), threads)
+    features = likely_features(untied, 7)
+    scores = np.empty((7, family.n_senones), np.float32)
+    family.score_all(features, scores, Meter())
+    spans, stages, (start, end) = recorded(lambda meter: family.score_all(features, scores, meter), family)
+    names = [stages[int(span["stage"])].name for span in spans]
+    own = ["score.gaussians", "score.lse"]
+    # Handing over, and waiting in the end.
+    assert names == (own if threads == 1 else ["score.wait", *own, "score.wait"])
+    first = names.index(own[0])
+    gaussians = 7 * 5126 * 3 * 12
+    assert int(spans[first]["work0"]) == gaussians
+    done = spans[first + 1]
+    assert (int(done["work0"]), int(done["work1"])) == (gaussians, 7 * 5126)
+    assert (spans["first_frame"] == 100).all()
+    assert (spans["frames"] == 7).all()
+    begins, ends = spans["start_ns"], spans["start_ns"] + spans["duration_ns"]
+    np.testing.assert_array_equal(begins[1:], ends[:-1])
+    assert (spans["duration_ns"] > 0).all()
+    assert start <= begins[0]
+    assert ends[-1] <= end
+
+
+def test_cost_laws_follow_from_the_shapes(tmp_path):
+    model = sphinx.load(writer.write_continuous(tmp_path, streams=3, densities=5))
+    family = ContinuousGmm(pack(model), 1)
+    n, padded = 6, 16
+    gaussians, senones = n * 15 * 3 * 5, n * 15
+    costs = all_senones(family.parameters, family.rows(n))
+    assert set(costs) == set(family.stages)
+    product, lse = costs["score.gaussians"], costs["score.lse"]
+    work = (float(gaussians), 0.0, 0.0)
+    assert product.operations["gemm"].total(1, n, work) == pytest.approx(2 * 27 * padded * 3 * 5 * n)
+    assert product.bytes_min.total(1, n, work) == 4 * 27 * padded * 3 * 5
+    both = (float(gaussians), float(senones), 0.0)
+    assert lse.operations["exp"].total(1, n, both) == pytest.approx(padded * 3 * 5 * n)
+    assert lse.operations["log"].total(1, n, both) == senones
+    some = family.costs_of_some(1)
+    assert set(some) == set(family.stages)
+    # One senone of one frame: three panels of 16 Gaussians, of which 5 count.
+    n_active = (15.0, 0.0, 0.0)
+    assert some["score.gaussians"].bytes_max.total(1, 1, n_active) == pytest.approx(3 * 27 * 16 * 4)
+    assert some["score.gaussians"].operations["gemm"].total(1, 1, n_active) == pytest.approx(2 * 27 * 3 * 16)
+
+
+def test_tied_models_are_not_packed(tmp_path):
+    with pytest.raises(ValueError, match="not continuous"):
+        pack(sphinx.load(writer.write_model(tmp_path)))
+
+
+def test_the_components_of_large_mixtures_are_put_in_order_in_windows():
+    """Costs of all pairs of a mixture of 32 000 would take four gigabytes, and as many seconds."""
+    rng = np.random.default_rng(3)
+    components = 2 * WINDOW + 44
+    gaussians = rng.normal(size=(2, 1, components, 3, 16)).astype(np.float32)
+    gaussians[..., 0, :] = -0.5
+    before = gaussians.copy()
+    align(gaussians)
+    moved = 0
+    for first in range(0, components, WINDOW):
+        window = slice(first, first + WINDOW)
+        now, was = (np.swapaxes(each[:, 0, window], 1, 3).reshape(32, 3, -1) for each in (gaussians, before))
+        moved += np.count_nonzero(now != was)
+        # The same Gaussians in each lane: means tell them apart.
+        order = (np.argsort(each[:, 1], axis=1)[:, None] for each in (now, was))
+        np.testing.assert_array_equal(
+            *(np.take_along_axis(each, at, 2) for each, at in zip((now, was), order, strict=True))
+        )
+    assert moved

@@ -1,16 +1,25 @@
 """Compiled kernels are kept in a folder that belongs to the sources of each."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from profiler.analysis.lod import columns
+from profiler.analysis.lod.columns import LARGE, run_parallel
 from profiler.files import cache, paths
 from profiler.process import children, kernel_cache
+from tests.each import each
+from tests.strangers_folder import plant, ran
+from tests.waiting import PATIENCE_S
 
 FILES = {
     "__init__": "import profiler\n",
@@ -183,3 +192,182 @@ def test_the_latest_folders_are_kept(tmp_path, monkeypatch):
     assert {e.path.name for e in cache.entries()} == kept - {"mine"}
     assert cache.empty() == 1000
     assert [path.name for path in place.iterdir()] == ["mine"]
+
+
+# -- child processes -------------------------------------------------------------------------------
+
+
+PACKAGES = ("app", "pipelines", "profiler")
+
+CRASH = "Fatal Python error: Segmentation fault\n\n"
+WAITS = '  File "/usr/lib/python3.11/threading.py", line 331 in wait\n'
+
+
+def started(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        children.python(*arguments),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=children.environment(),
+        timeout=PATIENCE_S,
+        **more,  # type: ignore[call-overload]
+    )
+
+
+def test_a_child_in_a_strangers_folder_finds_this_program_and_nothing_else(tmp_path):
+    marks = plant(tmp_path / "folder")
+    code = "import json, numpy, pipelines.config, app; print(pipelines.config.__file__)"
+    done = started("-c", code, cwd=tmp_path / "folder")
+    assert done.stdout.strip() == str(children.ROOT / "pipelines" / "config" / "__init__.py")
+    assert done.stderr == ""
+    assert ran(marks) == []
+
+
+def test_nor_do_children_of_the_child(tmp_path):
+    marks = plant(tmp_path / "folder")
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import json, yaml'])"
+    started("-c", code, cwd=tmp_path / "folder")
+    assert ran(marks) == []
+
+
+@each("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
+def test_current_folder_is_dropped(value, tmp_path, monkeypatch):
+    kept = str(tmp_path / "kept")
+    monkeypatch.setenv("PYTHONPATH", f"{value}{os.pathsep}{kept}")
+    entries = children.environment()["PYTHONPATH"].split(os.pathsep)
+    assert kept in entries
+    assert all(os.path.isabs(entry) for entry in entries)
+
+
+@pytest.mark.parametrize("first", ["profiler", "pipelines"])
+def test_numba_ignores_the_folder(first, tmp_path, monkeypatch):
+    plant(tmp_path / "folder")
+    # A YAML reader that could read them: the file is one `key: value` a line.
+    reader = tmp_path / "reader"
+    reader.mkdir()
+    (reader / "yaml.py").write_text(
+        "def safe_load(file):\n    return dict(line.strip().split(': ') for line in file)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(reader))
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    code = f"import {first}\nfrom numba.core import config\nimport yaml\n"
+    code += "print(config.DISABLE_JIT, config.CACHE_DIR, sep='\\n')"
+    done = started("-c", code, cwd=tmp_path / "folder")
+    jit, kernels = done.stdout.splitlines()
+    assert jit == "0"
+    assert kernels == os.environ["NUMBA_CACHE_DIR"]
+    assert done.stderr == ""
+
+
+def test_a_crash_is_reported_with_its_place():
+    code = "import faulthandler\ndef falling(): faulthandler._sigsegv()\nfalling()"
+    done = started("-c", code)
+    words = children.last_words(done.stderr, done.returncode)
+    assert words == "it crashed (segmentation fault) in falling, <string> line 2"
+
+
+@each(
+    "output, status, words",
+    [
+        ("", 3, "exit status 3"),
+        ("one\ntwo\n\n", 1, "two"),
+        ("words of no use", -9, "it was ended by signal SIGKILL"),
+        ("", -250, "it was ended by signal 250"),
+        ("\x1b[2J", 1, "\\x1b[2J"),
+        (
+            f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}\nCurrent thread 0x2 (most recent call first):\n"
+            "  Garbage-collecting\n" + WAITS,
+            -11,
+            "it crashed (segmentation fault) in wait, threading.py line 331",
+        ),
+        (
+            f"{CRASH}Thread 0x1 (most recent call first):\n{WAITS}",
+            -11,
+            "it crashed (segmentation fault) outside Python code",
+        ),
+    ],
+)
+def test_the_last_words_of_a_child(output, status, words):
+    assert children.last_words(output, status) == words
+
+
+def sources(words: str) -> Iterator[tuple[Path, ast.Module]]:
+    """The modules in whose text something matches the pattern `words`."""
+    for package in PACKAGES:
+        for file in (children.ROOT / package).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            if re.search(words, text):
+                yield file.relative_to(children.ROOT), ast.parse(text)
+
+
+def test_nothing_else_starts_a_python():
+    """`sys.executable` is named by `process.children` alone; shells, forks and pools of processes by nobody."""
+    forbidden = {"executable", "system", "popen", "fork", "forkpty", "posix_spawn", "shell"}
+    found = []
+    words = r"\b(sys\.executable|os\.(system|popen|fork|exec|spawn|posix_spawn))|shell|multiprocessing|ProcessPool"
+    for path, tree in sources(words):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                name = f"{node.value.id}.{node.attr}"
+                spawns = node.attr in forbidden or node.attr.startswith(("exec", "spawn"))
+                if node.value.id in ("sys", "os") and spawns:
+                    found.append((str(path), name))
+            elif isinstance(node, ast.keyword) and node.arg == "shell":
+                found.append((str(path), "shell="))
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                modules = [alias.name for alias in node.names]
+                modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                if any("multiprocessing" in m or "ProcessPoolExecutor" in m for m in modules):
+                    found.append((str(path), "multiprocessing"))
+    assert found == [("profiler/process/children.py", "sys.executable")]
+
+
+@pytest.mark.slow
+def test_every_child_gets_the_environment_of_children():
+    """Who starts a process takes command and environment from `children`, or a program by its full path."""
+    by_full_path = {"profiler/machine/describe.py"}
+    starters = {"Popen", "run", "call", "check_call", "check_output"}
+    careless = []
+    for path, tree in sources("subprocess|QProcess"):
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            called = node.func
+            of_subprocess = isinstance(called.value, ast.Name) and called.value.id == "subprocess"
+            if of_subprocess and called.attr in starters and str(path) not in by_full_path:
+                given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+                ours = "environment(" if str(path) == "profiler/process/children.py" else "children.environment("
+                if ours not in given.get("env", ""):
+                    careless.append((str(path), node.lineno))
+        made = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        if "QProcess" in made and str(path) != "app/model/processes/command.py":
+            careless.append((str(path), 0))
+    assert careless == []
+
+
+# -- work on several arrays side by side is the same work ------------------------------------------
+
+
+@each("size", [10, LARGE])
+@each("processors", [1, 2])
+def test_items_are_done_once(size, processors, monkeypatch):
+    there = set(range(processors))
+    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)
+    rows = np.zeros((7, size))
+
+    def add(number: int) -> None:
+        rows[number] += number + 1
+
+    run_parallel(add, range(7), size)
+    assert (rows == np.arange(1, 8)[:, None]).all()
+
+
+def test_a_fault_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+
+    def fail(_: int) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run_parallel(fail, range(3), LARGE)
