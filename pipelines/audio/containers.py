@@ -63,7 +63,7 @@ def recording(data: Content, at: int) -> Link:
     """
     at = behind_tags(data, at)
     if read := _reader(data, at):
-        return read(data, at) or _as_it_is(data, at)
+        return read(data, at) or Link(((at, data.size),), end=data.size)
     if at == 0 and (what := formats.format_of(data.read_at(0, 512))):
         raise Fault(what)
     return Link(((at, data.size),), mpeg=True)
@@ -121,10 +121,6 @@ def _reader(data: Content, at: int) -> Callable[[Content, int], Link | None] | N
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0xF6 != 0xF0:  # as ADTS has it
         return _mpeg
     return {b"OggS": _ogg, b"fLaC": _flac}.get(kind)
-
-
-def _as_it_is(data: Content, at: int) -> Link:
-    return Link(((at, data.size),), end=data.size)
 
 
 def _length(link: Link, name: str, promised: int, there: int, *, empty: bool = False) -> int:

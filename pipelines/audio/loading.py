@@ -138,7 +138,13 @@ class _Source:
         Raises AudioError, LibsndfileError or OSError if it cannot be used.
         """
         with decoding(self.content, link, {} if self.raw is None else self.raw.described()) as (file, place):
-            _check_header(self.name, file, _promised(file, link))
+            rate, promised = file.samplerate, _promised(file, link)
+            if not LOWEST_RATE <= rate <= HIGHEST_RATE:
+                raise AudioError(
+                    f"{self.name} claims a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} Hz can be used."
+                )
+            if promised > LONGEST_S * rate:
+                raise _too_long(self.name, f"is {_clock(promised / rate)} long")
             yield file, place
 
 
@@ -190,14 +196,6 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
             "for example by --set audio.raw=16000:s16le."
         )
     raise AudioError(f"{name} cannot be read as sound (WAV, FLAC, OGG or MP3 with a header, whole): {reason}.")
-
-
-def _check_header(name: str, file: soundfile.SoundFile, promised: int) -> None:
-    rate = file.samplerate
-    if not LOWEST_RATE <= rate <= HIGHEST_RATE:
-        raise AudioError(f"{name} claims a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} Hz can be used.")
-    if promised > LONGEST_S * rate:
-        raise _too_long(name, f"is {_clock(promised / rate)} long")
 
 
 def _too_long(name: str, how: str) -> AudioError:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from pipelines.device.base import COMPUTE, STREAMS, DeviceLost, first_line, is_lost, is_out_of_memory
+from pipelines.device.base import COMPUTE, STREAMS, Device, DeviceLost, first_line, is_lost, is_out_of_memory
 from profiler.clock import now_ns
 from profiler.device.clock import Event
 from profiler.machine.roofs.device import free_memory
@@ -31,17 +31,14 @@ REBASE_NS = 1_000_000_000
 So times are counted from an event no longer ago than this."""
 
 
-class _Torch:
+class _Torch(Device):
     """What torch's devices have in common. `backend`: the module, torch.cuda, torch.xpu or torch.mps."""
 
     copies_wait = True
 
     def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...]) -> None:
-        self.name = self.where = name
-        self.streams = streams
+        super().__init__(name, name, streams)
         self._backend, self._empty = backend, empty
-        self.identity: dict[str, str] = {}
-        self.notices: list[str] = []
 
     def free_bytes(self) -> int | None:
         """Memory that the driver can still give, and what torch holds of it unused; None where nothing tells."""
@@ -84,7 +81,6 @@ class TorchDevice(_Torch):
 
     host_time = False
     can_pin = True
-    blocking = False
 
     def __init__(
         self,
@@ -150,17 +146,14 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def run(self, stream: int, work: Callable[[], object]) -> None:
-        """Do `work` now: torch gives it to `stream` and does not wait for it."""
         with self._on(stream):
             work()
 
     @_translating_losses
     def follow(self, stream: int, event: Event) -> None:
-        """Make later work on `stream` wait for `event`."""
         self._streams[stream].wait_event(event)
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor in the host's memory, page-locked if `pinned`."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
     @_translating_losses
@@ -226,7 +219,6 @@ class QueueDevice(_Torch):
     """
 
     host_time = True
-    can_pin = can_capture = False
     blocking = True
 
     def __init__(
@@ -259,19 +251,9 @@ class QueueDevice(_Torch):
     def time_ns(self, event: _QueueEvent) -> int:
         return event.at_ns
 
-    def rebase(self, event: _QueueEvent) -> None:
-        """The host's clock needs no base."""
-
-    def recycle(self, event: _QueueEvent) -> None:
-        """A moment costs nothing to keep."""
-
     @_translating_losses
     def run(self, stream: int, work: Callable[[], object]) -> None:
-        """Do `work` now: torch puts it into the queue."""
         work()
-
-    def follow(self, stream: int, event: _QueueEvent) -> None:
-        """The queue works in order."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         return self._empty(shape, dtype=dtype)
@@ -279,9 +261,6 @@ class QueueDevice(_Torch):
     @_translating_losses
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         return self._empty(shape, dtype=dtype, device=self.where)
-
-    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        return None
 
     @_translating_losses
     def _synchronize(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from profiler.device.clock import DeviceClock, Event
 from profiler.errors import BadInput
@@ -55,47 +55,58 @@ class DeviceLost(DeviceError):
     """A device that stopped answering while it was used."""
 
 
-class Device(DeviceClock, Protocol):
-    """A device with numbered streams.
+class Device(DeviceClock):
+    """A device with numbered streams; the base has one queue, memory of its own and events that need no care.
 
     `name` as the settings call it, `where` as torch does; `can_pin`: page-locked memory helps. `copies_wait`: a copy
     from or to memory that is not page-locked makes the host wait. `can_capture`: `capture` may come to something.
     """
 
-    name: str
-    where: str
-    streams: tuple[str, ...]
-    can_pin: bool
-    copies_wait: bool
-    can_capture: bool
-    identity: dict[str, str]
-    """What tells it from others, and how it multiplies: name, uuid and the like, as far as torch tells."""
-    notices: list[str]
-    """Sentences for the person who watches, taken by whoever shows them."""
+    can_pin = copies_wait = can_capture = blocking = False
+
+    def __init__(self, name: str, where: str, streams: tuple[str, ...]) -> None:
+        self.name, self.where, self.streams = name, where, streams
+        self.identity: dict[str, str] = {}
+        """What tells it from others, and how it multiplies: name, uuid and the like, as far as torch tells."""
+        self.notices: list[str] = []
+        """Sentences for the person who watches, taken by whoever shows them."""
+
+    def rebase(self, event: Event) -> None:
+        """Times need no base."""
+
+    def recycle(self, event: Event) -> None:
+        """An event costs nothing to keep."""
 
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Give what `work` asks of torch to `stream`; returns before it is done."""
+        raise NotImplementedError
 
     def follow(self, stream: int, event: Event) -> None:
         """Make later work on `stream` wait for `event`; the host does not wait."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor in the host's memory, page-locked if `pinned` and where that is possible."""
+        import torch
+
+        return torch.empty(shape, dtype=dtype)
 
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """An uninitialised tensor on the device, in memory of `stream`: that stream may use it at once.
 
         Any other stream waits for it first, as it would for work.
         """
+        raise NotImplementedError
 
     def free_bytes(self) -> int | None:
         """Memory that is free on the device, or None where nothing tells."""
+        return None
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         """What does `work` again with one launch, given to the compute stream; None where the device cannot.
 
         `work` has run there before, and its tensors stay where they are. It must not wait for anything.
         """
+        return None
 
 
 def is_out_of_memory(problem: BaseException) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from pipelines.device.base import HOST, STREAMS
+from pipelines.device.base import HOST, STREAMS, Device
 from profiler.clock import now_ns
 
 if TYPE_CHECKING:
@@ -81,18 +81,13 @@ def _end_all() -> None:
         stream.thread.join()
 
 
-class HostDevice:
+class HostDevice(Device):
     """The processor in a device's place: a thread for each stream, each computing on `threads` threads."""
 
-    name = HOST
-    where = "cpu"
     host_time = True
-    can_pin = copies_wait = can_capture = blocking = False
 
     def __init__(self, threads: int = 1, streams: tuple[str, ...] = STREAMS) -> None:
-        self.streams = streams
-        self.identity: dict[str, str] = {}
-        self.notices: list[str] = []
+        super().__init__(HOST, "cpu", streams)
         self._streams = [_HostStream(f"{HOST} {name}", threads) for name in streams]
         for stream in self._streams:
             # A device that nobody has any more ends behind its work; at exit all of them end together.
@@ -106,7 +101,6 @@ class HostDevice:
     mark = record
 
     def is_complete(self, event: _HostEvent) -> bool:
-        """Whether the thread has come to it."""
         return event.at_ns > 0
 
     def wait(self, event: _HostEvent) -> None:
@@ -118,39 +112,19 @@ class HostDevice:
                 raise failure
 
     def time_ns(self, event: _HostEvent) -> int:
-        """When the thread came to it."""
         return event.at_ns
 
-    def rebase(self, event: _HostEvent) -> None:
-        """The host's clock needs no base."""
-
-    def recycle(self, event: _HostEvent) -> None:
-        """An event costs nothing to keep."""
-
     def run(self, stream: int, work: Callable[[], object]) -> None:
-        """Hand `work` to the stream's thread."""
         chosen = self._streams[stream]
         chosen.queue.put(lambda: chosen.guarded(work))
 
     def follow(self, stream: int, event: _HostEvent) -> None:
-        """The stream's thread waits for `event`."""
         self._streams[stream].queue.put(event.wait)
 
-    def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        import torch
-
-        return torch.empty(shape, dtype=dtype)
-
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor; all memory is the processor's."""
-        import torch
-
-        return torch.empty(shape, dtype=dtype)
+        return self.host_tensor(shape, dtype, pinned=False)
 
     def free_bytes(self) -> int | None:
         import psutil
 
         return int(psutil.virtual_memory().available)
-
-    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
-        return None

@@ -146,7 +146,7 @@ class KaldiFeatures:
 
 def take_frames(source: kaldi_native_fbank.OnlineMfcc | kaldi_native_fbank.OnlineFbank, into: F32, made: int) -> int:
     """Put the frames of `source` from number `made` on into f32 [n, values]; return how many there are then."""
-    ready = min(source.num_frames_ready, len(into))
+    ready: int = min(source.num_frames_ready, len(into))
     for t in range(made, ready):
         into[t] = source.get_frame(t)
     source.pop(ready - made)

@@ -258,19 +258,15 @@ class Decoder:
         if stream is not None:
             stream.chunks[-1].other_ns += lost.other_ns
         if recogniser.config.search.adaptive_beam:
-            self._adapt_beam(self._tiles.at, count, took_ns)
+            search = recogniser.search
+            cutoff = search.cutoff if math.isfinite(search.cutoff) else None
+            self._journal.sample(self._tiles.at, {"search.beam": search.beam, "search.cutoff": cutoff})
+            search.spent(count, took_ns)
         self._frame += count
         if recogniser.devices:
             for notice in recogniser.take_notices():
                 self._journal.marker("error", notice, self._frame)
         self._control.frame = self._frame
-
-    def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
-        """Adapt the beam to the time of the last block."""
-        search = self.recogniser.search
-        cutoff = search.cutoff if math.isfinite(search.cutoff) else None
-        self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
-        search.spent(frames, spent_ns)
 
     def _end_utterance(self, begun: _Begun) -> None:
         start, search, stream, words = (

@@ -120,10 +120,11 @@ class PlaylistOrder:
         except Cancelled:
             return
         epochs = decoder.new_epochs(len(arms))
+        present = {key: settings.get(now, key) for key in other}
         about = {
             "arms": [
                 {"name": name, "epoch": number, "set": settings_of}
-                for name, number, settings_of in zip(NAMES, epochs, (dict(other), _present(now, other)), strict=True)
+                for name, number, settings_of in zip(NAMES, epochs, (dict(other), present), strict=True)
             ],
             "measured_from": decoder.frame,
             "ended": None,
@@ -157,7 +158,3 @@ def alike(a: Config, b: Config) -> bool:
         value = settings.get(plain, key)
         a, b = settings.replace(a, key, value), settings.replace(b, key, value)
     return a == b
-
-
-def _present(now: Config, other: Mapping[str, settings.Value]) -> dict[str, settings.Value]:
-    return {key: settings.get(now, key) for key in other}

@@ -97,7 +97,13 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
     _look(files, choice)
     names = _distinct(files)
     items = [
-        Item((row.name or names[file]) + ending, file, said_of or None, part, _links(times))
+        Item(
+            (row.name or names[file]) + ending,
+            file,
+            said_of or None,
+            part,
+            (f"{times:,} links to the same file are decoded once",) * (times > 1),
+        )
         for file, times in found.items()
         for row in rows.get(file) or [Row("", "", 0)]
         for ending, part, said_of in _parts_of(file, row, choice)
@@ -259,10 +265,6 @@ def _numbered(items: Sequence[Item]) -> list[Item]:
         seen.add(name)
         found.append(replace(item, name=name))
     return found
-
-
-def _links(times: int) -> tuple[str, ...]:
-    return (f"{times:,} links to the same file are decoded once",) * (times > 1)
 
 
 def _look(files: Sequence[Path], choice: Audio) -> None:

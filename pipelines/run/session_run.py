@@ -133,7 +133,11 @@ def execute(
             journal.meta("notes", list(dict.fromkeys((*earlier, *of_models, *held))))
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
-            _recheck(request.config.threads, journal)
+            # Measure two of the roofs again: did the machine change under the run?
+            before = calibration.stored()
+            after = cpu.recheck(before, request.config.threads)
+            journal.calibration(after.rows(table.END))
+            journal.meta("drift", table.drift(before, after))
     except Exception as problem:
         journal.meta("problem", one_line(str(problem) or repr(problem), LONGEST_PROBLEM))
         raise
@@ -262,14 +266,6 @@ def _memory(
     if not isinstance(journal, SessionWriter):
         return nullcontext({})
     return RunMemory(recognisers, decoder, recorder, journal, measurements).recorded()
-
-
-def _recheck(threads: int, journal: SessionWriter) -> None:
-    """Measure two of the roofs again: did the machine change under the run?"""
-    before = calibration.stored()
-    after = cpu.recheck(before, threads)
-    journal.calibration(after.rows(table.END))
-    journal.meta("drift", table.drift(before, after))
 
 
 @contextmanager

@@ -190,7 +190,9 @@ def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> lis
     Wessel et al. (2001) call the accumulated posterior.
     """
     log_posterior = lattice_kernels.posteriors(lattice.kernel_lattice(), lattice.ends, lattice.above, beam)
-    words = _words_of(graph, lattice.history[:, 1])
+    # Of each entry's arc; 0 where there is neither.
+    arcs = lattice.history[:, 1]
+    words = np.where(arcs >= 0, graph.arcs["olabel"][np.maximum(arcs, 0)], 0)
     said = path[words[path] > 0]
     # Only entries with a word, which lie in the order of their frames.
     at = np.flatnonzero(words)
@@ -207,8 +209,3 @@ def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> lis
         same = words[inside] == words[place]
         result.append(min(1.0, float(posterior[inside][same].sum())))
     return result
-
-
-def _words_of(graph: Graph, arcs: Array) -> Array:
-    """Word label of each history entry's arc; 0 where there is neither."""
-    return np.where(arcs >= 0, graph.arcs["olabel"][np.maximum(arcs, 0)], 0)

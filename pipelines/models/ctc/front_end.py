@@ -144,8 +144,10 @@ class CtcUtterance:
             start = now_ns()
             scores = self._front_end.computing.scores(part(self._net, x, window.begin, window.end))
             took = now_ns() - start
-            self._keep(scores, window.begin, window.first, window.last)
-            self.ready = min(window.last, self.n_frames)
+            self.ready, each = min(window.last, self.n_frames), self._net.each
+            # Of a window's scores those of its own frames; the last goes on if need be.
+            places = np.arange(window.first, self.ready, each)
+            self.features[places] = scores[((places - window.begin) // each).clip(0, len(scores) - 1)]
             yield from self._front_end.profile.pieces(took, len(scores), window.first, self.ready - window.first)
 
     def _heard(self, n_samples: int, finished: bool) -> Iterator[Piece]:
@@ -165,9 +167,3 @@ class CtcUtterance:
             yield Piece(FBANK, first, self._made - first)
             if not len(arrived) and self._made == first:
                 break
-
-    def _keep(self, scores: F32, begin: int, first: int, last: int) -> None:
-        """Keep of a window's scores, from frame `begin` on, those of its own frames; the last goes on if need be."""
-        each = self._net.each
-        places = np.arange(first, min(last, self.n_frames), each)
-        self.features[places] = scores[((places - begin) // each).clip(0, len(scores) - 1)]

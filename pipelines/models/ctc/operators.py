@@ -146,7 +146,8 @@ def _calls_of(path: Path) -> list[_Call]:
     """The operators of the calls in a profile, in their order, each with its least time."""
     turns: list[list[_Call]] = [[]]
     least: dict[str, float] = {}
-    for event in _events(path):
+    profile = read_json(path, "a profile of onnxruntime", LARGEST_PROFILE)
+    for event in msgspec.convert(profile, list[_Event]):
         name, arguments = str(event.get("name", "")), event.get("args", {})
         if event.get("cat") == "Session" and name == "model_run":
             turns.append([])
@@ -164,11 +165,6 @@ class _Event(TypedDict, total=False):
     cat: str
     dur: float
     args: dict[str, object]
-
-
-def _events(path: Path) -> list[_Event]:
-    tree = read_json(path, "a profile of onnxruntime", LARGEST_PROFILE)
-    return msgspec.convert(tree, list[_Event])
 
 
 def _call(name: str, ns: float, arguments: Mapping[str, object]) -> _Call:

@@ -197,14 +197,10 @@ class _Parser:
                 public.append(name)
         if not public:
             raise GrammarError(f"{one_line(str(self._file))} has no public rule, so nothing can be said.")
-        self._check_references(rules)
-        return Grammar(self._file, rules, tuple(public))
-
-    def _check_references(self, rules: dict[str, Expression]) -> None:
-        known = {*rules, *_CONSTANTS}
         for token in self._tokens:
-            if token.kind == "rule" and self._own_name(token) not in known:
+            if token.kind == "rule" and self._own_name(token) not in {*rules, *_CONSTANTS}:
                 raise self._problem(f"{_rule_text(token.text[1:-1])} is not defined", token)
+        return Grammar(self._file, rules, tuple(public))
 
     def _alternatives(self) -> Expression:
         choices = []

@@ -89,7 +89,9 @@ class _Reader:
             array = self.take(((1 + counts[k - 1]) * width + 7) // 8 + 8, f"{k}-grams")
             if k > max_order:
                 continue
-            n = self._children(pointers, counts[k - 1], k)
+            if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > counts[k - 1]:
+                raise self.fail(f"the pointers to its {k}-grams do not ascend from 0 to at most {counts[k - 1]}")
+            n = int(pointers[-1])
             parent = np.repeat(np.arange(len(pointers) - 1), np.diff(pointers))
             offset = np.arange(n + 1, dtype=np.int64) * width
             before = _field(array, offset[:n], bits[0])
@@ -127,11 +129,6 @@ class _Reader:
         if not np.isfinite(values).all():
             raise self.fail("a probability is not a finite number")
         return values.astype(np.float64) * float(np.log(LOG_BASE))
-
-    def _children(self, pointers: I64, count: int, k: int) -> int:
-        if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > count:
-            raise self.fail(f"the pointers to its {k}-grams do not ascend from 0 to at most {count}")
-        return int(pointers[-1])
 
     def _words(self, n: int) -> list[str]:
         size = int(self.take(4, "length of the words").view("<u4")[0])

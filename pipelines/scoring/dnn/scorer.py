@@ -146,7 +146,7 @@ class DnnScorer(LayeredScorer):
 
     def _refusal(self, config: Config) -> str:
         """Reason why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
-        if _is_graph(config):
+        if str(config.dnn.net).endswith(".onnx"):
             try:
                 check_graph(config)
             except ModelError as error:
@@ -211,10 +211,6 @@ class DnnScorer(LayeredScorer):
         net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
         self._last.keep(scores, len(scores) - 1, complete=True)
         self._frame += len(block)
-
-
-def _is_graph(config: Config) -> bool:
-    return str(config.dnn.net).endswith(".onnx")
 
 
 def _refuse(sentence: str, *_: object) -> NoReturn:

@@ -139,10 +139,6 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
     return tile
 
 
-def _add(builder: Any, x: Any, y: Any) -> Any:
-    return builder.fadd(x, y)
-
-
 def make_stream_products(streams: int) -> Callable[..., None]:
     """Products over the streams of dot products, for four rows of weights at once.
 
@@ -166,7 +162,7 @@ def make_stream_products(streams: int) -> Callable[..., None]:
                     prefetch(builder, builder.add(after, offset))
                     weights = load(builder, builder.add(base, offset))
                     builder.store(fma(builder, factor, weights, builder.load(slot)), slot)
-            total = sum_of_each(builder, _add, [builder.load(slot) for slot in sums])
+            total = sum_of_each(builder, lambda to, x, y: to.fadd(x, y), [builder.load(slot) for slot in sums])
             result = total if result is None else builder.fmul(result, total)
         builder.store(result, at(builder, out, _FOUR)).align = 4
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from pipelines.models import dictionary as dictionaries
 from pipelines.models import kaldi
-from pipelines.models.dictionary import Dictionary
 from pipelines.models.kaldi import contexts
 from pipelines.models.kaldi.contexts import Hmms
 from pipelines.models.sphinx import ModelDefinition, mdef, parameters
@@ -117,11 +116,15 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         result = topology.finish(from_kaldifst(fst), definition.n_senones, stay, leave)
         del fst
     progress("checking the graph", 0.95)
+    said = language.dictionary
     return from_topology(
         result,
         Senones(definition.senone_phone, definition.senone_state, definition.filler),
         language.words,
-        [_phones(language.dictionary, word, definition) for word in language.words],
+        [
+            [tuple(map(definition.phone, pron)) for pron in said[word]] if word in said else []
+            for word in language.words
+        ],
         {
             "recipe": recipe.as_dict(),
             "words": len(language.dictionary),
@@ -169,12 +172,6 @@ def transition_costs(definition: ModelDefinition, transitions: Array) -> tuple[A
     if not (np.isfinite(stay).all() and np.isfinite(leave).all()):
         raise GraphError("The acoustic model has a state that cannot be stayed in or left.")
     return stay.astype(np.float32), leave.astype(np.float32)
-
-
-def _phones(words: Dictionary, word: str, definition: ModelDefinition) -> list[tuple[int, ...]]:
-    if word not in words:
-        return []
-    return [tuple(definition.phone(p) for p in pron) for pron in words[word]]
 
 
 def determinise(fst: kaldifst.StdVectorFst) -> None:

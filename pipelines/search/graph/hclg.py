@@ -79,7 +79,7 @@ def packed(
     words: Sequence[str],
     silent: Bool,
     senones: Senones,
-    ways: Sequence[Sequence[tuple[int, ...]]] | None = None,
+    ways: list[list[tuple[int, ...]]] | None = None,
 ) -> Graph:
     """The graph of a file's transducer, whose labels are senone + 1 and places in `words`; `silent` ones are left out.
 

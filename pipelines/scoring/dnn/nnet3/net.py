@@ -185,7 +185,10 @@ class Nnet3Net(Arithmetic):
             and (latest[2] + len(latest[0]) - beyond) % self.plan.period == self.begin % self.plan.period
             and np.array_equal(latest[0][len(latest[0]) - beyond :], padded[:beyond])
         )
-        block = self._bound(self.begin % self.plan.period, n, follows)
+        kind = self.begin % self.plan.period, n, follows
+        block = self._blocks.get(kind)
+        if block is None:
+            block = self._blocks[kind] = self._bind(*kind)
         if follows:
             assert latest is not None
             for values, count, rows in zip(self._rooms, block.kept, latest[1].rows, strict=True):
@@ -261,14 +264,8 @@ class Nnet3Net(Arithmetic):
             x = following
         return begun, tuple(calls), x
 
-    def _bound(self, begin: int, n: int, follows: bool) -> _Block:
-        """A block of `n` frames from `begin` on, of which only what is new is computed if it `follows` another."""
-        found = self._blocks.get((begin, n, follows))
-        if found is None:
-            found = self._blocks[begin, n, follows] = self._bind(begin, n, follows)
-        return found
-
     def _bind(self, begin: int, n: int, follows: bool) -> _Block:
+        """A block of `n` frames from `begin` on, of which only what is new is computed if it `follows` another."""
         plan = self.plan
         times = {step: plan.times(step, begin, begin + n) for step in (*plan.trunk, plan.head[0])}
         calls, kept, rows = [], [], []
@@ -285,7 +282,7 @@ class Nnet3Net(Arithmetic):
                 calls.append(_Call(step.stage, terms, into, self._run(step, into, y), len(y)))
         first = plan.head[0]
         x = self._inputs.setdefault(len(times[first]), _with_ones(len(times[first]), first.inputs))
-        calls.append(_Call(SPLICE_STAGE, self._terms(first, times[first], times, begin, n), x, _nothing, len(x)))
+        calls.append(_Call(SPLICE_STAGE, self._terms(first, times[first], times, begin, n), x, lambda: None, len(x)))
         return _Block(tuple(calls), tuple(kept), tuple(rows), x)
 
     def _terms(self, step: Step, t: I64, times: Mapping[Step, I64], begin: int, n: int) -> tuple[_Term, ...]:
@@ -332,7 +329,3 @@ def _with_ones(n: int, inputs: int) -> Array:
     """Room for inputs f32 [n, inputs + 1], whose last column is ones."""
     made: Array = np.ones((n, inputs + 1), np.float32)
     return made
-
-
-def _nothing() -> None:
-    """Compute nothing."""

@@ -112,11 +112,8 @@ class Lexicon:
         """`word` in pieces; empty where there are none for it, or a lexicon or dictionary says what is said how."""
         if not self._spells:
             return ()
-        return next(filter(None, (pieces(self._start + form, self._symbols) for form in _forms(word))), ())
-
-
-def _forms(word: str) -> Iterable[str]:
-    return dict.fromkeys((word, word.upper(), word.lower()))
+        forms = dict.fromkeys((word, word.upper(), word.lower()))
+        return next(filter(None, (pieces(self._start + form, self._symbols) for form in forms)), ())
 
 
 def pieces(text: str, rank: Mapping[str, int]) -> Pronunciation:
