@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Final, TextIO
 
 import msgspec
 
-from app.model.document import Document, Drawing, Notes, Ratios, Section, Table
+from app.model.document import Document, Notes, Section, Table, shown_as_text
 from app.model.report import Tree
 from profiler.files.outputs import OutputError
 from profiler.plain import one_line, printable
@@ -182,7 +182,7 @@ def text(document: Document) -> str:
     lines = [document.summary] if document.summary else []
     apart = False
     for part in document.parts:
-        if isinstance(part, Drawing | Ratios) or (isinstance(part, Table) and (part.aside or not part.rows)):
+        if not shown_as_text(part):
             continue
         if isinstance(part, Section | Table):
             apart = bool(lines)

@@ -57,12 +57,12 @@ def escaped(text: str) -> str:
 
 def text(parts: Iterable[Part]) -> list[str]:
     """Sections, bullets and tables of a document, without those that are aside; no charts."""
-    from app.model.document import Drawing, Ratios, Section, Table
+    from app.model.document import Section, Table, shown_as_text
 
     found: list[str] = []
     before: type | None = None
     for part in parts:
-        if isinstance(part, Drawing | Ratios) or (isinstance(part, Table) and (part.aside or not part.rows)):
+        if not shown_as_text(part):
             continue
         if found and not (before is type(part) is str):
             found.append("")

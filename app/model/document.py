@@ -97,6 +97,13 @@ class Document(msgspec.Struct, frozen=True):
     parts: Sequence[Part]
 
 
+def shown_as_text(part: Part) -> bool:
+    """Whether a terminal and Markdown show a part: no charts, nothing that is aside or empty."""
+    if isinstance(part, Table):
+        return bool(part.rows) and not part.aside
+    return not isinstance(part, Drawing | Ratios) and not (isinstance(part, Notes) and not part.sentences)
+
+
 def number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
