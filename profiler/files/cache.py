@@ -36,17 +36,11 @@ SELECTION: Final = "selection"
 ROOFS: Final = "peaks"
 SUFFIX: Final = ".kept"
 
-OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
-    GRAPHS: ("*.graph",),
-    MODELS: ("untied-*", "single-stream-*-resampled-*"),
-    SELECTION: ("*.npz",),
-    ROOFS: ("*.json",),
+PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys((GRAPHS, MODELS, SELECTION, ROOFS), (f"*{SUFFIX}",)),
     KERNELS: ("[0-9a-f]" * 24, "*-" + "[0-9a-f]" * 24),
 }
-"""Kinds, and the names of what is not kept by `keep`: earlier versions' files, folders of compiled kernels.
-
-Nothing else in these folders is touched.
-"""
+"""Kinds, and the names of what is kept of each: files, and folders of compiled kernels. Nothing else is touched."""
 
 LIMIT_BYTES: Final = 2 << 30
 """What all kinds together may take: some fifty graphs of the default size, or half a dozen of the largest."""
@@ -78,7 +72,7 @@ class Kept:
 
 
 class Entry(NamedTuple):
-    """A file in the cache, or a folder: compiled kernels, or what an earlier version kept."""
+    """A file in the cache, or a folder of compiled kernels."""
 
     path: Path
     bytes: int
@@ -186,9 +180,9 @@ def clear(path: Path) -> None:
 def entries() -> list[Entry]:
     """Return all that is kept, the most recently used first."""
     found = []
-    for kind, older in OTHERS.items():
+    for kind, patterns in PATTERNS.items():
         folder = cache_path(kind)
-        for path in {p for pattern in (f"*{SUFFIX}", *older) for p in folder.glob(pattern)}:
+        for path in {p for pattern in patterns for p in folder.glob(pattern)}:
             with contextlib.suppress(OSError):
                 about = path.lstat()
                 size = about.st_size
@@ -218,7 +212,7 @@ def empty() -> int:
 
 
 def _sweep() -> None:
-    for kind in OTHERS:
+    for kind in PATTERNS:
         folder = cache_path(kind)
         for left in [p for pattern in UNFINISHED for p in folder.glob(pattern)]:
             with contextlib.suppress(OSError):

@@ -189,13 +189,6 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
     older = aged(cache.SELECTION, "older", 1000, 1)
     used = aged(cache.GRAPHS, "used", 1000, 2)
     oldest = aged(cache.MODELS, "oldest", 1000, 3)
-    past = new.with_name("5000-2-0123.graph")  # as earlier versions kept graphs
-    past.write_bytes(bytes(4000))
-    os.utime(past, (1e8, 1e8))
-    untied = folder / "untied-42-0123"
-    untied.mkdir()
-    (untied / "means.npy").write_bytes(bytes(4000))
-    os.utime(untied, (1e8, 1e8))
     precious = folder / "my-model"
     precious.mkdir()
     (folder / "note.txt").write_bytes(bytes(9000))
@@ -205,7 +198,6 @@ def test_the_least_recently_used_go_first(folder, monkeypatch):
     left = {path for entry in cache.entries() for path in [entry.path]}
     assert left == {new, used, oldest}
     assert not older.exists()
-    assert not untied.exists()
     assert precious.exists()
     assert (folder / "note.txt").exists()
     # The one in use stays even when it alone is too large.
@@ -230,7 +222,7 @@ def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path, folder):
     aside = tmp_path / "aside"
     aside.mkdir()
     (aside / "precious").write_text("mine")
-    (folder / "untied-1-x").symlink_to(aside)
+    (folder / "folder.kept").symlink_to(aside)
     (folder / "linked.kept").symlink_to(aside / "precious")
     trained = folder.parent / "training" / "x.kept"
     trained.parent.mkdir()

@@ -1,7 +1,7 @@
 """The shipped voices as training data: enough to watch a net learn, with nothing that has to be fetched or spoken.
 
-Ten utterances, a minute of speech, made many by what `augment` does to them; two of them are held out, sentences that
-no shard contains. They lie in the cache as the shards and labels of any corpus do.
+Ten utterances, a minute of speech, made many by changes that `data` draws; two of them are held out, sentences that no
+shard contains. They lie in the cache as the shards and labels of any corpus do.
 """
 
 from __future__ import annotations
