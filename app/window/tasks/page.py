@@ -58,7 +58,10 @@ BUTTONS: Final = 3  # In a row below the results, which may be narrow
 
 TABLE: Final = 130
 CHART: Final = 170
-"""Least heights of a table and of a chart in pixels."""
+NAME: Final = 11
+TALLEST_CHART: Final = 300
+"""Least heights of a table, of a chart, and of the name of a bar in pixels; most of a chart, unless its names take
+more."""
 
 BAR: Final = QSize(120, 8)
 
@@ -213,7 +216,10 @@ class TaskPage(Page):
     def _add_chart(self, part: Drawing | document.Ratios) -> None:
         chart = panel_of(part) if isinstance(part, Drawing) else Ratios(part.rows)
         describe(chart, part.title, part.text)
-        chart.setMinimumHeight(max(CHART, chart.minimumHeight()))
+        names = 0 if isinstance(part, document.Ratios) else len(part.chart.x.categories)
+        least = max(CHART, NAME * names, chart.minimumHeight())
+        chart.setMinimumHeight(least)
+        chart.setMaximumHeight(max(TALLEST_CHART, least))
         self.add_widget(chart, 3)
         self.charts.append(chart)
         if isinstance(chart, Ratios) and any(row.predicted is not None for row in chart.rows):
