@@ -51,17 +51,16 @@ class MainWindow(FirstWindow):
         from app.model.bookmarks import Bookmarks
         from app.model.conditions import Conditions
         from app.model.hints import Hints
-        from app.model.history import History
+        from app.model.history import History, Undo
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
-        from app.model.processes.device_probe import DeviceProbe
+        from app.model.processes.command import DeviceProbe
         from app.model.processes.run_control import WORKER
         from app.model.recorded_settings import RecordedSettings
         from app.model.runs import Runs
         from app.model.side_by_side import SideBySide
         from app.model.sound import Sound
         from app.model.time_axis import TimeAxis
-        from app.model.undo import Undo
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
         from app.window.actions.model import ModelFolder
@@ -122,9 +121,8 @@ class MainWindow(FirstWindow):
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
-        from app.window.bars.other_programs import OtherPrograms
         from app.window.bars.statusline import StatusLine
-        from app.window.bars.topbar import TopBar
+        from app.window.bars.topbar import OtherPrograms, TopBar
         from app.window.notices import InputNotes
         from app.window.tasks.workbench import TaskStrip
         from app.window.welcome import Welcome

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.model.processes.own_folder import LOCK, OwnFolder
+from app.model.processes.command import LOCK, OwnFolder
 
 PREFIX = "asrscope-test-"
 
 OTHER_WINDOW = f"""
 import sys, time
-from app.model.processes.own_folder import OwnFolder
+from app.model.processes.command import OwnFolder
 folder = OwnFolder({PREFIX!r})
 print(folder.path, flush=True)
 sys.stdin.read()

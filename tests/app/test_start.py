@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import view_on
 
-from app.model.start import LIBRARIES, longest, phases
 from app.views import session_info
-from app.views.session_info import SessionView
+from app.views.session_info import LIBRARIES, SessionView, longest, phases
 from profiler.spans import SPAN
 
 STAGES = ("setup.roofs", "setup.graph", "setup.replay", "decode.block")

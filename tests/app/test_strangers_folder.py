@@ -10,7 +10,7 @@ import pytest
 from command_line import command
 from pytestqt.qtbot import QtBot
 
-from app.model.processes.device_probe import DeviceProbe
+from app.model.processes.command import DeviceProbe
 from app.model.processes.run_control import RunControl, RunRequest
 from tests.strangers_folder import plant, ran
 from tests.waiting import PATIENCE_S

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.model.pipeline import Pipeline
-from app.model.processes.device_probe import DeviceProbe
+from app.model.processes.command import DeviceProbe
 from app.widgets import ChoiceBox, NumberBox, Switch
 from app.window.form.form import PipelineForm
 from app.window.form.path_box import PathBox

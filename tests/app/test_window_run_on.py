@@ -7,7 +7,7 @@ import pytest
 from shown_windows import start_run
 
 from app.model import runs
-from app.model.next_run import Elsewhere
+from app.model.runs import Elsewhere
 from app.window.tasks.next_run import RunOnPage
 
 WORKER = Path(__file__).with_name("window_worker.py")

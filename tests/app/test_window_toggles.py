@@ -9,9 +9,8 @@ from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
 from app.model.pipeline import Pipeline, missing_file
-from app.window.bars.topbar import Figure
+from app.window.bars.topbar import Figure, PresetButton
 from app.window.form.path_box import PathBox
-from app.window.form.preset_button import PresetButton
 from app.window.main_window import MainWindow
 from app.window.palette import RESULT_ROLE, Palette
 from pipelines import config as settings

@@ -1,12 +1,22 @@
-"""A command of ours in a process of its own: what it says meanwhile, what it printed, and why nothing came of it."""
+"""A command of ours in a process of its own: what it says meanwhile, what it printed, and why nothing came of it.
+
+Its temporary files lie in a folder that is gone when the process is, however either ends: the window removes it when
+the process has ended. A window that is killed cannot: it holds a lock in each folder, which ends with it, and the next
+window that wants such a folder removes those that nobody holds.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import stat
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
+from PySide6.QtCore import QLockFile, QObject, QProcess, QProcessEnvironment, Signal
 
 from profiler.plain import one_line
 from profiler.process import children
@@ -111,3 +121,84 @@ class Command(QObject):
         if error == QProcess.ProcessError.FailedToStart:
             self._process = None
             self.ended.emit(b"", self.tr("The command could not be started."))
+
+
+PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))
+
+
+class DeviceProbe(QObject):
+    """Probes once. `found`: for each setting, its unavailable choices and the reason for each."""
+
+    found = Signal(object)
+
+    def __init__(self, command: Sequence[str] = PROBE, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._words = command
+        self._command: Command | None = None
+
+    def ask(self) -> None:
+        """Start asking, the first time only."""
+        if self._command is None:
+            self._command = Command(self._words, self)
+            self._command.ended.connect(self._answered)
+            self._command.start()
+
+    def stop(self) -> None:
+        if self._command is not None:
+            self._command.kill()
+
+    def _answered(self, printed: bytes, _why: str) -> None:
+        try:
+            obstacles = json.loads(printed)["obstacles"]
+            self.found.emit({str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # Nothing is known then; a device that is not there is refused by the run itself.
+            return
+
+
+LOCK: Final = "window.lock"  # File in the folder that its window has locked
+
+
+class OwnFolder:
+    """One folder, made at once; OSError where none can be.
+
+    Args:
+        prefix: what its name begins with, by which those left behind are found.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+        self._lock = _lock(self.path)
+        # Not before it holds its own: another window that does the same at this moment leaves it alone then.
+        if self._lock.tryLock(0):
+            _remove_left_behind(self.path.parent, prefix)
+
+    def remove(self) -> None:
+        self._lock.unlock()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _lock(folder: Path) -> QLockFile:
+    lock = QLockFile(str(folder / LOCK))
+    lock.setStaleLockTime(0)  # however old it is, it is good as long as its window lives
+    return lock
+
+
+def _remove_left_behind(parent: Path, prefix: str) -> None:
+    for folder in parent.glob(f"{prefix}*"):
+        if not (_is_ours(folder) and (folder / LOCK).is_file()):
+            continue
+        lock = _lock(folder)
+        if lock.tryLock(0):
+            lock.unlock()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether it is a folder, no link to one, and this user's: others may write into the folder for temporary files."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    mine = os.name != "posix" or found.st_uid == os.geteuid()
+    return mine and stat.S_ISDIR(found.st_mode)

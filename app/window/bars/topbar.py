@@ -3,27 +3,91 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out, muted
-from app.model.pipeline import Pipeline
+from app.model.pipeline import Pipeline, missing_file
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
-from app.style.plain_text import Button, Elided, Label, describe, set_tip
+from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
 from app.style.theme import font, theme
+from app.widgets import DropButton, Switch
 from app.window.actions.actions import ActionButton, Registry
 from app.window.actions.selection import SCOPES
 from app.window.bars.live_toggle import LiveToggle
 from app.window.bars.scope_chip import ScopeChip
-from app.window.form.preset_button import PresetButton
+from pipelines.config import presets
 from profiler.plain import clock, counted, rtf_text
 
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot
+
+
+ARROW_ROOM = 34  # Pixels of the button for border, padding and arrow
+
+
+class PresetButton(DropButton):
+    """Emits `chosen` with the name of the preset."""
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = ""
+        self._entries: dict[str, QAction] = {}
+        self.choices = QMenu(self)
+        self.choices.setToolTipsVisible(True)
+        for name in presets.names(""):
+            self._offer(self.choices, name)
+        for group in presets.groups():
+            members = presets.names(group)
+            title = self.tr("{0} ({1})").format(self.tr(group), len(members))
+            submenu = new_menu(title, self.choices)
+            self.choices.addMenu(submenu)
+            submenu.setToolTipsVisible(True)
+            for name in members:
+                self._offer(submenu, name)
+        self.clicked.connect(self._open)
+
+    def _offer(self, menu: QMenu, name: str) -> None:
+        preset = presets.load(name)
+        action = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
+        action.setCheckable(True)
+        self._entries[name] = action
+        why = missing_file(preset.config)
+        action.setEnabled(why is None)
+        set_tip(action, why or self.tr(preset.description))
+
+    def _open(self) -> None:
+        self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
+
+    def show_preset(
+        self, preset: presets.Preset, waiting: presets.Preset | None = None, modified: bool = False
+    ) -> None:
+        """Show which one is chosen, whether settings differ from it, and which waits for the next run."""
+        for name, entry in self._entries.items():
+            entry.setChecked(name == (preset if waiting is None else waiting).name)
+        self._title = self.tr(preset.title)
+        if modified:
+            self._title = self.tr("{0} (modified)").format(self._title)
+        tip = f"{self._title}: {self.tr(preset.description)}"
+        if waiting is not None:
+            tip = self.tr("{0}\nNext run: {1}").format(tip, self.tr(waiting.title))
+            self._title = self.tr("next: {0}").format(self.tr(waiting.title))
+        set_tip(self, tip)
+        describe(self, self.tr("Preset: {0}").format(self._title))
+        self._shorten()
+
+    def _shorten(self) -> None:
+        room = max(self.width() - ARROW_ROOM, 20)
+        mode = Qt.TextElideMode.ElideMiddle  # its end says that it is modified
+        self.setText(self.fontMetrics().elidedText(self._title, mode, room))
+
 
 RECORDING_WIDTHS = {True: 84, False: 64}
 """Of the recorded duration, with the word REC where there is room for it."""
@@ -245,3 +309,37 @@ class TopBar(QFrame):
         for figure in (self.rtf, self.wer):
             figure.show_note(wide)
         self.show_recording(self._recorded)
+
+
+SHOWN_FROM, SHOWN_TO = 0.2, 0.15
+"""Share of the wall time from which the banner is shown, and below which it is hidden again."""
+
+
+class OtherPrograms(QFrame):
+    """One line with a switch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("other-programs")
+        self.setProperty("bar", True)
+        self.taken = Label()
+        self.taken.setFont(font(0.92, strong=True))
+        self.switch = Switch(small=True)
+        self.switch.setChecked(True)
+        describe(self.switch, self.tr("Show the time of other programs in the charts"))
+        about = muted(self.tr("All figures are without them; compare ratios only."), 0.92)
+        shown = muted(self.tr("show them in the charts"), 0.92)
+        shown.setBuddy(self.switch)
+        parts = (self.taken, about, REST, shown, self.switch)
+        lay_out(QHBoxLayout(self), *parts, spacing=12, margins=(14, 3, 16, 3))
+        self.hide()
+
+    def show_share(self, share: float) -> None:
+        """Say what share of the wall time of the scope, 0…1, they took."""
+        shown = share > (SHOWN_TO if not self.isHidden() else SHOWN_FROM)
+        if shown:
+            text = self.tr("Other programs took {0} % of the processor.").format(f"{100 * share:.0f}")
+            if text != self.taken.text():
+                self.taken.setText(text)
+        if shown == self.isHidden():
+            self.setVisible(shown)

@@ -10,23 +10,86 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
-from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
 from app.pictures.request import WORDS, PictureError, PictureRequest, is_range, range_text, read_range
-from app.style.plain_text import Button, Elided, Label, describe, set_title
-from app.style.theme import font
+from app.style.plain_text import Button, Elided, Label, describe, set_title, write
+from app.style.theme import font, theme
 from app.views import PICTURES, title_of
 from app.widgets import CheckBox, ChoiceBox, NumberBox
 from app.window.pictures.drawing import Drawing
-from app.window.pictures.preview import Preview
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+LEAST = QSize(420, 300)
+FAINT = 0.35  # Opacity of a picture that no longer is what is wanted
+
+
+class Preview(QWidget):
+    """Shows an image with its aspect kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._image: QImage | None = None
+        self._shrunk = QImage()
+        self._text = ""
+        self._old = False
+        self.setMinimumSize(LEAST)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        describe(self, self.tr("Preview of the picture"))
+
+    @property
+    def image(self) -> QImage | None:
+        return self._image
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    def show_image(self, image: QImage) -> None:
+        self._image, self._text, self._old = image, "", False
+        self._shrunk = QImage()
+        self.update()
+
+    def say(self, text: str) -> None:
+        self._text, self._old = text, True
+        describe(self, description=text)
+        self.update()
+
+    def _of_size(self, image: QImage, size: QSize) -> QImage:
+        """Return the image scaled to `size` points, in device pixels."""
+        pixels = (size.toSizeF() * self.devicePixelRatioF()).toSize()
+        if self._shrunk.size() != pixels:
+            kept = Qt.AspectRatioMode.IgnoreAspectRatio
+            self._shrunk = image.scaled(pixels, kept, Qt.TransformationMode.SmoothTransformation)
+        return self._shrunk
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw picture and sentence."""
+        with QPainter(self) as painter:
+            area = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+            if self._image is not None and not self._image.isNull():
+                size = self._image.size().scaled(area.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio)
+                place = QRectF(0, 0, size.width(), size.height())
+                place.moveCenter(area.center())
+                painter.setOpacity(FAINT if self._old else 1.0)
+                painter.drawImage(place, self._of_size(self._image, size))
+                painter.setOpacity(1.0)
+                painter.setPen(theme().color("border"))
+                painter.drawRect(place)
+            if self._text:
+                painter.setFont(font(1.05))
+                painter.setPen(theme().color("text"))
+                flags = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.value
+                write(painter, area.adjusted(30, 0, -30, 0), flags, self._text, broken=True)
+
 
 SIZE: Final = QSize(1120, 700)
 SIDE: Final = 300  # Width of the column of choices in pixels

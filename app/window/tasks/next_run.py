@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
 from app.model.microphone import LONGEST_S, SILENCE, Recording, inputs
-from app.model.next_run import Elsewhere
+from app.model.runs import Elsewhere
 from app.model.sound import SoundError
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import ChoiceBox

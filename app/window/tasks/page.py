@@ -31,9 +31,8 @@ from app.charts.still import StillPlot
 from app.layout import NONE, REST, Scrolled, lay_out
 from app.model import document
 from app.model.document import Document, Drawing, Notes, Section, Table
-from app.model.processes.command import Command
+from app.model.processes.command import Command, OwnFolder
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
-from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import ENTER, LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
 from app.style.theme import font
 from app.views.labs.panel import panel_of
