@@ -193,7 +193,7 @@ def text(document: Document) -> str:
             lines.append(part)
         elif isinstance(part, Notes):
             lines += [f"note: {sentence}" for sentence in part.sentences]
-        else:
+        elif isinstance(part, Table):
             lines += _table(part)
         apart = isinstance(part, Table)
     return page(lines)

@@ -57,7 +57,7 @@ def escaped(text: str) -> str:
 
 def text(parts: Iterable[Part]) -> list[str]:
     """Sections, bullets and tables of a document, without those that are aside; no charts."""
-    from app.model.document import Section, Table, shown_as_text
+    from app.model.document import Notes, Section, Table, shown_as_text
 
     found: list[str] = []
     before: type | None = None
@@ -70,7 +70,7 @@ def text(parts: Iterable[Part]) -> list[str]:
             found.append(f"## {part.title}")
         elif isinstance(part, Table):
             found += table(part)
-        else:
+        elif isinstance(part, str | Notes):
             lines = [part] if isinstance(part, str) else part.sentences
             found += [f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in lines]
         before = type(part)

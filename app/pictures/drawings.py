@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from app.layout import lay_out
 from app.model.document import Document, Drawing
 from app.model.provenance import caption, provenance_of
-from app.pictures.layout import captioned
 from app.pictures.texts import source_line
-from app.pictures.writers import write_picture
+from app.pictures.writers import captioned, write_picture
 from app.style.plain_text import Label
 from app.views.labs.card import MARGIN, LabCard
 from app.views.labs.panel import panel_of

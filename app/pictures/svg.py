@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from PySide6.QtCore import QBuffer, QIODevice, QPoint, QPointF
-from PySide6.QtGui import QFont, QPainter, QPainterPath, QRawFont, QTransform
+from PySide6.QtCore import QBuffer, QIODevice, QPoint, QPointF, QRect
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QRawFont, QRegion, QTransform
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
-from app.pictures.layout import paint_part, parts
 from app.style.theme import theme
 from profiler.plain import one_line
 
@@ -49,6 +49,29 @@ _TEXT_OR_NAME: Final = re.compile(
     r'font-family="(?P<family>[^"]*)" font-size="(?P<size>[^"]*)" font-weight="(?P<weight>\d+)" '
     r'font-style="(?P<style>\w+)"[^>]*>(?P<text>[^<]*)</text>|(?P<named>id="|url\(#)'
 )
+
+
+_ORIGIN: Final = QPoint(0, 0)
+
+
+def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoint, QRect]]:
+    """A widget and those in it, from back to front: where each is on the page, and what is seen of it there.
+
+    Each is painted and clipped by itself. `QWidget.render` of the whole clips by means that Qt's writers of SVG and PDF
+    ignore: a text that is scrolled away would lie over what is below its view.
+    """
+    if not widget.isVisible():
+        return
+    seen: QRect = widget.visibleRegion().boundingRect()
+    if not seen.isEmpty():
+        yield widget, at, seen.translated(at)
+    for child in widget.children():
+        if isinstance(child, QWidget) and not child.isWindow():
+            yield from parts(child, at + child.pos())
+
+
+def paint_part(painter: QPainter, part: QWidget, at: QPoint) -> None:
+    part.render(painter, at, QRegion(), QWidget.RenderFlag(0))
 
 
 def svg(widget: QWidget, title: str, description: str) -> bytes:

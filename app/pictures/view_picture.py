@@ -13,8 +13,8 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from app.model.effects import Effect
-from app.pictures.layout import CaptionLine
 from app.pictures.texts import Figure, Headline, ToggleState
+from app.pictures.writers import CaptionLine
 from app.style.plain_text import Elided, Label
 from app.style.theme import font, theme
 from app.views import VIEWS

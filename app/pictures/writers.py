@@ -1,4 +1,4 @@
-"""Pictures as files: PNG, SVG or PDF by Qt's own writers, with their provenance.
+"""Pictures as files: a widget laid out and painted as the window paints it, written by Qt as PNG, SVG or PDF.
 
 The provenance (session, configuration, machine, versions, command) is embedded in the file: PNG text chunks, SVG title
 and description, a JSON file inside the PDF. What is printed of it is a caption in the widget.
@@ -9,19 +9,101 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSize, QSizeF
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSize, QSizeF, Qt
 from PySide6.QtGui import QImage, QImageWriter, QPageLayout, QPageSize, QPainter, QPdfWriter
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from app.application import application, in_sentences, need_no_display
 from app.model.provenance import caption
-from app.pictures.layout import lay_out, paint, themed
 from app.pictures.request import KINDS, THEMES, PictureError
-from app.pictures.svg import DOTS_PER_INCH, svg
+from app.pictures.svg import DOTS_PER_INCH, paint_part, parts, svg
+from app.style.plain_text import Wrapped, unbroken
+from app.style.theme import font, set_theme, theme
+from app.views.view import View
 from profiler.files.outputs import writing
+
+
+@contextmanager
+def themed(name: str) -> Iterator[None]:
+    """Use the theme `name` within the context."""
+    before = theme().name
+    # Without a style sheet no window has set a theme yet.
+    if name != before or not QApplication.instance().styleSheet():  # type: ignore[union-attr]
+        set_theme(name)
+    try:
+        yield
+    finally:
+        if name != before:
+            set_theme(before)
+
+
+def lay_out(widget: QWidget, size: QSize) -> None:
+    """Lay `widget` out at `size` without showing it, and without anything that makes sense only on a screen.
+
+    Raises PictureError if it needs more room.
+    """
+    views = [widget] if isinstance(widget, View) else widget.findChildren(View)
+    for part in (part for view in views for part in view.header_controls):
+        part.hide()
+    widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+    widget.show()
+    widget.resize(size)
+    settle()
+    for view in views:
+        view.settle()
+        view.set_picture(True)
+    if widget.size() != size:
+        least = widget.size()
+        raise PictureError(
+            f"a picture of this needs at least {least.width()}×{least.height()} points, "
+            f"not {size.width()}×{size.height()}."
+        )
+
+
+def settle() -> None:
+    for _ in range(3):
+        QApplication.sendPostedEvents()
+        QApplication.processEvents()
+
+
+def paint(painter: QPainter, widget: QWidget) -> None:
+    """Paint a widget that is laid out, on the colour of the window's background."""
+    painter.fillRect(widget.rect(), theme().color("surface"))
+    for part, at, seen in parts(widget):
+        painter.save()
+        painter.setClipRect(seen)
+        paint_part(painter, part, at)
+        painter.restore()
+
+
+class CaptionLine(Wrapped):
+    """A line of the caption, wrapped where it is too long: in a name, too, as a picture has no wider place for it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(unbroken(text))
+        self.setObjectName("muted")
+        self.setFont(font(0.86))
+        self.setContentsMargins(4, 0, 4, 0)
+
+
+def captioned(widget: QWidget, lines: Sequence[str], margin: int) -> QWidget:
+    """A widget above the lines of a caption, which are `margin` from the sides."""
+    sheet = QWidget()
+    sheet.setObjectName("desk")
+    column = QVBoxLayout(sheet)
+    column.setContentsMargins(0, 0, 0, 8)
+    column.setSpacing(3)
+    column.addWidget(widget, 1)
+    for line in lines:
+        below = CaptionLine(line)
+        below.setContentsMargins(margin, 0, margin, 0)
+        column.addWidget(below)
+    return sheet
+
 
 SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 

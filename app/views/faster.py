@@ -161,7 +161,9 @@ class FasterView(View):
             for column in (GIVES, RTF):
                 row.setTextAlignment(column, right)
             for number, change in enumerate(one.changes):
-                row.child(number).setText(WHAT, f"{self.tr(change.title)}: {self._said(change)}")
+                child = row.child(number)
+                assert child is not None
+                child.setText(WHAT, f"{self.tr(change.title)}: {self._said(change)}")
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, right)
             self.tree.resizeColumnToContents(column)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QInputDialog, QScrollBar, QTabBar, Q
 from pytestqt.qtbot import QtBot
 
 from app.model.recent import Memory
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.style.theme import theme
 from app.views import PAGES, VIEWS, title_of
 from app.window import layouts

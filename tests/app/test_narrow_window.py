@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.model.effects import Effect
 from app.model.recent import Memory
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.views.view import View
 from app.window.first_window import MINIMUM
 from app.window.main_window import MainWindow

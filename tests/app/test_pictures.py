@@ -18,9 +18,8 @@ from sample_session import write_sample
 
 from app.charts.raster import stacked
 from app.model.provenance import caption, provenance_of
-from app.pictures.layout import CaptionLine, captioned, lay_out
 from app.pictures.request import PictureError, PictureRequest
-from app.pictures.writers import write_picture
+from app.pictures.writers import CaptionLine, captioned, lay_out, write_picture
 from app.style.theme import THEMES, theme
 from app.views import PICTURES
 from profiler.errors import BadInput

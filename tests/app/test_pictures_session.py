@@ -13,11 +13,11 @@ from window_recording import Recording
 
 from app.cli import main
 from app.pictures import texts as texts_module
-from app.pictures.layout import CaptionLine, lay_out
 from app.pictures.request import Extent, PictureError, PictureRequest, read_range, read_seconds
 from app.pictures.session import SessionPictures
 from app.pictures.texts import Headline, PictureTexts
 from app.pictures.view_picture import ViewPicture
+from app.pictures.writers import CaptionLine, lay_out
 from app.views import PICTURES, VIEWS
 from app.views.breakdown import BreakdownView
 from pipelines import config

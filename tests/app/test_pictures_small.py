@@ -8,11 +8,11 @@ from text_geometry import Text, cut_short, faults, texts
 
 from app.model.effects import Effect
 from app.pictures import writers
-from app.pictures.layout import CaptionLine, lay_out
 from app.pictures.request import PictureRequest
 from app.pictures.session import SessionPictures
 from app.pictures.texts import Figure, Headline, ToggleState
 from app.pictures.view_picture import ViewPicture
+from app.pictures.writers import CaptionLine, lay_out
 from app.style.theme import CATEGORY_TITLES
 from pipelines.audio.word_errors import ErrorCount
 from profiler.analysis.categories import CATEGORIES, THROTTLED

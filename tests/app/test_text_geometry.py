@@ -18,7 +18,7 @@ from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.playhead import Playhead
 from app.model.scope import Scope
 from app.model.time_axis import TimeAxis
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.views import VIEWS, create
 from app.views.stage_tree import VERDICT, StageTree
 from app.window.main_window import MainWindow

@@ -12,7 +12,7 @@ from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.pictures.layout import themed
+from app.pictures.writers import themed
 from app.style.theme import DARK, LIGHT, Tokens, theme
 from app.views.labs import card, layers
 from app.views.labs.layers import looks

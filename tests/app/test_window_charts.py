@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolButton
 
 from app.charts.scale import Scale
 from app.model.time_axis import WINDOW_S
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.views import VIEWS
 from app.views.cost import CostView
 from app.views.roofline_model import rate

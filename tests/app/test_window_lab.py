@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.model import lab_runs
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.views.labs.ranges import rows_of
 from app.window.lab.page import LabPage
 from pipelines import labs

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QPushButton
 from text_geometry import faults
 
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.window.main_window import MainWindow
 from app.window.notices import Banner
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QMainWindow
 from text_geometry import faults, texts
 
-from app.pictures.layout import settle
+from app.pictures.writers import settle
 from app.style.theme import FONT_FAMILY
 from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.main_window import MainWindow

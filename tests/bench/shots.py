@@ -175,7 +175,7 @@ def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tu
 
 def checked(widget: QWidget, path: Path) -> list[str]:
     """Write a picture of a widget as it is on the screen; return the faults of its texts, with the picture's name."""
-    from app.pictures.layout import settle
+    from app.pictures.writers import settle
     from app.views.view import View
     from tests.app.text_geometry import cut_short, faults
 
