@@ -1,26 +1,19 @@
 """A pinned range: breakdown and statistics show what is selected as a multiple of it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
 from views_desk import amount, figures_of, pixels, settle, view_on
 
 from app.model.time_axis import RANGE
 from app.style.theme import blended, theme
 from app.views.breakdown import BreakdownView
 from app.views.statistics import StatisticsView
-from app.window.main_window import MainWindow
 from profiler.analysis.categories import CATEGORIES
 from profiler.plain import milliseconds
 
 
-def test_the_breakdown_shows_the_pinned_range(sample: Path, qtbot: QtBot) -> None:
+def test_the_breakdown_shows_the_pinned_range(sample, qtbot):
     with view_on(BreakdownView, sample, qtbot, (500, 600)) as (view, playhead):
         axis, track = playhead.axis, playhead.track
         assert track is not None
@@ -28,7 +21,6 @@ def test_the_breakdown_shows_the_pinned_range(sample: Path, qtbot: QtBot) -> Non
         axis.pin((1.0, 4.0))
         settle()
         desk = view.model()
-        assert desk is not None
         assert desk.baseline is not None
         assert (desk.scope.kind, desk.baseline[:2], desk.pair) == (RANGE, (100, 400), None)
         before = track.categories_ns[100:400].mean(axis=0) * 1e-6
@@ -47,24 +39,22 @@ def test_the_breakdown_shows_the_pinned_range(sample: Path, qtbot: QtBot) -> Non
         axis.pin(None)
         settle()
         desk = view.model()
-        assert desk is not None
         assert (desk.before, desk.baseline) == ({}, None)
         assert "baseline" not in view.sum.text()
         assert amount(pixels(view.bar), pale) == 0
 
 
-def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample: Path, qtbot: QtBot) -> None:
+def test_without_a_selection_the_baseline_is_the_pinned_range_too(sample, qtbot):
     with view_on(BreakdownView, sample, qtbot) as (_, playhead):
         session, track = playhead.session, playhead.track
         assert session is not None
         assert track is not None
         baseline = figures_of(session, track, 2048, pinned=(0, 9999)).baseline
-        assert baseline is not None
         wall = baseline.own_ms + baseline.categories["other_programs"]
         assert wall == pytest.approx(float(np.mean(track.wall_ns)) * 1e-6)
 
 
-def test_statistics_show_mean_and_percentile_of_the_baseline(sample: Path, qtbot: QtBot) -> None:
+def test_statistics_show_mean_and_percentile_of_the_baseline(sample, qtbot):
     with view_on(StatisticsView, sample, qtbot, (500, 360)) as (view, playhead):
         track = playhead.track
         assert track is not None
@@ -81,9 +71,7 @@ def test_statistics_show_mean_and_percentile_of_the_baseline(sample: Path, qtbot
         assert view.table()[1][0][-2:] == [mean, high]
 
 
-def test_a_baseline_is_pinned_by_key_marked_and_of_one_session(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, sample: Path
-) -> None:
+def test_a_baseline_is_pinned_by_key_marked_and_of_one_session(qtbot, window, finished, sample):
     w = window()
     w.open_session(finished)
     assert not w.actions_.trigger("view.pin")

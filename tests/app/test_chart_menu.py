@@ -1,16 +1,11 @@
 """The context menu of charts: one for all views, by mouse and by key, and the same in dialogs."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
-from pytestqt.qtbot import QtBot
 from views_desk import RIGHT, click, settle, view_on
 
 from app.charts.still import StillPlot
@@ -23,7 +18,6 @@ from app.views.cost import CostView
 from app.views.ratios import Ratios
 from app.views.roofline import RooflineView
 from app.views.view import TableView
-from app.window.main_window import MainWindow
 from app.window.tasks.page import TaskPage
 
 
@@ -37,7 +31,6 @@ def menu_of(at: QWidget, reason: QContextMenuEvent.Reason = QContextMenuEvent.Re
 
 
 def choose(menu: QMenu | None, text: str) -> None:
-    assert menu is not None
     (entry,) = (entry for entry in menu.actions() if entry.text() == text)
     entry.trigger()
     menu.close()
@@ -45,13 +38,12 @@ def choose(menu: QMenu | None, text: str) -> None:
 
 
 def texts(menu: QMenu | None) -> list[str]:
-    assert menu is not None
     found = [entry.text() for entry in menu.actions() if entry.text()]
     menu.close()
     return found
 
 
-def test_every_chart_has_the_menu_of_its_view(window: Callable[..., MainWindow], sample: Path) -> None:
+def test_every_chart_has_the_menu_of_its_view(window, sample):
     w = window()
     w.open_session(sample)
     exported: list[str] = []
@@ -72,7 +64,7 @@ def test_every_chart_has_the_menu_of_its_view(window: Callable[..., MainWindow],
     assert {"cost", "timeline", "words", "work", "roofline", "statistics"} <= set(exported)
 
 
-def test_export_opens_the_dialog_for_that_view(window: Callable[..., MainWindow], sample: Path) -> None:
+def test_export_opens_the_dialog_for_that_view(window, sample):
     w = window()
     w.open_session(sample)
     wanted: list[str] = []
@@ -82,7 +74,7 @@ def test_export_opens_the_dialog_for_that_view(window: Callable[..., MainWindow]
     assert wanted == ["cost"]
 
 
-def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample: Path, qtbot: QtBot) -> None:
+def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample, qtbot):
     with view_on(RooflineView, sample, qtbot, (600, 400)) as (view, _):
         viewport = view.plot.viewport()
         assert texts(menu_of(viewport)) == ["Copy picture", "Copy table", "Show as table"]
@@ -99,12 +91,11 @@ def test_picture_and_table_go_to_the_clipboard_and_the_table_is_shown(sample: Pa
         assert view.plot.isVisible()
 
 
-def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: QtBot) -> None:
+def test_a_chart_over_time_zooms_to_the_selection_and_back(sample, qtbot):
     with view_on(CostView, sample, qtbot) as (view, playhead):
         axis, viewport = playhead.axis, view.plot.viewport()
         whole = axis.visible
         menu = menu_of(viewport)
-        assert menu is not None
         (zoom,) = (entry for entry in menu.actions() if entry.text() == "Zoom to the selection")
         assert not zoom.isEnabled(), "nothing is selected"
         menu.close()
@@ -117,7 +108,7 @@ def test_a_chart_over_time_zooms_to_the_selection_and_back(sample: Path, qtbot: 
         assert axis.visible == whole
 
 
-def test_charts_of_tasks_have_their_picture(qtbot: QtBot, parent: QWidget) -> None:
+def test_charts_of_tasks_have_their_picture(qtbot, parent):
     dialog = TaskPage("Title", (sys.executable, "-c", "import time; time.sleep(60)"), "Begins", parent)
     plot = Ratios([RatioRow("whole run", 0.5, (0.4, 0.6), "B faster")])
     dialog.add_widget(plot)
@@ -132,7 +123,7 @@ def test_charts_of_tasks_have_their_picture(qtbot: QtBot, parent: QWidget) -> No
     qtbot.waitUntil(lambda: Leaving.find(EXPLAINS) is None)
 
 
-def test_a_view_without_a_session_has_its_menu_too(qtbot: QtBot) -> None:
+def test_a_view_without_a_session_has_its_menu_too(qtbot):
     view = CostView(TimeAxis())
     qtbot.addWidget(view)
     view.show()

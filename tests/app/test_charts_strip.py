@@ -1,7 +1,5 @@
 """A strip of pixels: one that has moved is one that is drawn at once, and only what is new in it is drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
@@ -44,12 +42,12 @@ def show(plot: TimePlot, stack: Stack, table: np.ndarray, first: int) -> np.ndar
 
 
 @pytest.mark.parametrize("moves", MOVES)
-def test_a_strip_that_moved_is_one_that_is_drawn_at_once(qtbot: QtBot, moves: str) -> None:
+def test_a_strip_that_moved_is_one_that_is_drawn_at_once(qtbot, moves):
     plot, stack = stack_on(qtbot)
     table = np.random.default_rng(3).uniform(0.0, 2.0, (6000, len(CATEGORIES)))
     drawn: list[int] = []
     draw = stack.draw_pixels
-    stack.draw_pixels = lambda height, scale, at: drawn.append(at.stop - at.start) or draw(height, scale, at)  # type: ignore[method-assign]
+    stack.draw_pixels = lambda height, scale, at: drawn.append(at.stop - at.start) or draw(height, scale, at)
     for first, fresh in zip(*MOVES[moves], strict=True):
         del drawn[:]
         kept = show(plot, stack, table, first)
@@ -57,7 +55,7 @@ def test_a_strip_that_moved_is_one_that_is_drawn_at_once(qtbot: QtBot, moves: st
         assert np.array_equal(kept, show(*stack_on(qtbot), table, first))
 
 
-def test_a_column_with_other_values_is_drawn_again(qtbot: QtBot) -> None:
+def test_a_column_with_other_values_is_drawn_again(qtbot):
     """That of a block that has grown, or all of them where something else is said of them."""
     plot, stack = stack_on(qtbot)
     table = np.random.default_rng(4).uniform(0.0, 2.0, (400, len(CATEGORIES)))

@@ -1,7 +1,5 @@
 """Which settings of a session are held against which: after changes, and before, during and after an A/B."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +25,7 @@ ON: dict[str, Value] = {SELECTION: True}
 LARGE: dict[str, Value] = {BLOCK: 16}
 
 
-def test_settings_have_been_in_force_since_they_changed_the_work() -> None:
+def test_settings_have_been_in_force_since_they_changed_the_work():
     made = session((0, {}), (100, {PACE: 4.0}), (200, ON | {PACE: 4.0}))
     known = Configurations()
     assert [known.since(made, end) for end in (0, 150, 200, 300)] == [0, 0, 0, 200]
@@ -38,22 +36,20 @@ def test_settings_have_been_in_force_since_they_changed_the_work() -> None:
     ("keys", "before"),
     [({SELECTION}, {SELECTION: False}), ({SELECTION, BLOCK}, {SELECTION: False}), ({BLOCK}, None), ({PACE}, None)],
 )
-def test_the_last_settings_that_differ_in_nothing_else_are_those_before(
-    keys: set[str], before: dict[str, Value] | None
-) -> None:
+def test_the_last_settings_that_differ_in_nothing_else_are_those_before(keys, before):
     made = session((0, {}), (100, LARGE), (200, LARGE | ON))
     assert Configurations().before(made, 300, keys) == before
 
 
-def test_without_a_change_there_is_nothing_before() -> None:
+def test_without_a_change_there_is_nothing_before():
     known, made = Configurations(), session((0, {}))
     assert known.before(made, 100, {SELECTION}) is None
     assert known.sides(made, 100, None) is None
-    assert known.sides(SimpleNamespace(configs=[], meta={}), 100, None) is None  # type: ignore[arg-type]
+    assert known.sides(SimpleNamespace(configs=[], meta={}), 100, None) is None
 
 
 @pytest.fixture
-def compared() -> Any:
+def compared():
     """Selection switched on at frame 100; from 300 to 500 an A/B against off; at 600 larger blocks."""
     arms = [{"name": "A", "epoch": 2}, {"name": "B", "epoch": 3}]
     return session(
@@ -62,7 +58,7 @@ def compared() -> Any:
     )  # fmt: skip
 
 
-def test_an_ab_goes_on_from_its_first_frame_to_its_last(compared: Any) -> None:
+def test_an_ab_goes_on_from_its_first_frame_to_its_last(compared):
     assert [end for end in (299, 300, 301, 500, 501) if going_on(compared, end)] == [301, 500]
     known = Configurations()
     shown = [known.arm(compared, end).get(SELECTION) for end in (299, 350, 450, 501)]
@@ -74,7 +70,7 @@ def test_an_ab_goes_on_from_its_first_frame_to_its_last(compared: Any) -> None:
     assert going_on(compared, 400) is None
 
 
-def test_an_ab_holds_its_arms_against_each_other_once_both_had_a_turn(compared: Any) -> None:
+def test_an_ab_holds_its_arms_against_each_other_once_both_had_a_turn(compared):
     known = Configurations()
     before = Sides(frozenset({0}), frozenset({1}), in_turn=False)
     assert known.sides(compared, 300, {SELECTION}) == before
@@ -83,7 +79,7 @@ def test_an_ab_holds_its_arms_against_each_other_once_both_had_a_turn(compared: 
     assert known.sides(compared, 450, {SELECTION}) == both
 
 
-def test_a_change_after_an_ab_has_no_turns_of_its_own(compared: Any) -> None:
+def test_a_change_after_an_ab_has_no_turns_of_its_own(compared):
     known = Configurations()
     assert known.sides(compared, 700, {BLOCK}) == Sides(frozenset({1, 3, 4}), frozenset({5}), in_turn=False)
     assert known.sides(compared, 700, {SELECTION}) is None, "with these blocks it was never off"

@@ -1,16 +1,12 @@
 """Confusion pairs: which words stand for which, how often and for how long, in the view and in the report."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from command_line import here
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
 from app.model.time_axis import WHOLE
@@ -31,7 +27,7 @@ def counted(session: Session) -> Counter[tuple[str | None, str | None]]:
     )
 
 
-def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: Path) -> None:
+def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample):
     session, track = Session.open(sample), CostTrack()
     track.update(session)
     found, left = confusions(session, track, track.n_frames)
@@ -55,7 +51,7 @@ def test_pairs_are_those_of_the_alignment_with_the_time_of_their_frames(sample: 
     session.close()
 
 
-def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample: Path, qtbot: QtBot) -> None:
+def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample, qtbot):
     with view_on(WordsView, sample, qtbot) as (view, playhead):
         playhead.axis.choose_scope(WHOLE)
         view.shows_confusions.click()
@@ -100,7 +96,7 @@ def test_the_page_of_the_words_view_sorts_and_goes_to_each_occurrence(sample: Pa
         assert model.rowCount() == 0
 
 
-def test_the_report_lists_the_most_frequent(sample: Path) -> None:
+def test_the_report_lists_the_most_frequent(sample):
     with_json = json.loads(here("report", sample, "--json").stdout)["sessions"][0]["confusions"]
     session = Session.open(sample)
     known = counted(session)

@@ -1,7 +1,5 @@
 """What a change did, in the words of the top bar: against what, how far it is known, and the word errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -107,7 +105,7 @@ class Run:
 
 
 @pytest.fixture
-def flipped() -> Run:
+def flipped():
     """The same five seconds decoded with selection off, then on: 2.5 times faster, two errors more in ten words."""
     run = Run()
     run.decode("one", 5e6)
@@ -116,7 +114,7 @@ def flipped() -> Run:
     return run
 
 
-def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped: Run) -> None:
+def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped):
     effect = flipped.effect(SELECTION)
     assert effect.kind == "faster"
     assert effect.headline == "5.00 → 2.00 ms · 2.5× faster (2.5 to 2.5)"
@@ -128,7 +126,7 @@ def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped: Run) -
     assert flipped.effect(SKIP) is None, "nothing was done there"
 
 
-def test_other_speech_is_named_and_has_no_ratio() -> None:
+def test_other_speech_is_named_and_has_no_ratio():
     run = Run()
     run.decode("one", 5e6)
     run.change(SELECTION, True)
@@ -138,7 +136,7 @@ def test_other_speech_is_named_and_has_no_ratio() -> None:
     assert effect.words == ""
 
 
-def test_what_is_not_made_ready_for_is_not_being_prepared(flipped: Run) -> None:
+def test_what_is_not_made_ready_for_is_not_being_prepared(flipped):
     """A pace that waits for its block, a change that was given up, and one that the end of the run came before."""
 
     def kind() -> str:
@@ -159,7 +157,7 @@ def test_what_is_not_made_ready_for_is_not_being_prepared(flipped: Run) -> None:
     assert kind() == "faster"
 
 
-def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
+def test_the_interval_lies_around_the_factor(flipped):
     flipped.wall[500:1000] = np.linspace(1.5e6, 2.5e6, 500).tolist()
     effect = flipped.effect(SELECTION)
     assert effect.low is not None
@@ -168,7 +166,7 @@ def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
     assert effect.low < effect.factor < effect.high
 
 
-def test_words_are_decided_by_an_interval_over_utterances() -> None:
+def test_words_are_decided_by_an_interval_over_utterances():
     """One utterance decides nothing; six that all have two errors more do."""
     run = Run()
     for number in range(6):
@@ -185,7 +183,7 @@ def test_words_are_decided_by_an_interval_over_utterances() -> None:
     assert Effect("faster", 2.0, before=same, after=same, words_kind="same").words == "1 → 1 errors of 10 (the same)"
 
 
-def test_no_factor_is_shown_without_its_interval() -> None:
+def test_no_factor_is_shown_without_its_interval():
     known = Effect("undecided", 2.5, before_ms=5.0, after_ms=2.0)
     assert known.headline == "5.00 → 2.00 ms · undecided"
     assert "2.5" not in known.text + known.details
@@ -196,14 +194,14 @@ def test_no_factor_is_shown_without_its_interval() -> None:
     assert slower.times == "1.5× slower (1.4 to 1.6)"
 
 
-def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped: Run) -> None:
+def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped):
     flipped.wall[:500] = [25e6] * 500
     flipped.other[:500] = [20e6] * 500
     effect = flipped.effect(SELECTION)
     assert effect.factor == pytest.approx(2.5)
 
 
-def test_a_change_of_something_else_is_no_effect_of_the_toggle(flipped: Run) -> None:
+def test_a_change_of_something_else_is_no_effect_of_the_toggle(flipped):
     flipped.change(BLOCK, 16)
     flipped.decode("one", 1e6)
     assert flipped.effect(SELECTION) is None, "with this block it was never off"
@@ -211,7 +209,7 @@ def test_a_change_of_something_else_is_no_effect_of_the_toggle(flipped: Run) -> 
     assert newest.headline == "2.00 → 1.00 ms · 2.0× faster (2.0 to 2.0)"
 
 
-def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
+def test_the_pace_of_a_run_is_no_change(flipped):
     flipped.change(PACE, 4.0)
     effect = flipped.effect(SELECTION)
     assert effect.times == "2.5× faster (2.5 to 2.5)"
@@ -221,7 +219,7 @@ def test_the_pace_of_a_run_is_no_change(flipped: Run) -> None:
     assert known.alike(cast("Any", flipped), 0) == {0}, "those it began with, before any frame"
 
 
-def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
+def test_at_the_cursor_nothing_is_known_of_what_comes(flipped):
     assert flipped.effect(SELECTION, end=400) is None
     later = flipped.effect(SELECTION, end=550)
     assert later.kind == "other speech"
@@ -229,7 +227,7 @@ def test_at_the_cursor_nothing_is_known_of_what_comes(flipped: Run) -> None:
     assert (few.kind, few.headline, few.words) == ("undecided", "5.00 → 2.00 ms · undecided", "")
 
 
-def test_what_is_waited_for_is_said() -> None:
+def test_what_is_waited_for_is_said():
     """The demo decodes again what it decoded last; word errors need an utterance that was whole before the change."""
     run = Run()
     assert run.now.repeat_on_change
@@ -250,7 +248,7 @@ def test_what_is_waited_for_is_said() -> None:
     assert later.remark == "", "nothing follows in a recording"
 
 
-def test_words_that_only_an_ab_brings_are_said_to() -> None:
+def test_words_that_only_an_ab_brings_are_said_to():
     """The change came within the first utterance: none was decoded to its end before it."""
     run = Run()
     run.decode("one", 5e6)
@@ -279,7 +277,7 @@ def ab(run: Run, pairs: int) -> None:
             run.decode("one", (8e6, 2e6)[arm], errors=(1, 3)[arm])
 
 
-def test_an_arm_is_named_as_the_form_shows_its_value() -> None:
+def test_an_arm_is_named_as_the_form_shows_its_value():
     a = dict(settings.flatten(settings.to_dict(BASE)))
     named = {SELECTION: (True, "on"), SKIP: (2, "every 2nd"), BLOCK: (16, "16"), "search.beam": (9.5, "9.5")}
     for key, (value, name) in named.items():
@@ -287,7 +285,7 @@ def test_an_arm_is_named_as_the_form_shows_its_value() -> None:
     assert arm_name(a, {**a, SKIP: 2, BLOCK: 16}) == "B"
 
 
-def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped: Run) -> None:
+def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped):
     ab(flipped, 3)
     for end in range(flipped.end - 1200, flipped.end + 1, 100):
         effect = flipped.effect(SELECTION, end=end)
@@ -302,7 +300,7 @@ def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped:
     assert effect.words == "1 → 3 errors of 10 (undecided)"
 
 
-def test_the_turns_of_an_ab_are_named_by_what_their_arm_has(flipped: Run) -> None:
+def test_the_turns_of_an_ab_are_named_by_what_their_arm_has(flipped):
     begin, session = flipped.end, cast("Any", flipped)
     assert turns_of(session, begin, ("", "")) == []
     ab(flipped, 2)
@@ -314,7 +312,7 @@ def test_the_turns_of_an_ab_are_named_by_what_their_arm_has(flipped: Run) -> Non
     assert (arm_of(session, begin + 1), arm_of(session, begin + 501), arm_of(session, begin)) == ("A", "B", "")
 
 
-def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None:
+def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped):
     ab(flipped, 2)
     effect = flipped.effect(SELECTION)
     # A turn is 5 s at 8 ms a frame and 5 s at 2 ms.
@@ -337,11 +335,11 @@ def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None
         (None, "undecided", "undecided"),
     ],
 )
-def test_the_factor_in_words(factor: float | None, kind: Any, text: str) -> None:
+def test_the_factor_in_words(factor, kind, text):
     assert Effect(kind, factor, factor, factor).times == text
 
 
-def test_the_line_next_to_the_bars_has_both_times_their_ratio_and_what_is_missing() -> None:
+def test_the_line_next_to_the_bars_has_both_times_their_ratio_and_what_is_missing():
     """The times are of the same speech, and their ratio is the factor: 73.4 against 12.2 was said to be 2.8."""
     effect = Effect("faster", 3.4, 2.9, 3.9, before_ms=41.5, after_ms=12.2, seconds=13.2)
     desk = cast("Any", SimpleNamespace(pair=effect, baseline=None))
@@ -356,7 +354,7 @@ def errors_since(run: Run, first: int, last: int | None = None) -> ErrorCount:
     return errors_in(cast("Any", run), first, last, last)[0]
 
 
-def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> None:
+def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate():
     run = Run()
     run.decode("clear", 5e6, errors=1)
     for _ in range(3):
@@ -364,7 +362,7 @@ def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> Non
     assert errors_since(run, 0) == ErrorCount(10, 20)
 
 
-def test_turns_of_an_ab_do_not_count_for_the_word_error_rate_outside_of_it() -> None:
+def test_turns_of_an_ab_do_not_count_for_the_word_error_rate_outside_of_it():
     run = Run()
     run.change(SELECTION, True)
     run.decode("clear", 5e6, errors=1)

@@ -1,7 +1,5 @@
 """Latency and its parts: of a session by its own spans and context, of settings by the card of their net."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,16 +1,12 @@
 """The live view and the replay show the same numbers, on a real run with both toggles flipped."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import closing
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from views_desk import figures_of
 
 from app.model.time_axis import boundaries, marks
@@ -70,9 +66,7 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
     ]
 
 
-def test_live_and_replay_show_the_same_numbers(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
-) -> None:
+def test_live_and_replay_show_the_same_numbers(bundled_speech, tmp_path, monkeypatch, short_runs):
     path = tmp_path / "run.asrs"
     # What scoring consists of is judged by all that is known at the time, and so by more in the replay.
     monkeypatch.setattr(Attribution, "_of", lambda *_: None)

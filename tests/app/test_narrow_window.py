@@ -1,12 +1,8 @@
 """The window at its least size, and on a 4K screen at threefold scale: whole words, and nothing on top of another."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from pytestqt.qtbot import QtBot
 
 from app.model.effects import Effect
 from app.model.recent import Memory
@@ -22,7 +18,7 @@ FASTER = Effect("faster", 3.5, 3.1, 3.9, ErrorCount(1, 30), ErrorCount(2, 30), "
 
 
 @pytest.fixture
-def opened(qtbot: QtBot, tmp_path: Path) -> MainWindow:
+def opened(qtbot, tmp_path):
     window = MainWindow(memory=Memory(tmp_path / "settings.ini"))
     qtbot.addWidget(window)
     path = write_sample(tmp_path / "a-name-that-is-very-long.asrs", frames=2048)
@@ -49,7 +45,7 @@ def show_figures(window: MainWindow, scope: str = "whole run") -> None:
 
 
 @pytest.mark.slow
-def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> None:
+def test_at_its_least_size_all_is_said_in_whole_words(opened):
     window = settled(opened, MINIMUM.width(), MINIMUM.height())
     show_figures(window)
     settle()
@@ -58,7 +54,7 @@ def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> Non
 
 
 @pytest.mark.slow
-def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow) -> None:
+def test_in_less_room_the_form_waits_and_figures_stand_alone(opened):
     window = settled(opened, 1280, 800)
     assert not window.desk.form.isHidden()
     settled(window, 1024, 640)
@@ -78,7 +74,7 @@ def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow)
     assert not window.desk.form.isHidden(), "it is back where there is room"
 
 
-def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
+def test_figures_keep_away_from_the_preset(opened):
     top = settled(opened, 1280, 800).top
     show_figures(opened)
     settle()
@@ -87,7 +83,7 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_small_laptop_an_effect_has_its_interval(opened: MainWindow) -> None:
+def test_on_a_small_laptop_an_effect_has_its_interval(opened):
     """A rate of errors above 100 % is wider than any other, and took its room."""
     top = settled(opened, 1280, 768).top
     top.show_recording(66.0)
@@ -98,7 +94,7 @@ def test_on_a_small_laptop_an_effect_has_its_interval(opened: MainWindow) -> Non
     assert (faults(opened), cut_short(opened)) == ([], [])
 
 
-def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened: MainWindow) -> None:
+def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened):
     effect = replace(FASTER, factor=1.61, low=1.1, high=2.36, turns=4)
     toggle = opened.top.toggles[0]
     shown = set()
@@ -112,7 +108,7 @@ def test_the_arms_of_an_ab_are_whole_words_at_every_width(opened: MainWindow) ->
 
 
 @pytest.mark.slow
-def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:
+def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live):
     """The buttons below it were squeezed until their words were cut, and so was the name of a toggle."""
     window = settled(live, MINIMUM.width(), MINIMUM.height())
     show_figures(window, "last 3 s")

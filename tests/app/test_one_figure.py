@@ -4,11 +4,9 @@ FIGURES is the table: for each figure the places that show it. The first place i
 text is held to the digits that it prints. A new place is one line.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +57,6 @@ from app.model.faster import unchanged
 from app.model.report import report
 from app.views.icicle import GROUP, STAGE, icicle_model
 from app.views.stage_panel import sum_text
-from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
@@ -291,8 +288,8 @@ def same(wanted: Value, value: Value) -> bool:
     if value is None or wanted is None:
         return value is wanted
     if isinstance(value, Shown):
-        return value.stands_for(float(wanted))  # type: ignore[arg-type]
-    return float(value) == pytest.approx(float(wanted), rel=1e-9, abs=1e-15)  # type: ignore[arg-type]
+        return value.stands_for(float(wanted))
+    return float(value) == pytest.approx(float(wanted), rel=1e-9, abs=1e-15)
 
 
 def check(figure: str, opened: Opened) -> list[str]:
@@ -325,9 +322,7 @@ def recorded(folder: Path, speech: Path, values: dict[str, Any]) -> tuple[Path, 
 
 
 @pytest.fixture(scope="module", params=[*RUNS, "tangled", *KEPT])
-def session_file(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bundled_speech: Path
-) -> tuple[Path, dict[str, Any] | None]:
+def session_file(request, tmp_path_factory, bundled_speech):
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "tangled":
         return tangled_session.write(folder / "tangled.asrs"), None
@@ -337,9 +332,7 @@ def session_file(
 
 
 @pytest.fixture
-def opened(
-    session_file: tuple[Path, dict[str, Any] | None], window: Callable[..., MainWindow], tmp_path: Path
-) -> Iterator[Opened]:
+def opened(session_file, window, tmp_path):
     path, reported = session_file
     w = window()
     assert w.open_session(path)
@@ -352,12 +345,12 @@ def opened(
         yield Opened(session, tmp_path, w, reported)
 
 
-def test_every_figure_is_the_same_in_all_places(opened: Opened) -> None:
+def test_every_figure_is_the_same_in_all_places(opened):
     wrong = [line for figure in FIGURES for line in check(figure, opened)]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_losses_of_the_tangled_session_are_those_that_were_made(tmp_path: Path) -> None:
+def test_the_losses_of_the_tangled_session_are_those_that_were_made(tmp_path):
     with Session.open(tangled_session.write(tmp_path / "t.asrs")) as session:
         reported = report(session)["recorder"]
     lost = {key: reported[key] for key in ("dropped", "misplaced", "missed")}

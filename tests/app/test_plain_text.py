@@ -1,14 +1,12 @@
 """Text of strangers in widgets: shown as it is written, and nothing that it names is opened."""
 
-from __future__ import annotations
-
 import ast
 import ctypes
 import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,7 +44,7 @@ HOSTILE = (
 )
 
 
-def test_text_reaches_widgets_in_one_place_only() -> None:
+def test_text_reaches_widgets_in_one_place_only():
     paths = [path for path in PACKAGE.rglob("*.py") if path != THE_ONE]
     found = [fault for path in paths for fault in _faults(path)]
     assert not found, "go through app.style.plain_text"
@@ -80,7 +78,7 @@ def _made_before(call: ast.Call) -> bool:
 @pytest.mark.parametrize(
     "text", ["<img src='x.png'>", "a <b>bold</b> name", "&lt;b&gt;", "<?xml?>", "&Save", "line\n<b>two</b>", "plain"]
 )
-def test_labels_and_tips_show_what_is_written(qtbot, text: str) -> None:
+def test_labels_and_tips_show_what_is_written(qtbot, text):
     label, elided, widget = plain_text.Label(text), Elided(text), QWidget()
     for one in (label, elided, widget):
         qtbot.addWidget(one)
@@ -101,7 +99,7 @@ def _read(tip: str) -> str:
     return document.toPlainText()
 
 
-def test_ampersands_underline_nothing(qtbot) -> None:
+def test_ampersands_underline_nothing(qtbot):
     button, widget = plain_text.Button("Save & go"), QWidget()
     for one in (button, widget):
         qtbot.addWidget(one)
@@ -111,14 +109,14 @@ def test_ampersands_underline_nothing(qtbot) -> None:
     assert isinstance(menu.actions()[0], QAction)
 
 
-def test_what_does_not_show_is_written_out_and_bounded() -> None:
+def test_what_does_not_show_is_written_out_and_bounded():
     assert plain_text.displayable("\u202egnp.exe\x1b[2J") == "\\u202egnp.exe\\x1b[2J"
     assert plain_text.displayable("one\ntwo") == "one\ntwo"
     assert len(plain_text.displayable("x" * 10**6)) <= plain_text.LONGEST_LINE
     assert plain_text.displayable("x\n" * 10**5).count("\n") <= plain_text.MAX_LINES
 
 
-def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
+def test_a_titled_tip_formats_the_title_only(qtbot):
     widget = QWidget()
     qtbot.addWidget(widget)
     plain_text.set_titled_tip(widget, "<i>T</i>", ["<img src='x'>"], "--set a=<b>")
@@ -126,7 +124,7 @@ def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
+def canary(tmp_path):
     """A picture, and whether it was opened since the last call (reported by the kernel; on Linux only)."""
     path = tmp_path / "canary.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n")
@@ -153,9 +151,7 @@ def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
-    tmp_path: Path, canary: tuple[Path, Callable[[], bool]]
-) -> None:
+def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(tmp_path, canary):
     """The canary would be opened; a pipe that nobody writes to would be waited for, for ever."""
     path, was_opened = canary
     pipe = tmp_path / "pipe.png"
@@ -185,7 +181,7 @@ def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
     assert not was_opened()
 
 
-def test_what_is_copied_is_what_is_shown(qapp: object) -> None:
+def test_what_is_copied_is_what_is_shown(qapp):
     """A line may end within a long name; a name with such places in it would be no file's."""
     selectable = Qt.TextInteractionFlag.TextSelectableByMouse
     name = "a" * 80

@@ -1,18 +1,13 @@
 """One scope: every figure of the desk is of the same frames, and exports and commands give the same for these."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import tangled_session
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pytestqt.qtbot import QtBot
 from sample_session import write_sample
-from views_desk import Desk, figures_of, settle
+from views_desk import figures_of, settle
 
 from app.api import Recording
 from app.model.desk_snapshot import DeskSnapshot
@@ -33,7 +28,7 @@ MS = 1e-3
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Session, CostTrack]]]:
+def recordings(tmp_path_factory):
     """A session with toggles and other programs, one of a device, and one in which everything is unusual."""
     folder = tmp_path_factory.mktemp("scopes")
     made = write_sample(folder / "a.asrs", frames=640, utterance_frames=160)
@@ -93,9 +88,7 @@ def agrees(session: Session, track: CostTrack, desk: DeskSnapshot) -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(data=st.data())
-def test_all_that_shows_figures_of_a_scope_shows_the_same(
-    recordings: list[tuple[Session, CostTrack]], data: st.DataObject
-) -> None:
+def test_all_that_shows_figures_of_a_scope_shows_the_same(recordings, data):
     session, track = data.draw(st.sampled_from(recordings))
     end = data.draw(st.integers(1, track.n_frames) | st.just(track.n_frames))
     first, last = sorted(data.draw(st.tuples(st.integers(0, end), st.integers(0, end))))
@@ -108,13 +101,13 @@ def test_all_that_shows_figures_of_a_scope_shows_the_same(
         agrees(session, track, desk)
 
 
-def test_python_has_the_figures_of_a_scope(recordings: list[tuple[Session, CostTrack]]) -> None:
+def test_python_has_the_figures_of_a_scope(recordings):
     session, track = recordings[0]
     desk = figures_of(session, track, 500, (100, 400))
     assert Recording(session).breakdown(100, 400).rtf == pytest.approx(desk.rtf_with)
 
 
-def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings: list[tuple[Session, CostTrack]]) -> None:
+def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings):
     """A group was larger than the whole: 0.81 ms of 0.54."""
     session, track = next(each for each in recordings if each[0].meta.get("devices"))
     desk = figures_of(session, track, kind=WHOLE)
@@ -124,7 +117,7 @@ def test_work_of_a_device_is_not_added_to_the_waiting_for_it(recordings: list[tu
     assert all(group.share is not None for group in desk.groups)
 
 
-def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied() -> None:
+def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied():
     """With every 2nd frame skipped, the table said 2.04 ms and the sentence below it 4.08."""
     likely = {**dict.fromkeys(PARTS, 0.0), "bandwidth": 408e6}
     parts = Parts(likely, likely, likely)
@@ -133,12 +126,12 @@ def test_a_frame_is_one_of_10_ms_whether_it_was_scored_or_copied() -> None:
     assert "4.08 ms per block" in judge(replace(evidence, frames=1600.0, all_frames=3200)).sentence
 
 
-def test_the_scope_is_chosen_said_and_left(sample: Path) -> None:
+def test_the_scope_is_chosen_said_and_left(sample):
     with Session.open(sample) as session:
         end = 2048
 
         def text(kind: str | None, selected: tuple[int, int] | None = None, at: int = end) -> tuple[str, str]:
-            scope = scope_of(session, at, kind, selected)  # type: ignore[arg-type]
+            scope = scope_of(session, at, kind, selected)
             return scope.kind, scope.text
 
         assert text(None) == (CHANGE, "since skip ×2")
@@ -150,7 +143,7 @@ def test_the_scope_is_chosen_said_and_left(sample: Path) -> None:
         assert scope_of(session, 200, None, (100, 250)) == Scope(RANGE, 100, 200, 200)
 
 
-def test_all_views_change_scope_together(desk: Desk) -> None:
+def test_all_views_change_scope_together(desk):
     """Esc left the stages of the old range below the sum of the new one."""
     for selected in ((5.0, 9.0), (15.0, 16.0), None):
         if selected is None:
@@ -159,7 +152,6 @@ def test_all_views_change_scope_together(desk: Desk) -> None:
             desk.axis.select(*selected)
         settle()
         shown = desk.playhead.snapshot()
-        assert shown is not None
         assert all(view.snapshot is not None and view.snapshot.desk is shown.desk for view in desk.views)
         assert desk.breakdown.tree.stages == shown.desk.stages
         assert desk.breakdown.sum.text().startswith(sum_text(shown.desk))
@@ -168,7 +160,7 @@ def test_all_views_change_scope_together(desk: Desk) -> None:
         assert explained in shown.desk.stages
 
 
-def test_the_chip_says_the_scope_and_leads_back(window, sample: Path, qtbot: QtBot) -> None:
+def test_the_chip_says_the_scope_and_leads_back(window, sample, qtbot):
     made: MainWindow = window()
     made.open_session(sample)
     chip = made.top.scope
@@ -191,7 +183,7 @@ def test_the_chip_says_the_scope_and_leads_back(window, sample: Path, qtbot: QtB
     qtbot.waitUntil(lambda: chip.text == "0:00.00 – 0:04.00")
 
 
-def test_other_programs_are_named_when_they_took_much(window, qtbot: QtBot) -> None:
+def test_other_programs_are_named_when_they_took_much(window, qtbot):
     made: MainWindow = window()
     for share, named in ((0.1, False), (0.21, True), (0.17, True), (0.1, False)):
         made.others.show_share(share)

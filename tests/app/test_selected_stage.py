@@ -1,13 +1,10 @@
 """One stage is chosen for all views: choosing it in any of them shows it in all the others that have it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QTreeWidget
+from PySide6.QtWidgets import QTreeWidget
 from pytestqt.qtbot import QtBot
 from rendered import views_of
 from sample_session import Sample, write_sample
@@ -23,7 +20,6 @@ from app.views.faster import WHAT, FasterView
 from app.views.memory_ladder import MemoryLadderView
 from app.views.roofline import RooflineView
 from app.views.statistics import StatisticsView
-from app.window.main_window import MainWindow
 from profiler.costs import Cost, Linear
 
 
@@ -68,7 +64,7 @@ def click_row(qtbot: QtBot, tree: QTreeWidget, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     """A session in which two stages have known operations, bytes and working sets."""
     made = Sample(tmp_path_factory.mktemp("stages") / "a.asrs", frames=256, utterance_frames=256)
     law = Linear(per_work=(100.0, 0.0, 0.0))
@@ -79,7 +75,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def views(qtbot: QtBot, path: Path) -> Views:
+def views(qtbot, path):
     made = Views(qtbot)
     made.playhead.open(path)
     for view in made.all:
@@ -96,7 +92,7 @@ CHOOSE: dict[str, Callable[[Views, QtBot, str], None]] = {
 }
 
 
-def test_a_stage_chosen_in_one_view_is_chosen_in_all(views: Views, qtbot: QtBot) -> None:
+def test_a_stage_chosen_in_one_view_is_chosen_in_all(views, qtbot):
     default = views.visible_stages()
     assert default["statistics"] == WHOLE
     for at, (view, choose) in enumerate(CHOOSE.items()):
@@ -109,7 +105,7 @@ def test_a_stage_chosen_in_one_view_is_chosen_in_all(views: Views, qtbot: QtBot)
     assert views.visible_stages() == default
 
 
-def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views: Views) -> None:
+def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views):
     default = views.visible_stages()
     views.axis.choose_stage("scoring")
     assert views.visible_stages() == default | {"breakdown": "scoring"}
@@ -121,7 +117,7 @@ def test_a_view_without_the_stage_keeps_its_default_and_the_choice(views: Views)
     assert views.axis.stage == "no such stage"
 
 
-def test_another_session_has_no_stage_and_the_same_one_keeps_it(views: Views, tmp_path: Path) -> None:
+def test_another_session_has_no_stage_and_the_same_one_keeps_it(views, tmp_path):
     views.axis.choose_stage("search.prune")
     views.playhead.reopen()
     assert views.axis.stage == "search.prune"
@@ -131,7 +127,7 @@ def test_another_session_has_no_stage_and_the_same_one_keeps_it(views: Views, tm
     views.playhead.close()
 
 
-def test_escape_clears_the_time_then_the_stage(qtbot: QtBot, window: Callable[..., MainWindow], finished: Path) -> None:
+def test_escape_clears_the_time_then_the_stage(qtbot, window, finished):
     w = window()
     w.open_session(finished)
     w.axis.select(1.0, 2.0)
@@ -145,13 +141,13 @@ def test_escape_clears_the_time_then_the_stage(qtbot: QtBot, window: Callable[..
 
 
 @pytest.mark.parametrize("name", ["search.prune", "scoring", "between the stages", "overhead"])
-def test_a_picture_takes_whatever_can_be_chosen(views: Views, name: str) -> None:
+def test_a_picture_takes_whatever_can_be_chosen(views, name):
     snapshot = views.playhead.snapshot()
     assert snapshot is not None
     assert extent_of(PictureRequest(select=(name,)), snapshot).stage == name
 
 
-def test_a_picture_has_the_stage_in_every_view(path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_has_the_stage_in_every_view(path, qapp, monkeypatch):
     wanted = PictureRequest(tuple(CHOOSE), (1600, 2400), 1.0, select=("search.prune",))
     made = views_of(path, wanted, monkeypatch)
     assert {name: view.axis.stage for name, view in made.items()} == dict.fromkeys(CHOOSE, "search.prune")
@@ -160,9 +156,7 @@ def test_a_picture_has_the_stage_in_every_view(path: Path, qapp: QApplication, m
     assert faster.tree.currentItem().text(WHAT) == "search.prune"
 
 
-def test_a_low_picture_begins_with_the_first_group(
-    path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_low_picture_begins_with_the_first_group(path, qapp, monkeypatch):
     """The row of the stage was scrolled to, and the rows at both ends were cut off."""
     wanted = PictureRequest(("breakdown",), (420, 440), 1.0, select=("search.prune",))
     view = views_of(path, wanted, monkeypatch)["breakdown"]

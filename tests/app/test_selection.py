@@ -1,16 +1,11 @@
 """One selection drives what the desk says: breakdown and RTF, and word errors, work and words as well."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 
 from app.model.alignment import errors_in
 from app.views.work import work_model
@@ -22,7 +17,7 @@ UTTERANCE = 600
 
 
 @pytest.fixture
-def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+def opened(window, finished):
     made = window()
     made.open_session(finished)
     return made
@@ -33,7 +28,7 @@ def wer(window: MainWindow) -> str:
     return window.top.wer.toolTip()
 
 
-def test_word_errors_of_a_range_are_those_of_its_words(finished: Path) -> None:
+def test_word_errors_of_a_range_are_those_of_its_words(finished):
     """Five words of each utterance are right, a second apart; the sixth is missing."""
     session = Session.open(finished)
 
@@ -51,7 +46,7 @@ def test_word_errors_of_a_range_are_those_of_its_words(finished: Path) -> None:
     session.close()
 
 
-def test_the_large_figures_are_those_of_the_selection(opened: MainWindow) -> None:
+def test_the_large_figures_are_those_of_the_selection(opened):
     assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
     opened.axis.select(0.0, 6.0)
     assert "1 error in 6 words of finished utterances, 0:00.00 – 0:06.00" in wer(opened)
@@ -62,7 +57,7 @@ def test_the_large_figures_are_those_of_the_selection(opened: MainWindow) -> Non
     assert "2 errors in 12 words of finished utterances, whole run" in wer(opened)
 
 
-def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
+def test_work_and_words_are_those_of_the_selection(opened):
     views = opened.desk.views
     session, track = opened.playhead.session, opened.playhead.track
     whole = work_model(session, track, 1200, (0.0, 12.0), 100, counted=(0, 1200))
@@ -79,7 +74,7 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     assert views["words"]._note_text(views["words"].model()).startswith("voice-"), "of which utterance"
 
 
-def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
+def test_no_word_yet_is_not_said_to_be_so_far(opened):
     view = opened.desk.views["words"]
     (spoken, *_) = view.model().spoken
     begun = replace(spoken, partial=True)
@@ -87,7 +82,7 @@ def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
     assert view._errors(replace(begun, count=ErrorCount(1, 4))) == "1 error in 4 words so far"
 
 
-def test_figures_of_charts_are_those_of_the_scope(opened: MainWindow) -> None:
+def test_figures_of_charts_are_those_of_the_scope(opened):
     """In the sentences, the headings and the top bar alike, and no chart has a range of its own for them."""
     opened.desk.docks.float_or_dock("work")  # it lay behind the cost
     opened.desk.docks.go_to("cost")
@@ -115,7 +110,7 @@ def test_figures_of_charts_are_those_of_the_scope(opened: MainWindow) -> None:
 
 
 @pytest.mark.slow
-def test_time_is_selected_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
+def test_time_is_selected_by_keys(qtbot, opened):
     keys = opened
     qtbot.keyClick(keys, Qt.Key.Key_U)
     assert keys.axis.selected == (6.0, 12.0)

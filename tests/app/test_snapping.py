@@ -1,15 +1,8 @@
 """The ends of a dragged selection snap to utterances, words and markers next to them, in every chart alike."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
-from pytestqt.qtbot import QtBot
-from views_desk import Desk, drag, settle, view_on
-from window_recording import Recording
+from views_desk import drag, settle, view_on
 
 from app.charts.time_plot import SNAP
 from app.model.time_axis import TimeAxis, marks, snap_points
@@ -20,7 +13,7 @@ UTTERANCE = 2.56  # Second at which the second utterance of the sample begins
 WORD = 3.26  # Second at which its fourth word ends; the next begins at 3.28
 
 
-def test_utterances_words_and_markers_are_snapped_to(recording: Callable[..., Recording]) -> None:
+def test_utterances_words_and_markers_are_snapped_to(recording):
     """Words are 0.8 s long, one a second, the last at 4 s; the second utterance begins at 6 s."""
     made = recording()
     made.write(550)
@@ -34,7 +27,7 @@ def test_utterances_words_and_markers_are_snapped_to(recording: Callable[..., Re
     session.close()
 
 
-def test_the_nearest_point_within_reach_counts() -> None:
+def test_the_nearest_point_within_reach_counts():
     axis = TimeAxis()
     assert axis.snapped(1.0, 5.0) == 1.0, "no session, no points"
     axis.snap_points = lambda first, last: [at for at in (1.0, 1.5, 9.0) if first <= at <= last]
@@ -43,7 +36,7 @@ def test_the_nearest_point_within_reach_counts() -> None:
     assert axis.snapped(2.1, 0.5) == 2.1
 
 
-def test_a_drag_snaps_unless_alt_is_held(desk: Desk) -> None:
+def test_a_drag_snaps_unless_alt_is_held(desk):
     desk.axis.set_visible(1.0, 4.0)
     settle()
     near = SNAP / 2 * 3.0 / desk.cost.plot.columns
@@ -58,7 +51,7 @@ def test_a_drag_snaps_unless_alt_is_held(desk: Desk) -> None:
     assert desk.axis.selected == pytest.approx((UTTERANCE + far, WORD), abs=near / 2)
 
 
-def test_a_stretch_about_one_boundary_can_be_selected(desk: Desk) -> None:
+def test_a_stretch_about_one_boundary_can_be_selected(desk):
     desk.axis.set_visible(2.4, 2.7)
     settle()
     near = SNAP * 0.8 * 0.3 / desk.cost.plot.columns
@@ -73,7 +66,7 @@ def test_a_stretch_about_one_boundary_can_be_selected(desk: Desk) -> None:
     assert first < UTTERANCE < last
 
 
-def test_the_timeline_snaps_in_its_own_time(sample: Path, qtbot: QtBot) -> None:
+def test_the_timeline_snaps_in_its_own_time(sample, qtbot):
     with view_on(TimelineView, sample, qtbot) as (view, playhead):
         view.run_time.setChecked(True)
         playhead.axis.set_visible(1.0, 4.0)
@@ -85,7 +78,7 @@ def test_the_timeline_snaps_in_its_own_time(sample: Path, qtbot: QtBot) -> None:
         assert playhead.axis.selected[0] == pytest.approx(UTTERANCE, abs=1e-6)
 
 
-def test_of_changes_of_a_setting_at_one_frame_the_last_is_shown(recording) -> None:
+def test_of_changes_of_a_setting_at_one_frame_the_last_is_shown(recording):
     made = recording()
     made.write(600)
     for text, frame in (("on", 0), ("off", 0), ("on again", 0), ("off later", 300)):

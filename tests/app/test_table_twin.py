@@ -1,7 +1,5 @@
 """The table twin of a chart: sorted by a header, copied with headers, and its first column stays in sight."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -19,7 +17,7 @@ ROWS = [
 
 
 @pytest.fixture
-def table(qtbot: QtBot) -> TableTwin:
+def table(qtbot):
     model = TableModel()
     model.replace(HEADERS, ROWS)
     made = TableTwin(model)
@@ -44,7 +42,7 @@ def header_clicked(qtbot: QtBot, table: TableTwin, number: int) -> None:
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=where)
 
 
-def test_the_rows_selected_are_copied_with_headers(qtbot: QtBot, table: TableTwin) -> None:
+def test_the_rows_selected_are_copied_with_headers(qtbot, table):
     table.setFocus()
     table.selectAll()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -62,7 +60,7 @@ def test_the_rows_selected_are_copied_with_headers(qtbot: QtBot, table: TableTwi
     assert QGuiApplication.clipboard().text().count("\n") == 2
 
 
-def test_a_click_on_a_header_sorts_by_its_numbers(qtbot: QtBot, table: TableTwin) -> None:
+def test_a_click_on_a_header_sorts_by_its_numbers(qtbot, table):
     assert column(table, 0) == ["compute", "search", "memory", "transfer"]
     header_clicked(qtbot, table, 1)
     up = column(table, 0)
@@ -75,12 +73,12 @@ def test_a_click_on_a_header_sorts_by_its_numbers(qtbot: QtBot, table: TableTwin
     assert column(table, 0) == ["compute", "search", "memory", "transfer"]
 
 
-def test_shares_with_units_and_intervals_are_numbers(table: TableTwin) -> None:
+def test_shares_with_units_and_intervals_are_numbers(table):
     table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
     assert column(table, 0) == ["search", "compute", "memory", "transfer"]
 
 
-def test_the_first_column_stays_in_sight(table: TableTwin) -> None:
+def test_the_first_column_stays_in_sight(table):
     assert not table.first.isVisible()
     bar = table.horizontalScrollBar()
     bar.setValue(bar.maximum())
@@ -96,7 +94,7 @@ def test_the_first_column_stays_in_sight(table: TableTwin) -> None:
     assert not table.first.isVisible()
 
 
-def test_sentences_share_the_room_and_are_whole(qtbot: QtBot) -> None:
+def test_sentences_share_the_room_and_are_whole(qtbot):
     model = TableModel()
     model.longest = 1000
     words = " ".join(["leisure"] * 60)  # 479 characters

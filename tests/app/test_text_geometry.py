@@ -1,16 +1,12 @@
 """No text collides with another or is cut off, on the desk and in every view, at three sizes."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
-from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
@@ -21,7 +17,6 @@ from app.model.time_axis import TimeAxis
 from app.pictures.writers import settle
 from app.views import VIEWS, create
 from app.views.stage_tree import VERDICT, StageTree
-from app.window.main_window import MainWindow
 from pipelines.audio.word_errors import ErrorCount, Transcribed
 from profiler.analysis.categories import CATEGORIES
 from profiler.analysis.verdict import VERDICT_OF
@@ -45,14 +40,14 @@ class Painted(QWidget):
 
 
 @pytest.fixture
-def page(qtbot: QtBot) -> QWidget:
+def page(qtbot):
     made = QWidget()
     qtbot.addWidget(made)
     made.resize(300, 100)
     return made
 
 
-def test_a_collision_and_a_cut_are_reported(page: QWidget) -> None:
+def test_a_collision_and_a_cut_are_reported(page):
     QLabel("beneath all", page).move(20, 30)
     Painted(page, "across it", QRectF(40, 31, 100, 20))
     Painted(page, "a sentence that is longer than its place", QRectF(20, 60, 80, 20))
@@ -70,7 +65,7 @@ VERDICTS = sorted(set(VERDICT_OF.values()))
 
 
 @pytest.mark.parametrize("width", [200, 276, 315, 340, 500])
-def test_verdicts_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
+def test_verdicts_are_whole_words_in_a_narrow_column(qtbot, width):
     """Where there is no room for a verdict, it stands in the panel alone."""
     bars = StageTree(TimeAxis())
     qtbot.addWidget(bars)
@@ -94,15 +89,13 @@ def test_verdicts_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), SIZES.items(), ids=str)
-def test_nothing_collides_on_the_desk(
-    window: Callable[..., MainWindow], path: Path, size: tuple[int, int], theme: str
-) -> None:
+def test_nothing_collides_on_the_desk(window, path, size, theme):
     made = window()
     made.choose_theme(theme)
     assert made.open_session(path)
@@ -126,7 +119,7 @@ def test_nothing_collides_on_the_desk(
 
 
 @pytest.fixture
-def playhead() -> Iterator[Playhead]:
+def playhead():
     made = Playhead(TimeAxis())
     yield made
     made.close()
@@ -134,7 +127,7 @@ def playhead() -> Iterator[Playhead]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view_id", VIEWS)
-def test_nothing_collides_in_a_view(qtbot: QtBot, playhead: Playhead, path: Path, view_id: str) -> None:
+def test_nothing_collides_in_a_view(qtbot, playhead, path, view_id):
     view = create(view_id, playhead.axis)
     qtbot.addWidget(view)
     playhead.changed.connect(view.update_snapshot)

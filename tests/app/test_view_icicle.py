@@ -1,13 +1,7 @@
 """The icicle: every level adds up to the one above, stages have the time of their spans, a click chooses one."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from views_desk import FRAMES, figures_of, settle, view_on
 
 from app.model.desk_snapshot import DeskSnapshot
@@ -25,7 +19,7 @@ def desk_of(session: Session) -> DeskSnapshot:
     return figures_of(session, track, kind=WHOLE_RUN)
 
 
-def test_every_level_adds_up_and_lies_below_its_own(sample: Path) -> None:
+def test_every_level_adds_up_and_lies_below_its_own(sample):
     with Session.open(sample) as session:
         blocks = icicle_model(desk_of(session))
     whole, groups, stages, parts = ([one for one in blocks if one.level == n] for n in (WHOLE, GROUP, STAGE, PART))
@@ -43,7 +37,7 @@ def test_every_level_adds_up_and_lies_below_its_own(sample: Path) -> None:
     assert BETWEEN in {stage.stage for stage in stages}
 
 
-def test_a_stage_has_the_time_of_its_spans(sample: Path) -> None:
+def test_a_stage_has_the_time_of_its_spans(sample):
     with Session.open(sample) as session:
         blocks = icicle_model(desk_of(session))
         for name in ("score.gaussians", "search.prune"):
@@ -55,7 +49,7 @@ def test_a_stage_has_the_time_of_its_spans(sample: Path) -> None:
             assert block.ms == pytest.approx(row.own_ns / FRAMES * 1e-6)
 
 
-def test_a_click_on_a_block_chooses_its_stage(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_a_click_on_a_block_chooses_its_stage(sample, qapp, qtbot):
     with view_on(BreakdownView, sample, qtbot, (600, 700)) as (view, playhead):
         assert not view.icicle.isVisible()
         view.pages["icicle"].click()
@@ -63,7 +57,6 @@ def test_a_click_on_a_block_chooses_its_stage(sample: Path, qapp: QApplication, 
         assert view.icicle.isVisible()
         assert not view.tree.isVisible()
         marked = view.icicle.marked
-        assert marked is not None
         assert marked.stage == view.tree.explained().name == "search.emit", "the longest one since the last change"
 
         def click(block: Block) -> None:

@@ -1,12 +1,7 @@
 """The view of a stream's latency: bars at their words, the figures of a range, a click, the table, and no stream."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPointF
-from pytestqt.qtbot import QtBot
 from test_word_latency import FIRST, recorded, stream
 from views_desk import amount, pixels, settle, view_on
 
@@ -16,16 +11,15 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return recorded(tmp_path / "a.asrs", stream())
 
 
-def test_a_bar_is_as_high_as_the_word_waited(path: Path, qtbot: QtBot) -> None:
+def test_a_bar_is_as_high_as_the_word_waited(path, qtbot):
     with view_on(LatencyView, path, qtbot) as (view, _):
         view.axis.set_visible(FIRST * 0.01, FIRST * 0.01 + 0.6)
         settle()
         model = view.model()
-        assert model is not None
         a, cat, sat = model.words
         assert stack_of(a) == pytest.approx({"buffering": 80, "compute": 10})
         assert stack_of(cat) == pytest.approx({"buffering": 80, "queue": 150, "compute": 10})
@@ -39,7 +33,7 @@ def test_a_bar_is_as_high_as_the_word_waited(path: Path, qtbot: QtBot) -> None:
         assert buffering > 0
 
 
-def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path: Path, qtbot: QtBot) -> None:
+def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path, qtbot):
     with view_on(LatencyView, path, qtbot) as (view, _):
         view.axis.set_visible(FIRST * 0.01, FIRST * 0.01 + 0.6)
         settle()
@@ -49,7 +43,6 @@ def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path: Path, qtb
         settle()
         assert view.axis.selected == pytest.approx((FIRST * 0.01 + 0.14, FIRST * 0.01 + 0.32))
         model = view.model()
-        assert model is not None
         assert model.quantiles is not None
         assert model.quantiles["p50"] == pytest.approx(0.240)
         assert "p50 240 ms" in view.summary()
@@ -59,7 +52,7 @@ def test_a_click_selects_the_word_and_the_figures_are_then_of_it(path: Path, qtb
         assert view.readout(model, FIRST * 0.01 + 0.005) == ()
 
 
-def test_the_table_has_the_slowest_word_first(path: Path, qtbot: QtBot) -> None:
+def test_the_table_has_the_slowest_word_first(path, qtbot):
     with view_on(LatencyView, path, qtbot) as (view, playhead):
         headers, rows = view.table()
         assert headers[:5] == ["word", "first shown", "stable", "final", "buffering"]
@@ -73,13 +66,13 @@ def test_the_table_has_the_slowest_word_first(path: Path, qtbot: QtBot) -> None:
         assert view.advice.full == ""
 
 
-def test_a_session_without_a_stream_says_what_to_set(finished: Path, qtbot: QtBot) -> None:
+def test_a_session_without_a_stream_says_what_to_set(finished, qtbot):
     with view_on(LatencyView, finished, qtbot) as (view, _):
         assert view.remark.text == "This session was not decoded as a stream: set Chunk, under Streaming in the form."
         assert view.summary() == view.remark.text
 
 
-def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path: Path, qtbot: QtBot) -> None:
+def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path, qtbot):
     words = tuple((f"w{n}", FIRST + n // 20, 1) for n in range(1000))
     changes = [(5, 0, list(words))]
     path = recorded(tmp_path / "many.asrs", stream(changes=changes, segments=[(5, 1000, 0)]), words)
@@ -87,7 +80,6 @@ def test_of_more_words_than_columns_the_slowest_are_drawn(tmp_path: Path, qtbot:
         view.axis.set_visible(0.0, 100.0)
         settle()
         model = view.model()
-        assert model is not None
         assert len(model.words) <= view.plot.columns
         assert model.number == 1000
         with Session.open(path) as session:

@@ -1,15 +1,11 @@
 """Memory traffic by stage: bytes of the law over measured time, the measured ladder, the cache that a set fits into."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from views_desk import FRAMES, settle, view_on
 
 from app.views.memory_ladder import MEMORY, LadderModel, MemoryLadderView, ladder_model, level_of
@@ -29,7 +25,7 @@ def model_of(path: Path, first: int | None = None, last: int | None = None) -> L
         return ladder_model(session, found.stages, found.last_frame - found.first_frame, 1)
 
 
-def test_bytes_of_the_law_over_the_measured_time(sample: Path) -> None:
+def test_bytes_of_the_law_over_the_measured_time(sample):
     model = model_of(sample)
     (one,) = model.stages
     with Session.open(sample) as session:
@@ -49,18 +45,18 @@ def test_bytes_of_the_law_over_the_measured_time(sample: Path) -> None:
     assert model.ladders[0].rungs[0] == (1 << 14, 150e9)
 
 
-def test_bytes_are_per_frame_of_the_stretch(sample: Path) -> None:
+def test_bytes_are_per_frame_of_the_stretch(sample):
     (whole,), (part,) = model_of(sample).stages, model_of(sample, 0, 512).stages
     assert part.frame_bytes > 1.5 * whole.frame_bytes, "all Gaussians were computed before selection came on"
 
 
 @pytest.mark.parametrize(("size", "level"), [(1, "L1"), (32 * KIB, "L1"), (33 * KIB, "L2"), (1 << 30, MEMORY)])
-def test_a_set_is_in_the_first_cache_that_it_fits_into(size: int, level: str) -> None:
+def test_a_set_is_in_the_first_cache_that_it_fits_into(size, level):
     assert level_of(size, (32 * KIB, 1024 * KIB)) == level
     assert level_of(size, ()) == ""
 
 
-def test_a_click_on_a_dot_chooses_its_stage(qapp: QApplication, qtbot: QtBot) -> None:
+def test_a_click_on_a_dot_chooses_its_stage(qapp, qtbot):
     with view_on(MemoryLadderView, sample_sessions()[0], qtbot, (700, 400)) as (view, playhead):
         view.settle()
         assert view.summary().startswith("search.frames: ")

@@ -1,13 +1,7 @@
 """Memory by component over audio time: layers, texts and table, from readings with known numbers."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from sample_session import Sample
 from views_desk import amount, pixels, settle, view_on
 
@@ -37,7 +31,7 @@ TOKENS = (5.0, 30.0, 10.0)
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     sample = Sample(tmp_path_factory.mktemp("memory") / "a.asrs", frames=FRAMES)
     sample.write()
     with Session.open(sample.path) as session:
@@ -51,7 +45,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sample.close()
 
 
-def test_a_reading_holds_until_the_next_one(path: Path) -> None:
+def test_a_reading_holds_until_the_next_one(path):
     with Session.open(path) as session:
         track = CostTrack()
         track.update(session)
@@ -69,7 +63,7 @@ def test_a_reading_holds_until_the_next_one(path: Path) -> None:
         assert early.column_at(3.0) is None
 
 
-def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_the_view_shows_the_layers(path, qapp, qtbot):
     with view_on(SystemView, path, qtbot) as (view, playhead):
         memory_use = view.memory
         assert memory_use.legend.isHidden()
@@ -83,7 +77,6 @@ def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot)
         assert shown["libraries"] == pytest.approx(1.5 * shown["files"], rel=0.1)
         assert shown["lattice"] == 0
         model = view.model()
-        assert model is not None
         assert model.panels == ()
         lines = [(line.name, line.value) for line in view.readout(model, 3.0)]
         assert lines[0][0] == "0:03.00"
@@ -115,7 +108,7 @@ def test_the_view_shows_the_layers(path: Path, qapp: QApplication, qtbot: QtBot)
         assert amount(pixels(view.plot), theme().category[COLORS["libraries"]]) == 0
 
 
-def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_a_session_without_readings_says_so(sample, qapp, qtbot):
     with view_on(SystemView, sample, qtbot) as (view, playhead):
         view.pages["memory-use"].click()
         assert view.note == view.summary() == "This session has no readings of the memory by component."
@@ -124,7 +117,7 @@ def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qt
         assert view.model() is None
 
 
-def test_the_report_has_the_same_figures(path: Path) -> None:
+def test_the_report_has_the_same_figures(path):
     with Session.open(path) as session:
         tree, cost = memory.memory(session), memory.cost(session)
     assert tree is not None
@@ -149,12 +142,12 @@ def test_the_report_has_the_same_figures(path: Path) -> None:
         ((-5.0, -6.0, -4.0), "decline per hour of audio 5.0 MB (95 %: −6.0 MB to −4.0 MB)"),
     ],
 )
-def test_growth_in_words(ends: tuple[float, float, float], text: str) -> None:
+def test_growth_in_words(ends, text):
     slope = dict(zip(("likely", "low", "high"), (MB * end for end in ends), strict=True))
     assert memory.growth_text(slope) == text
 
 
-def test_energy_in_words() -> None:
+def test_energy_in_words():
     known = {"core_s_per_audio_hour": 1800.4, "joules_per_audio_hour": 5321.2, "idle_watts": 12.34, "energy": "RAPL"}
     assert memory.cost_lines(known) == [
         "cost per hour of audio: 1800 core-seconds, 5321 J of the processor package beyond its 12.3 W when idle"

@@ -1,8 +1,5 @@
 """The spectrogram under the waveform: tones at their frequency and time, and why there is none."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 from PySide6.QtCore import QPointF
-from PySide6.QtWidgets import QApplication, QToolButton
-from pytestqt.qtbot import QtBot
+from PySide6.QtWidgets import QToolButton
 from rendered import views_of
 from sample_session import Sample
 from views_desk import pixels, settle, view_on
@@ -21,7 +17,6 @@ from app.model.spectrum import ABSENT_DB, BANDS, SILENT_DB, TOP_HZ, Spectra, chu
 from app.pictures.request import PictureRequest
 from app.views.words import LONGEST_S, WordsView
 from app.window.actions.exporting import open_picture
-from app.window.main_window import MainWindow
 from profiler.session.reader import Session
 
 RATE = 16000
@@ -39,7 +34,7 @@ def tone(hertz: float, seconds: float, rate: int = RATE) -> np.ndarray:
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(tmp_path, monkeypatch):
     """A session of 5.12 s whose sound is one tone, then another."""
     sound = tmp_path / "tones.wav"
     half = FRAMES * 0.01 / 2
@@ -52,7 +47,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
-def test_a_sine_of_full_scale_is_0_db_in_its_band(rate: int) -> None:
+def test_a_sine_of_full_scale_is_0_db_in_its_band(rate):
     levels = spectra(tone(1031.0, 1.0, rate), rate, 97)
     assert levels.shape == (97, BANDS)
     assert set(levels.argmax(axis=1)) == {band_of(1031.0)}
@@ -62,13 +57,11 @@ def test_a_sine_of_full_scale_is_0_db_in_its_band(rate: int) -> None:
         assert (levels[:, band_of(4001) :] == SILENT_DB).all()
 
 
-def test_frames_after_the_end_of_the_samples_are_silent() -> None:
+def test_frames_after_the_end_of_the_samples_are_silent():
     assert (spectra(np.zeros(100, np.float32), RATE, 3) == SILENT_DB).all()
 
 
-def test_only_the_chunks_in_view_are_read_and_the_last_used_are_kept(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_chunks_in_view_are_read_and_the_last_used_are_kept(path, monkeypatch):
     monkeypatch.setattr(spectrum, "CHUNK_FRAMES", 100)
     monkeypatch.setattr(spectrum, "KEPT", 2)
     known = Spectra()
@@ -84,7 +77,7 @@ def test_only_the_chunks_in_view_are_read_and_the_last_used_are_kept(
 
 
 @pytest.mark.parametrize("part", [{"begin_s": float("nan")}, {"begin_s": "noon"}, {"begin_s": -1e30}])
-def test_a_session_that_says_no_place_in_the_file_is_said_so(path: Path, part: dict[str, float | str]) -> None:
+def test_a_session_that_says_no_place_in_the_file_is_said_so(path, part):
     with Session.open(path) as session:
         (one,) = session.utterances
         chunks = list(chunks_of([replace(one, part=part)], 0, FRAMES))
@@ -94,7 +87,7 @@ def test_a_session_that_says_no_place_in_the_file_is_said_so(path: Path, part: d
     assert known.reason(chunks).startswith((f"The session does not say where in {one.path}", one.path))
 
 
-def test_it_is_shown_on_request(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_it_is_shown_on_request(path, qapp, qtbot):
     with view_on(WordsView, path, qtbot, (800, 400)) as (view, _):
         without = pixels(view)
         assert view.spectrogram.area.isEmpty()
@@ -118,7 +111,7 @@ def test_it_is_shown_on_request(path: Path, qapp: QApplication, qtbot: QtBot) ->
         assert (pixels(view) == without).all()
 
 
-def test_why_there_is_none_is_one_sentence(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_why_there_is_none_is_one_sentence(path, qapp, qtbot):
     (path.parent / "tones.wav").unlink()
     with view_on(WordsView, path, qtbot) as (view, playhead):
         view.set_spectrogram(True)
@@ -133,7 +126,7 @@ def test_why_there_is_none_is_one_sentence(path: Path, qapp: QApplication, qtbot
         assert view.remark.text == ""
 
 
-def test_the_window_remembers_it(qtbot: QtBot, window: Callable[..., MainWindow], path: Path) -> None:
+def test_the_window_remembers_it(qtbot, window, path):
     first = window()
     first.open_session(path)
     words = first.desk.views["words"]
@@ -158,7 +151,7 @@ def in_picture(path: Path, monkeypatch: pytest.MonkeyPatch, wanted: PictureReque
 
 
 @pytest.mark.parametrize("views", [("words",), ()], ids=["alone", "desk"])
-def test_a_picture_has_all_of_it(path: Path, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...]) -> None:
+def test_a_picture_has_all_of_it(path, monkeypatch, views):
     monkeypatch.setattr(spectrum, "CHUNK_FRAMES", 8)  # more than are read while nobody waits
     wanted = PictureRequest(views, (1000, 900), 1.0, spectrogram=True)
     view = in_picture(path, monkeypatch, wanted)
@@ -172,15 +165,12 @@ def test_a_picture_has_all_of_it(path: Path, monkeypatch: pytest.MonkeyPatch, vi
     assert wanted.command("a.asrs", "png").endswith(" --theme dark --spectrogram")
 
 
-def test_a_picture_of_the_window_has_what_the_window_shows(
-    qtbot: QtBot, window: Callable[..., MainWindow], path: Path
-) -> None:
+def test_a_picture_of_the_window_has_what_the_window_shows(qtbot, window, path):
     w = window()
     w.open_session(path)
     for on in (False, True):
-        assert w.desk.views["words"].with_spectrogram is on  # type: ignore[attr-defined]
+        assert w.desk.views["words"].with_spectrogram is on
         dialog = open_picture(w)
-        assert dialog is not None
         assert dialog.wanted().spectrogram is on
         assert dialog.command.full.endswith(" --spectrogram") is on
         dialog.views["words"].setChecked(False)

@@ -1,18 +1,10 @@
 """Statistics: how the time of single frames is spread, and the way through the slowest of them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
-from app.model.playhead import Playhead
 from app.model.statistics import BINS, WHOLE, ends, stage_names, stage_ns, statistics
 from app.model.statistics import spread as spread_of
 from app.views.statistics import StatisticsView
@@ -20,7 +12,7 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture
-def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[StatisticsView, Playhead]]:
+def view(sample, qapp, qtbot):
     with view_on(StatisticsView, sample, qtbot, (500, 360)) as made:
         made[1].axis.choose_scope("whole")
         settle()
@@ -38,11 +30,10 @@ def spread(session: Session, name: str, frames: int) -> list[float]:
     return found
 
 
-def test_every_stage_has_its_time_per_frame_and_its_percentiles(view: tuple[StatisticsView, Playhead]) -> None:
+def test_every_stage_has_its_time_per_frame_and_its_percentiles(view):
     _, playhead = view
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
-    assert track is not None
     own = track.own_ns(0, frames)
     names = stage_names(session, track)
     assert names[0] == WHOLE
@@ -52,20 +43,18 @@ def test_every_stage_has_its_time_per_frame_and_its_percentiles(view: tuple[Stat
         assert stage_ns(session, name, 0, frames) == pytest.approx(known, abs=0.01)
         ran = (known * own / track.wall_ns)[known > 0] * 1e-6
         found = statistics(session, track, name, 0, frames)
-        assert found is not None
         assert (found.frames, int(found.counts.sum())) == (len(ran), len(ran))
         assert found.quantiles == pytest.approx(tuple(np.percentile(ran, (50, 90, 99))))
         assert found.mean == pytest.approx(ran.mean())
         assert found.slowest_ms[0] == pytest.approx(ran.max())
     whole = statistics(session, track, WHOLE, 100, 200)
-    assert whole is not None
     assert whole.mean == pytest.approx(own[100:200].mean() * 1e-6)
     assert int(whole.slowest[0]) == 100 + int(own[100:200].argmax())
     assert statistics(session, track, "no such stage", 0, frames) is None
 
 
 @pytest.mark.parametrize("exponent", [-6, 0, 5, 12])
-def test_times_that_differ_by_their_last_digits_have_a_histogram(exponent: int) -> None:
+def test_times_that_differ_by_their_last_digits_have_a_histogram(exponent):
     first = 3.2069089143466665 * 10.0**exponent
     for digits in range(1, 17):
         ms = np.array([first, first * (1 + 10.0**-digits)])
@@ -75,11 +64,9 @@ def test_times_that_differ_by_their_last_digits_have_a_histogram(exponent: int) 
         assert (np.diff(found.edges) > 0).all()
 
 
-def test_the_slowest_frames_are_gone_to_one_after_the_other(
-    view: tuple[StatisticsView, Playhead], qtbot: QtBot
-) -> None:
+def test_the_slowest_frames_are_gone_to_one_after_the_other(view, qtbot):
     shown, playhead = view
-    wall = playhead.track.own_ns(0, playhead.n_frames)  # type: ignore[arg-type]
+    wall = playhead.track.own_ns(0, playhead.n_frames)
     ranked = np.argsort(-wall, kind="stable")
     for place in range(3):
         qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
@@ -89,11 +76,9 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
         assert playhead.axis.selected is None, "the scope stays"
         # What is counted stays as it was.
         model = shown.model()
-        assert model is not None
         assert model.frames == len(wall)
     shown.stage.setCurrentIndex(shown.stage.findData("search.emit"))
     model = shown.model()
-    assert model is not None
     assert model.name == "search.emit"
     qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
     settle()
@@ -101,5 +86,4 @@ def test_the_slowest_frames_are_gone_to_one_after_the_other(
     playhead.axis.select(1.0, 2.0)
     settle()
     model = shown.model()
-    assert model is not None
     assert model.frames <= 100

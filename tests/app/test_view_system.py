@@ -1,13 +1,9 @@
 """Readings of the machine on lanes: which frames each of them is of, and what is said without any."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from sample_session import Sample
 from views_desk import settle, view_on
 
@@ -24,7 +20,7 @@ LOAD, BYTES, WATTS = (10.0, 100.0, 50.0, 150.0), (1e9, 2e9, 3e9, 4e9), 25.0
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     sample = Sample(tmp_path_factory.mktemp("system") / "a.asrs", frames=FRAMES)
     sample.write()
     with Session.open(sample.path) as session:
@@ -52,7 +48,7 @@ def curve(model: LanesModel, name: str) -> Curve:
     return found
 
 
-def test_a_load_is_of_the_frames_before_its_reading_and_an_amount_of_those_after(path: Path) -> None:
+def test_a_load_is_of_the_frames_before_its_reading_and_an_amount_of_those_after(path):
     model = model_of(path, FRAMES)
     names = [[one.name for one in panel.curves] for panel in model.panels]
     assert names == [[CPU, ALL_CPU], [RSS], [PACKAGE], ["gpu1.busy_percent"]]
@@ -68,18 +64,18 @@ def test_a_load_is_of_the_frames_before_its_reading_and_an_amount_of_those_after
     assert model.scales["gpu1.busy_percent"].top == 100
 
 
-def test_a_column_of_several_readings_has_their_range_and_mean(path: Path) -> None:
+def test_a_column_of_several_readings_has_their_range_and_mean(path):
     load = curve(model_of(path, 2), CPU)
     assert load.low.tolist() == [50, 50]
     assert load.high.tolist() == [100, 150]
     assert load.mean == pytest.approx([(100 * 100 + 156 * 50) / 256, (44 * 50 + 200 * 150) / 244], rel=1e-3)
 
 
-def test_means_are_of_the_selection(path: Path) -> None:
+def test_means_are_of_the_selection(path):
     assert curve(model_of(path, 64, (0, 200)), CPU).average == pytest.approx(75, rel=1e-3)
 
 
-def test_the_view_shows_them_with_units(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_the_view_shows_them_with_units(path, qapp, qtbot):
     with view_on(SystemView, path, qtbot) as (view, _):
         model = view.model()
         assert model is not None
@@ -92,7 +88,7 @@ def test_the_view_shows_them_with_units(path: Path, qapp: QApplication, qtbot: Q
         assert "resident memory of the process" in view.summary()
 
 
-def test_a_session_without_readings_says_so(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_a_session_without_readings_says_so(sample, qapp, qtbot):
     with view_on(SystemView, sample, qtbot) as (view, playhead):
         assert view.note == view.summary() == "This session has no readings of the machine."
         assert view.table()[1] == []

@@ -1,13 +1,10 @@
 """The views that are tables: utterances, their stages and words, which lead to their place, and the session's facts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
@@ -28,7 +25,7 @@ SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
 
 @pytest.fixture
-def playhead(sample: Path, qapp: QApplication) -> Iterator[Playhead]:
+def playhead(sample, qapp):
     made = Playhead(TimeAxis())
     yield made
     made.close()
@@ -43,13 +40,13 @@ def show_session(view: TableView, playhead: Playhead, path: Path) -> None:
     settle()
 
 
-def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
+def test_utterances_are_sorted_and_lead_to_their_place(playhead, sample, qtbot):
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     show_session(view, playhead, sample)
     headers, rows = view.table()
     assert len(rows) == 8
-    wall, slow = playhead.track.own_ns(0, playhead.n_frames), headers.index("highest ms")  # type: ignore[union-attr]
+    wall, slow = playhead.track.own_ns(0, playhead.n_frames), headers.index("highest ms")
     for number, row in enumerate(rows):
         frames = wall[number * 256 : (number + 1) * 256]
         assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)
@@ -69,7 +66,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sampl
     assert playhead.axis.selected_frames == (other, other + 256)
 
 
-def test_an_utterance_after_the_cursor_is_not_listed(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
+def test_an_utterance_after_the_cursor_is_not_listed(playhead, sample, qtbot):
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     show_session(view, playhead, sample)
@@ -78,7 +75,7 @@ def test_an_utterance_after_the_cursor_is_not_listed(playhead: Playhead, sample:
     assert [row[0] for row in view.table()[1]] == [1, 2]
 
 
-def test_a_session_tells_machine_device_settings_and_command(playhead: Playhead, qtbot: QtBot) -> None:
+def test_a_session_tells_machine_device_settings_and_command(playhead, qtbot):
     view = SessionView(playhead.axis)
     qtbot.addWidget(view)
     show_session(view, playhead, SAMPLE)
@@ -92,13 +89,13 @@ def test_a_session_tells_machine_device_settings_and_command(playhead: Playhead,
     assert SAMPLE.name in view.summary()
 
 
-def test_every_fact_has_a_name_and_a_value(sample: Path) -> None:
+def test_every_fact_has_a_name_and_a_value(sample):
     with Session.open(sample) as session:
         found = list(facts(session))
     assert all(name and value for name, value in found)
 
 
-def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhead: Playhead, qtbot: QtBot) -> None:
+def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhead, qtbot):
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     show_session(view, playhead, KEPT / "v2-0.1.0.asrs")
@@ -116,20 +113,19 @@ def page_of(name: str, sample: Path, qtbot: QtBot) -> Iterator[Shown]:
 
 
 @pytest.fixture
-def stages(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[Shown]:
+def stages(sample, qapp, qtbot):
     yield from page_of(STAGES, sample, qtbot)
 
 
 @pytest.fixture
-def words_of(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[Shown]:
+def words_of(sample, qapp, qtbot):
     yield from page_of(WORDS, sample, qtbot)
 
 
-def test_rows_are_means_over_the_frames_of_an_utterance(stages: Shown) -> None:
+def test_rows_are_means_over_the_frames_of_an_utterance(stages):
     shown, playhead = stages
     session, track, frames = playhead.session, playhead.track, playhead.n_frames
     assert session is not None
-    assert track is not None
     own = track.own_ns(0, frames)
     headers, rows = shown.table()
     by_name = {(row[0], row[1]): row for row in rows if row[1]}
@@ -147,25 +143,24 @@ def test_rows_are_means_over_the_frames_of_an_utterance(stages: Shown) -> None:
     assert shown.summary().split(" takes most")[0] in {row[0] for row in rows}
 
 
-def test_a_click_on_its_stages_goes_to_the_utterance(stages: Shown, qtbot: QtBot) -> None:
+def test_a_click_on_its_stages_goes_to_the_utterance(stages, qtbot):
     shown, playhead = stages
     _, rows = shown.table()
     place = len(rows) - 2
     table = shown.rows
     at = table.visualRect(table.model().index(place, 1)).center()
     qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
-    one = playhead.session.utterances[-2]  # type: ignore[union-attr]
+    one = playhead.session.utterances[-2]
     assert playhead.axis.selected_frames == (one.first_frame, one.end_frame)
     playhead.seek(one.first_frame)
     settle()
     assert len(shown.table()[1]) == len(rows) - 2
 
 
-def test_words_have_the_cost_of_their_frames_and_their_errors(words_of: Shown) -> None:
+def test_words_have_the_cost_of_their_frames_and_their_errors(words_of):
     _, playhead = words_of
     session, track = playhead.session, playhead.track
     assert session is not None
-    assert track is not None
     words, left = word_costs(session, track, playhead.n_frames)
     assert not left
     wall, tokens = track.own_ns(0, track.n_frames), track.work["search tokens"]
@@ -189,7 +184,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(words_of: Shown) -
     assert until == words[:3]
 
 
-def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of: Shown, qtbot: QtBot) -> None:
+def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of, qtbot):
     words, playhead = words_of
     headers, rows = words.table()
     took = [float(str(row[headers.index("ms")])) for row in rows]
@@ -210,7 +205,7 @@ def test_the_longest_word_is_first_and_a_click_goes_to_it(words_of: Shown, qtbot
     assert f"“{fewer[0][0]}” takes longest" in words.summary()
 
 
-def test_one_level_is_shown_at_a_time(stages: Shown) -> None:
+def test_one_level_is_shown_at_a_time(stages):
     view, _ = stages
     whole = view.table()
     view.pages[WORDS].click()

@@ -1,15 +1,10 @@
 """The span timeline: its range is the shared one, or goes along with it; spans are found under the mouse."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF
-from PySide6.QtWidgets import QApplication
 from views_desk import LEFT, mouse, settle
 from window_recording import Recording
 
@@ -24,7 +19,7 @@ SETUP_S = 2.5
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session(tmp_path_factory):
     """A finished session of 12 s, with what came before its first frame."""
     made = Recording(tmp_path_factory.mktemp("timeline") / "a.asrs", begins_ns=int(SETUP_S * 1e9))
     made.lane.put(made.recorder.stage("setup.graph", "setup"), 0, int(1e9), 0, 0)
@@ -34,7 +29,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def view(session: Path, qapp: QApplication) -> Iterator[TimelineView]:
+def view(session, qapp):
     """The timeline of it."""
     axis = TimeAxis()
     playhead = Playhead(axis)
@@ -51,7 +46,7 @@ def view(session: Path, qapp: QApplication) -> Iterator[TimelineView]:
     view.deleteLater()
 
 
-def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
+def test_lanes_have_the_spans_of_the_session(view):
     model, snapshot = view.model(), view.snapshot
     assert [lane.title for lane in model.lanes[:3]] == ["utterance", "blocks", "stages"]
     everything = sum(len(lane.row) for lane in model.lanes if lane.row is not None)
@@ -70,7 +65,7 @@ def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
     assert drawn_s == pytest.approx(expected_s, rel=0.01)
 
 
-def test_frames_lie_where_the_other_charts_have_them(view: TimelineView) -> None:
+def test_frames_lie_where_the_other_charts_have_them(view):
     """Each block is drawn over its own frames, and what came before the first one is folded."""
     view.axis.set_visible(0.0, 0.8)
     settle()
@@ -88,7 +83,7 @@ def test_frames_lie_where_the_other_charts_have_them(view: TimelineView) -> None
     assert view.model().setup_s == 0.0, "nothing of it lies between these seconds"
 
 
-def test_what_is_folded_unfolds_into_the_time_of_the_run(view: TimelineView) -> None:
+def test_what_is_folded_unfolds_into_the_time_of_the_run(view):
     view.axis.set_visible(0.0, 6.0)
     settle()
     at = view.plot.in_widget(view.names.setup_rect().center())
@@ -105,16 +100,16 @@ def test_what_is_folded_unfolds_into_the_time_of_the_run(view: TimelineView) -> 
     assert view.model().last_s == pytest.approx(view.axis.visible[1], abs=0.05)
 
 
-def test_the_range_is_that_of_the_frames_in_view(view: TimelineView) -> None:
+def test_the_range_is_that_of_the_frames_in_view(view):
     view.run_time.setChecked(True)
     view.axis.set_visible(3.0, 6.0)
     settle()
-    ruler = Ruler(timeline_of(view.snapshot.session), run_time=True)  # type: ignore[union-attr]
+    ruler = Ruler(timeline_of(view.snapshot.session), run_time=True)
     ends = [float(ruler.timeline.frames_at(ruler.ns_at(s))) * FRAME_S for s in view.wall.visible]
     assert ends == pytest.approx([3.0, 6.0], abs=0.02)
 
 
-def test_zooming_in_it_moves_the_other_charts(view: TimelineView) -> None:
+def test_zooming_in_it_moves_the_other_charts(view):
     view.run_time.setChecked(True)
     view.axis.set_visible(0.0, 12.0)
     settle()
@@ -145,22 +140,22 @@ def click_span(view: TimelineView, lane: int) -> tuple[Shown, float]:
 
 
 @pytest.mark.parametrize("run_time", [False, True])
-def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view: TimelineView, run_time: bool) -> None:
+def test_a_click_on_a_span_of_a_stage_chooses_the_stage(view, run_time):
     view.run_time.setChecked(run_time)
     view.axis.set_visible(3.0, 3.4)
     settle()
     span, _ = click_span(view, 2)
     assert view.axis.selected is not None
-    assert view.axis.stage == view.snapshot.session.stages[span.stage].name  # type: ignore[union-attr]
+    assert view.axis.stage == view.snapshot.session.stages[span.stage].name
 
 
 @pytest.mark.parametrize("run_time", [False, True])
-def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView, run_time: bool) -> None:
+def test_a_click_on_a_span_selects_its_time_in_all_charts(view, run_time):
     view.run_time.setChecked(run_time)
     view.axis.set_visible(3.0, 3.4)
     settle()
     block, middle = click_span(view, 1)
-    record = view.snapshot.session.spans[block.number]  # type: ignore[union-attr]
+    record = view.snapshot.session.spans[block.number]
     first = int(record["first_frame"])
     assert view.axis.selected_frames == (first, first + int(record["frames"]))
     assert view.axis.stage is None, "a block has several stages"
@@ -171,7 +166,7 @@ def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView, ru
     assert lines[1].value == duration((block.end_ns - block.start_ns) * 1e-9)
 
 
-def test_a_picture_and_a_table_of_what_is_in_view(view: TimelineView) -> None:
+def test_a_picture_and_a_table_of_what_is_in_view(view):
     view.axis.set_visible(3.0, 3.2)
     settle()
     headers, rows = view.table()
@@ -189,5 +184,5 @@ def test_a_picture_and_a_table_of_what_is_in_view(view: TimelineView) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(1.234, "1.23 s"), (0.00456, "4.56 ms"), (12.3e-6, "12.3 µs")])
-def test_a_length_of_time_has_the_unit_that_suits_it(seconds: float, text: str) -> None:
+def test_a_length_of_time_has_the_unit_that_suits_it(seconds, text):
     assert duration(seconds) == text

@@ -1,13 +1,7 @@
 """Copies between host and device: sums, rates and roofs that were planted, and what is said without any."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QPointF
-from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from views_desk import settle, view_on
 
 from app.views.transfers import DOWN, UP, TransfersView
@@ -29,7 +23,7 @@ ROOFS = RoofTable(
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """Two blocks of 10 ms for 8 frames each: in the first two copies up and one down, in the second one down."""
     clock = FakeClock(1_000_000)
     recorder = Recorder(clock)
@@ -52,10 +46,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.asrs"
 
 
-def test_copies_by_direction_with_rates_and_roofs(path: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_copies_by_direction_with_rates_and_roofs(path, qapp, qtbot):
     with view_on(TransfersView, path, qtbot) as (view, playhead):
         model = view.model()
-        assert model is not None
         up, down = model.rows
         assert [(one.kind, one.copies, one.bytes) for one in model.rows] == [(UP, 2, 2 * MB), (DOWN, 2, 2 * MB)]
         assert (up.rate, down.rate) == pytest.approx((5e9, 10e9))
@@ -69,27 +62,25 @@ def test_copies_by_direction_with_rates_and_roofs(path: Path, qapp: QApplication
         assert rows[1][:4] == [DOWN, 2, 2 * MB, str(MB)]
         assert rows[1][6:9] == ["10", "20", "20"]
         assert "10 GB/s, 50 % of what copies of these sizes reach (20 GB/s)" in view.summary()
-        tip = view.plot.spot_at(QPointF(200, view.plot.height() / 2)).tip  # type: ignore[union-attr]
+        tip = view.plot.spot_at(QPointF(200, view.plot.height() / 2)).tip
         assert tip.startswith((UP, DOWN))
         playhead.axis.select(0.08, 0.16)
         settle()
         model = view.model()
-        assert model is not None
         assert [(one.kind, one.copies) for one in model.rows] == [(DOWN, 1)]
         assert model.rows[0].share == pytest.approx(0.1 / 10)
 
 
-def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample: Path, qapp: QApplication, qtbot: QtBot) -> None:
+def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample, qapp, qtbot):
     with view_on(TransfersView, sample, qtbot) as (view, _):
         assert view.summary() == "This session ran on the CPU alone: nothing was copied."
         assert view.table()[1] == []
         assert view.note == ""
 
 
-def test_the_bundled_run_on_a_device_has_both_directions(qapp: QApplication, qtbot: QtBot) -> None:
+def test_the_bundled_run_on_a_device_has_both_directions(qapp, qtbot):
     with view_on(TransfersView, sample_sessions()[0], qtbot, (420, 240)) as (view, _):
         model = view.model()
-        assert model is not None
         assert [one.kind for one in model.rows] == [UP, DOWN]
         for one in model.rows:
             assert one.rate is not None

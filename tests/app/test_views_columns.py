@@ -29,7 +29,7 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
 
 @given(pieces, st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
-def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:
+def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts, seed):
     series = np.stack([values(sum(cuts), seed + k) for k in range(3)])
     at, store = 0, PerFrame(3)
     edges = column_edges(-3.0, series.shape[1] + 5.0, 37)
@@ -41,9 +41,7 @@ def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: in
 
 @given(st.integers(1, 700), st.integers(0, 99), st.floats(-50, 700), st.floats(0.5, 900), st.integers(1, 60))
 @settings(max_examples=60, deadline=None)
-def test_mean_of_a_column_is_the_mean_of_its_frames(
-    count: int, seed: int, first: float, span: float, columns: int
-) -> None:
+def test_mean_of_a_column_is_the_mean_of_its_frames(count, seed, first, span, columns):
     series = values(count, seed)
     end = count - seed % 5 if count > 5 else count
     edges = column_edges(first, first + span, columns)
@@ -54,9 +52,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
 
 @given(pieces, st.integers(0, 99), st.integers(1, 50), st.floats(0, 1), st.floats(0.01, 1))
 @settings(max_examples=80, deadline=None)
-def test_extremes_hold_every_frame_of_a_column(
-    cuts: list[int], seed: int, columns: int, start: float, share: float
-) -> None:
+def test_extremes_hold_every_frame_of_a_column(cuts, seed, columns, start, share):
     series = values(sum(cuts), seed)
     extremes = Extremes()
     at = 0
@@ -83,7 +79,7 @@ def test_extremes_hold_every_frame_of_a_column(
         assert high[i] <= near.max()
 
 
-def test_one_dear_frame_in_an_hour_is_seen() -> None:
+def test_one_dear_frame_in_an_hour_is_seen():
     series = np.ones(360_000)
     series[123_456] = 99.0
     extremes = Extremes()
@@ -94,7 +90,7 @@ def test_one_dear_frame_in_an_hour_is_seen() -> None:
     assert np.count_nonzero(high > 1) <= 2
 
 
-def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
+def test_the_newest_frames_count_although_their_block_is_not_full():
     for count in (1000, 1001, 1007, 1008, 4097):
         series = np.ones(count)
         series[-1], series[-2] = 50.0, 0.5
@@ -108,7 +104,7 @@ def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
 
 @given(st.integers(1, 3000), st.integers(0, 3000), st.integers(1, 3000), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_what_was_there_may_change_from_a_frame_on(count: int, same: int, then: int, seed: int) -> None:
+def test_what_was_there_may_change_from_a_frame_on(count, same, then, seed):
     same = min(same, count, then)
     old, new = values(count, seed), values(then, seed + 1)
     new[:same] = old[:same]
@@ -123,9 +119,7 @@ def test_what_was_there_may_change_from_a_frame_on(count: int, same: int, then: 
 
 @given(st.integers(1, 3000), st.integers(0, 99), st.data())
 @settings(max_examples=40, deadline=None)
-def test_quantiles_of_blocks_are_those_of_their_frames_in_any_order_of_queries(
-    count: int, seed: int, data: st.DataObject
-) -> None:
+def test_quantiles_of_blocks_are_those_of_their_frames_in_any_order_of_queries(count, seed, data):
     series = values(count, seed)
     quantiles = BlockQuantiles()
     known = data.draw(st.integers(0, count))

@@ -1,15 +1,10 @@
 """The views as people meet them: drawn offscreen, with real mouse events."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QModelIndex, Qt
 from PySide6.QtGui import QContextMenuEvent, QImage, QPainter
 from PySide6.QtWidgets import QApplication
-from pytestqt.qtbot import QtBot
 from views_desk import (
     CTRL,
     FRAMES,
@@ -17,7 +12,6 @@ from views_desk import (
     MIDDLE,
     NONE,
     SHIFT,
-    Desk,
     amount,
     click,
     drag,
@@ -44,11 +38,11 @@ from profiler.plain import percent
 
 
 @pytest.fixture
-def desk(same_desk: Desk) -> Desk:
+def desk(same_desk):
     return same_desk
 
 
-def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
+def test_plots_line_up_to_the_pixel(desk):
     spans = set()
     for view in (desk.cost, desk.work, desk.words):
         rect = view.plot.box.geometry()
@@ -57,18 +51,17 @@ def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
     assert len(spans) == 1
 
 
-def test_drag_selects_time_for_all_views(desk: Desk) -> None:
+def test_drag_selects_time_for_all_views(desk):
     drag(desk.cost.plot, 5.0, 9.0, keys=Qt.KeyboardModifier.AltModifier)
     assert desk.axis.selected == pytest.approx((5.0, 9.0), abs=0.05)
     model = desk.breakdown.model()
-    assert model is not None
     assert (model.scope.first, model.scope.last) == pytest.approx((500, 900), abs=5)
     click(desk.work.plot, 3.0)
     assert desk.axis.selected is None
 
 
 @pytest.mark.parametrize(("button", "keys"), [(LEFT, SHIFT), (MIDDLE, NONE)])
-def test_shift_drag_and_middle_drag_pan(desk: Desk, button: Qt.MouseButton, keys: Qt.KeyboardModifier) -> None:
+def test_shift_drag_and_middle_drag_pan(desk, button, keys):
     desk.axis.set_visible(5.0, 10.0)
     settle()
     drag(desk.words.plot, 8.0, 7.0, button, keys)
@@ -76,7 +69,7 @@ def test_shift_drag_and_middle_drag_pan(desk: Desk, button: Qt.MouseButton, keys
     assert desk.axis.selected is None
 
 
-def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk: Desk) -> None:
+def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk):
     desk.axis.set_visible(4.0, 12.0)
     settle()
     before = place(desk.cost.plot, 6.0)
@@ -90,7 +83,7 @@ def test_ctrl_wheel_zooms_at_the_cursor_and_wheel_pans(desk: Desk) -> None:
     assert desk.axis.visible[1] - desk.axis.visible[0] == pytest.approx(last - first)
 
 
-def test_double_click_fits(desk: Desk) -> None:
+def test_double_click_fits(desk):
     desk.axis.set_visible(4.0, 5.0)
     settle()
     at = place(desk.cost.plot, 4.5)
@@ -101,12 +94,11 @@ def test_double_click_fits(desk: Desk) -> None:
     assert desk.axis.visible == pytest.approx((0.0, FRAMES * 0.01))
 
 
-def test_hover_reads_out_the_values_under_the_mouse(desk: Desk) -> None:
+def test_hover_reads_out_the_values_under_the_mouse(desk):
     mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, 3.0))
     second = desk.cost.plot.hover_s
     assert second == pytest.approx(3.0, abs=0.05)
     model = desk.cost.model()
-    assert model is not None
     lines = {line.name: line.value for line in desk.cost.readout(model, 3.0)}
     column = model.column_at(3.0)
     assert lines["sum, ms per frame"] == f"{model.mean_ms[column, :OWN].sum():.2f}"
@@ -118,14 +110,13 @@ def test_hover_reads_out_the_values_under_the_mouse(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["dark", "light"])
-def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> None:
+def test_the_stack_has_the_colours_of_its_categories(desk, name):
     set_theme(name)
     desk.window.resize(900, 2000)  # a layer is a whole number of pixels high
     settle()
     tokens = THEMES[name]
     picture = pixels(desk.cost.plot)
     model = desk.cost.model()
-    assert model is not None
     width, height = desk.cost.plot.plot_size()
     data = height - desk.cost.overlay.band
     compute = model.scale.place(model.mean_ms[:, 0]).sum() * data
@@ -134,7 +125,7 @@ def test_the_stack_has_the_colours_of_its_categories(desk: Desk, name: str) -> N
     assert width > 700
 
 
-def test_every_view_has_a_sentence_and_a_table(desk: Desk) -> None:
+def test_every_view_has_a_sentence_and_a_table(desk):
     for view in desk.views:
         view.show_table(True)
         text = view.summary()
@@ -149,7 +140,7 @@ def test_every_view_has_a_sentence_and_a_table(desk: Desk) -> None:
     assert len(rows) == 200
 
 
-def test_closing_the_session_empties_the_views(desk: Desk) -> None:
+def test_closing_the_session_empties_the_views(desk):
     desk.playhead.close()
     settle()
     for view in desk.views:
@@ -165,7 +156,7 @@ def row_of(tree: StageTree, name: str) -> QModelIndex:
     return tree.indexFromItem(tree._rows[f"stage {name}"])
 
 
-def test_the_menu_key_is_for_the_stage_that_is_chosen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_menu_key_is_for_the_stage_that_is_chosen(desk, monkeypatch):
     view = desk.breakdown
     opened: list[StageLine | None] = []
     monkeypatch.setattr(view, "menu_at", lambda position: opened.append(view.tree.stage_at(position)))
@@ -177,7 +168,7 @@ def test_the_menu_key_is_for_the_stage_that_is_chosen(desk: Desk, monkeypatch: p
     assert opened == list(view.tree.stages)
 
 
-def test_a_stage_can_be_explained(desk: Desk, qtbot: QtBot) -> None:
+def test_a_stage_can_be_explained(desk, qtbot):
     tree, panel = desk.breakdown.tree, desk.breakdown.panel
     assert tree.stages
     first = tree.explained()
@@ -196,7 +187,7 @@ def test_a_stage_can_be_explained(desk: Desk, qtbot: QtBot) -> None:
     assert tree.explained() == first
 
 
-def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
+def test_stages_are_chosen_by_the_keyboard(desk, qtbot):
     tree = desk.breakdown.tree
     tree.setFocus()
     tree.setCurrentIndex(tree.indexFromItem(tree._rows["scoring"]))
@@ -212,7 +203,7 @@ def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     tree.expandAll()
 
 
-def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
+def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk):
     view = desk.breakdown
     bars, headers = view.tree, view.table()[0]
     assert [line.name for line in bars.groups] == ["scoring", "search", "frontend", "overhead"]
@@ -241,7 +232,7 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
     desk.axis.choose_stage(None)
 
 
-def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
+def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk):
     tree = desk.breakdown.tree
     emit = next(line for line in tree.stages if line.name == "search.emit")
     index = row_of(tree, "search.emit").siblingAtColumn(BAR)
@@ -253,7 +244,7 @@ def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
             assert theme().part[part.name] in seen, part.name
 
 
-def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
+def test_no_line_ends_between_a_number_and_its_unit(desk):
     line = desk.breakdown.tree.explained()
     assert line is not None
     said = explanation(line, desk.breakdown.tree.stages)
@@ -264,14 +255,14 @@ def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
     assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
 
 
-def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
+def test_breakdown_says_of_what_its_milliseconds_are(desk):
     view = desk.breakdown
     assert view.note.startswith("ms per 10 ms frame")
     assert view.table()[0][1] == "ms per 10 ms frame"
     assert view.summary().startswith("A frame of 10 ms takes ")
 
 
-def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
+def test_breakdown_says_sum_and_reason(desk):
     model = desk.breakdown.model()
     assert model is not None
     text = sum_text(model)
@@ -283,7 +274,7 @@ def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     assert "none: everything runs on the CPU" in transfer
 
 
-def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QApplication) -> None:
+def test_the_stages_of_a_session_come_with_its_categories(sample, qapp):
     axis = TimeAxis()
     playhead, view = Playhead(axis), BreakdownView(axis)
     playhead.changed.connect(view.update_snapshot)
@@ -297,7 +288,7 @@ def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QA
     view.deleteLater()
 
 
-def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
+def test_real_time_is_written_next_to_a_cursor_at_the_end(desk):
     """Its ground covered a part of the cursor."""
     desk.playhead.go_live()
     settle()
@@ -312,7 +303,7 @@ def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
     assert sum(map(bool, right)) <= 1, "but for the line of real time itself"
 
 
-def test_boundaries_of_utterances_stand_at_their_pixels(desk: Desk) -> None:
+def test_boundaries_of_utterances_stand_at_their_pixels(desk):
     """There is none at the left end itself, nor where they would be too many."""
     overlay, plot = desk.work.overlay, desk.work.plot
     desk.axis.set_visible(0.0, 20.0)

@@ -1,7 +1,5 @@
 """The chart of a lab: its axes, its legend, where its panels lie, and that every layer is drawn."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -10,7 +8,6 @@ from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication, QToolTip, QWidget
-from pytestqt.qtbot import QtBot
 
 from app.pictures.writers import themed
 from app.style.theme import DARK, LIGHT, Tokens, theme
@@ -119,7 +116,7 @@ def painted(chart: Chart, tokens: Tokens) -> QImage:
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_what_is_under_the_mouse_is_shown(kind: str, qtbot: QtBot) -> None:
+def test_what_is_under_the_mouse_is_shown(kind, qtbot):
     drawn = Panel(EVERY[kind], looks(EVERY[kind]))
     qtbot.addWidget(drawn)
     drawn.resize(400, 280)
@@ -139,7 +136,7 @@ def test_what_is_under_the_mouse_is_shown(kind: str, qtbot: QtBot) -> None:
     assert bool(tips) == bool(rows)
 
 
-def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot: QtBot) -> None:
+def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot):
     drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
     qtbot.addWidget(drawn)
     drawn.resize(400, 280)
@@ -165,7 +162,7 @@ def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot: QtBot) -> None
     QToolTip.hideText()
 
 
-def test_a_plot_leaves_the_wheel_to_what_it_stands_in(qtbot: QtBot) -> None:
+def test_a_plot_leaves_the_wheel_to_what_it_stands_in(qtbot):
     drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
     qtbot.addWidget(drawn)
     before = drawn.grab().toImage()
@@ -199,7 +196,7 @@ def test_three_panels_stand_as_there_is_room(size, columns):
         assert not any(place.intersects(other) for other in places[:i])
 
 
-def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels() -> None:
+def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels():
     def panel(*names: str) -> Chart:
         return Chart(Axis("x"), Axis("y"), tuple(Line(n, (0.0, 1.0), (1.0, 2.0)) for n in names))
 
@@ -214,7 +211,7 @@ def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels() -
 
 
 @pytest.mark.parametrize("tall", [115, 220])
-def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall: int, qtbot: QtBot) -> None:
+def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall, qtbot):
     names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
     chart = Chart(
         Axis("way", categories=names),
@@ -235,7 +232,7 @@ def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall: int, q
 
 
 @pytest.mark.parametrize("width", [420, 780, 1140])
-def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot: QtBot, width: int) -> None:
+def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot, width):
     units = ("ns", "%", "KiB", "GFLOP/s", "GB/s")
     said = " ".join(f"It has {n} {unit}." for n in range(7, 28) for unit in units)
     finding = Finding(HOLDS, said, {"rate": 2e9})

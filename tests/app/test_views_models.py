@@ -1,10 +1,6 @@
 """The views' models on a synthetic session: exact against its spans, and the same live and replayed."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -39,12 +35,12 @@ VISIBLE = ((0.0, 20.48), (3.3, 9.1), (7.2, 7.4))
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory):
     return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.fixture
-def replay(path: Path) -> Iterator[tuple[Session, CostTrack]]:
+def replay(path):
     with Session.open(path) as session:
         track = CostTrack()
         track.update(session)
@@ -58,15 +54,15 @@ def assert_same(a: object, b: object, where: str = "") -> None:
         for field in dataclasses.fields(a):
             assert_same(getattr(a, field.name), getattr(b, field.name), f"{where}.{field.name}")
     elif isinstance(a, np.ndarray):
-        assert np.array_equal(a, b, equal_nan=True), where  # type: ignore[arg-type]
+        assert np.array_equal(a, b, equal_nan=True), where
     elif isinstance(a, dict):
-        assert_same(tuple(a.items()), tuple(b.items()), where)  # type: ignore[attr-defined]
+        assert_same(tuple(a.items()), tuple(b.items()), where)
     elif isinstance(a, tuple):
-        assert len(a) == len(b), where  # type: ignore[arg-type]
-        for i, (x, y) in enumerate(zip(a, b, strict=True)):  # type: ignore[call-overload]
+        assert len(a) == len(b), where
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
             assert_same(x, y, f"{where}[{i}]")
     elif isinstance(a, float) and np.isnan(a):
-        assert np.isnan(b), where  # type: ignore[call-overload]
+        assert np.isnan(b), where
     else:
         assert a == b, where
 
@@ -82,7 +78,7 @@ def all_models(session: Session, track: CostTrack, cursor: int) -> list[object]:
     return models
 
 
-def test_live_in_pieces_is_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_in_pieces_is_replay(tmp_path, monkeypatch):
     # What scoring consists of is judged by all that is known at the time, and so by more in the replay.
     monkeypatch.setattr(Attribution, "_of", lambda *_: None)
     sample = Sample(tmp_path / "live.asrs", frames=FRAMES, utterance_frames=256)
@@ -113,7 +109,7 @@ def test_live_in_pieces_is_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert_same(words[cut], words_model(session, track, cut, VISIBLE[0], 700), "words")
 
 
-def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTrack]) -> None:
+def test_cost_columns_are_block_means_of_the_track(replay):
     session, track = replay
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 8)
     size = model.block_frames
@@ -130,7 +126,7 @@ def test_cost_columns_are_block_means_of_the_track(replay: tuple[Session, CostTr
     assert model.column_at(99.0) is None
 
 
-def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
+def test_nothing_after_the_playhead(replay):
     session, track = replay
     model = cost_model(session, track, 1000, (0.0, 20.0), 200)
     assert np.isfinite(model.mean_ms[:100]).all()
@@ -142,7 +138,7 @@ def test_nothing_after_the_playhead(replay: tuple[Session, CostTrack]) -> None:
     assert before.applied_frame is None, "asked, not yet applied"
 
 
-def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack]) -> None:
+def test_a_spike_is_cut_and_marked_not_hidden(replay):
     session, track = replay
     desk = figures_of(session, track, kind=WHOLE)
     model = cost_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700, desk=desk)
@@ -156,9 +152,7 @@ def test_a_spike_is_cut_and_marked_not_hidden(replay: tuple[Session, CostTrack])
     assert model.realtime_above == pytest.approx(REALTIME_MS / desk.own_ms)
 
 
-def test_the_line_of_real_time_comes_into_view_when_near(
-    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_of_real_time_comes_into_view_when_near(replay, monkeypatch):
     session, track = replay
     series = series_of(session, track)
     slower = type(series)(track.generation)
@@ -171,7 +165,7 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     assert model.realtime_shown
 
 
-def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay: tuple[Session, CostTrack]) -> None:
+def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay):
     session, track = replay
     desk, truth = figures_of(session, track, FRAMES, (0, FRAMES)), breakdown(session)
     assert desk.scope.kind == RANGE
@@ -184,12 +178,11 @@ def test_groups_and_stages_add_up_and_agree_with_the_analysis(replay: tuple[Sess
     assert [line.ms for line in desk.stages] == sorted((line.ms for line in desk.stages), reverse=True)
 
 
-def test_without_a_selection_now_is_next_to_before(replay: tuple[Session, CostTrack]) -> None:
+def test_without_a_selection_now_is_next_to_before(replay):
     session, track = replay
     desk = figures_of(session, track, FRAMES)
     assert (desk.scope.kind, desk.scope.text) == (CHANGE, "since skip ×2")
     assert (desk.scope.first, desk.scope.last) == (1280, FRAMES)
-    assert desk.pair is not None
     assert desk.pair.kind == "other speech"
     assert not desk.before, "what came before was other speech"
     early = figures_of(session, track, 500)
@@ -197,9 +190,7 @@ def test_without_a_selection_now_is_next_to_before(replay: tuple[Session, CostTr
     assert figures_of(session, track, FRAMES, (100, 200)).pair is None, "before the change there was none"
 
 
-def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(
-    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(replay, monkeypatch):
     session, track = replay
     assert figures_of(session, track, FRAMES).pair is not None
     turn_of_a = Sides(frozenset(c.epoch for c in session.configs), frozenset(), in_turn=True)
@@ -208,7 +199,7 @@ def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(
     assert (desk.pair, desk.before, desk.scope.kind) == (None, {}, CHANGE)
 
 
-def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
+def test_zero_is_given_a_reason(replay):
     session, track = replay
     reasons = figures_of(session, track, FRAMES).reasons
     assert {name: why for name, why in reasons.items() if name not in NOT_OWN} == {"transfer": NO_DEVICE}
@@ -217,15 +208,15 @@ def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
     assert np.isnan([empty.own_ms, *empty.categories.values()]).all()
 
 
-def test_other_programs_that_nobody_counted_are_not_none() -> None:
+def test_other_programs_that_nobody_counted_are_not_none():
     ms = {name: 1.0 if name == "compute" else 0.0 for name in CATEGORIES}
     reported = Stage(0, "decode.block", "decode", ("other_programs_ns",))
     for stages, reason in (({}, desk_snapshot.NOT_RECORDED), ({0: reported}, desk_snapshot.NOTHING)):
         session = SimpleNamespace(stages=stages, configs=[], calibration=())
-        assert desk_snapshot._reasons(session, ms, 0)["other_programs"] == reason  # type: ignore[arg-type]
+        assert desk_snapshot._reasons(session, ms, 0)["other_programs"] == reason
 
 
-def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
+def test_work_lanes_follow_the_track(replay):
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     curves = {curve.name: curve for curve in model.curves}
@@ -246,7 +237,7 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
     assert not model.panels[1].scale.log
 
 
-def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay: tuple[Session, CostTrack]) -> None:
+def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay):
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
@@ -270,9 +261,7 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay: tuple[Session
     assert axis_figure("search tokens", 8000.0) == "8k"
 
 
-def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
-    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_beam_that_moves_is_drawn_from_counts_or_samples(replay, monkeypatch):
     session, track = replay
     ends = track.frames_at(np.array([-1, 2**62]))
     assert ends.tolist() == [0, FRAMES]
@@ -293,7 +282,7 @@ def test_a_beam_that_moves_is_drawn_from_counts_or_samples(
     assert np.isnan(beam.mean[last:]).all(), "the adaptive beam was switched off"
 
 
-def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -> None:
+def test_words_carry_their_errors_and_times(replay):
     session, track = replay
     model = words_model(session, track, FRAMES, (0.0, 2.56), 512)
     (spoken,) = model.spoken
@@ -310,7 +299,7 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
 
 
-def test_at_the_beginning_the_first_utterance_is_the_current_one(replay: tuple[Session, CostTrack]) -> None:
+def test_at_the_beginning_the_first_utterance_is_the_current_one(replay):
     """Where the playhead is outside of the view it is the one in the middle, and at 0 it is not outside."""
     session, track = replay
     for at in (0, 1):
@@ -318,7 +307,7 @@ def test_at_the_beginning_the_first_utterance_is_the_current_one(replay: tuple[S
         assert model.current == 0
 
 
-def test_a_partial_utterance_shows_its_hypothesis_so_far(replay: tuple[Session, CostTrack]) -> None:
+def test_a_partial_utterance_shows_its_hypothesis_so_far(replay):
     session, track = replay
     model = words_model(session, track, 256 + 128, (0.0, 20.48), 512)
     assert model.current == 1
@@ -326,7 +315,6 @@ def test_a_partial_utterance_shows_its_hypothesis_so_far(replay: tuple[Session, 
     assert spoken.partial
     assert 0 < len(spoken.heard) < len(HEARD.split())
     assert all(token.first_s < 3.84 for token in spoken.heard)
-    assert spoken.count is not None
     assert spoken.count.words < len(SAID.split())
     assert len(model.spoken) == 2, "utterances to come are not shown"
     assert np.isnan(model.high[int(512 * 5.3 / 20.48) :]).all()
@@ -365,7 +353,7 @@ class SimpleSession:
         self.state = "closed"
 
 
-def test_words_are_shown_as_given_and_compared_as_the_run_compares_them() -> None:
+def test_words_are_shown_as_given_and_compared_as_the_run_compares_them():
     heard = [("the(2)", 0, 10), ("<sil>", 10, 10), ("well", 20, 10), ("known", 30, 10)]
     spoken = spoken_of("The well-known (cat)!", *heard, ("cat", 40, 10))
     assert [t.text for t in spoken.heard] == ["the", "well", "known", "cat"]
@@ -377,21 +365,21 @@ def test_words_are_shown_as_given_and_compared_as_the_run_compares_them() -> Non
     assert (word.first_s, word.last_s) == (pytest.approx(0.2), pytest.approx(0.3))
 
 
-def test_what_the_run_did_not_score_has_no_count() -> None:
+def test_what_the_run_did_not_score_has_no_count():
     heard = ("a", 0, 10)
     assert spoken_of("a b", heard).count is None
     assert spoken_of("a b", heard, errors=1, reference_words=2).count == ErrorCount(1, 2)
     assert spoken_of("...", heard, errors=1, reference_words=0).count is None
 
 
-def test_what_is_too_long_to_align_is_shown_as_its_hypothesis() -> None:
+def test_what_is_too_long_to_align_is_shown_as_its_hypothesis():
     words = [(f"v{i}", i % 100, 1) for i in range(2000)]
     spoken = spoken_of("w " * 2100, *words, errors=7, reference_words=9)
     assert (spoken.columns, spoken.said, spoken.count) == (None, (), ErrorCount(7, 9))
     assert len(spoken.heard) == 2000
 
 
-def test_series_start_again_when_the_meaning_of_the_file_changed(replay: tuple[Session, CostTrack]) -> None:
+def test_series_start_again_when_the_meaning_of_the_file_changed(replay):
     session, track = replay
     first = series_of(session, track)
     assert series_of(session, track) is first
@@ -400,7 +388,7 @@ def test_series_start_again_when_the_meaning_of_the_file_changed(replay: tuple[S
     assert series_of(session, track) is not first
 
 
-def test_frames_that_still_grow_are_taken_again() -> None:
+def test_frames_that_still_grow_are_taken_again():
     class Growing(CostTrack):
         n_frames = 0
         category_rows: ClassVar[list[FrameRow]] = []
@@ -422,7 +410,7 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         Growing.category_rows = rows_of(*costs[:frames].T)
         (Growing.wall_row,) = rows_of(costs[:frames].sum(axis=1))
         Growing.work_rows = {"search tokens": Growing.category_rows[0]}
-        series = series_of(Quiet(), track)  # type: ignore[arg-type]
+        series = series_of(Quiet(), track)
         assert len(series) == frames
         assert np.allclose(totals(series.costs, 0, frames), costs[:frames].sum(axis=0))
         work = series.work(["search tokens", "search arcs"])

@@ -14,7 +14,7 @@ def parts(pixels: np.ndarray) -> np.ndarray:
     return np.stack([pixels >> shift & 0xFF for shift in (24, 16, 8, 0)]).astype(float)
 
 
-def test_each_layer_covers_its_share() -> None:
+def test_each_layer_covers_its_share():
     random = np.random.default_rng(4)
     values = random.random((64, 3)) * np.array([0.4, 0.003, 0.5])
     height = 120
@@ -25,7 +25,7 @@ def test_each_layer_covers_its_share() -> None:
     assert np.abs(got - exact.T).max() <= 3.5
 
 
-def test_whole_layers_have_exact_colours_from_the_bottom_up() -> None:
+def test_whole_layers_have_exact_colours_from_the_bottom_up():
     pixels = stacked(np.tile([0.25, 0.25, 0.25], (5, 1)), 8, COLORS, "#000000")
     column = [f"#{int(p) & 0xFFFFFF:06x}" for p in pixels[:, 2]]
     assert column[6:] == [COLORS[0]] * 2
@@ -34,7 +34,7 @@ def test_whole_layers_have_exact_colours_from_the_bottom_up() -> None:
     assert (pixels[:2] == 0).all()
 
 
-def test_no_data_draws_nothing_and_too_much_is_cut() -> None:
+def test_no_data_draws_nothing_and_too_much_is_cut():
     values = np.full((3, 3), np.nan)
     values[1] = 5.0
     pixels = stacked(values, 10, COLORS, "#000000")
@@ -43,7 +43,7 @@ def test_no_data_draws_nothing_and_too_much_is_cut() -> None:
     assert f"#{int(pixels[0, 1]) & 0xFFFFFF:06x}" == COLORS[0]
 
 
-def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
+def test_hatches_differ_from_each_other_and_stay_quiet():
     names = ("solid", "diagonal", "back", "cross", "dots", "vertical", "horizontal", "dense")
     cells = {name: hatch_cell(name).tobytes() for name in names}
     assert len(set(cells.values())) == len(names)
@@ -55,6 +55,6 @@ def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 17])
-def test_layers_are_limited(count: int) -> None:
+def test_layers_are_limited(count):
     with pytest.raises(ValueError, match="1 to 16 layers"):
         stacked(np.zeros((4, count)), 4, ["#000000"] * count, "#ffffff")

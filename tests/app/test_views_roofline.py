@@ -1,10 +1,7 @@
 """The roofline: dots where rate and intensity put them, under the roof of their own law; and what a layer is of all."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,7 +47,7 @@ FRAME = [row("scoring.layer 1", 1.0, 2e6, 4e6), row("scoring.output", 3.0, 6e6, 
 BLOCK = [row("scoring.layer 1", 1.0, 32e6, 4e6), row("scoring.output", 3.0, 96e6, 12e6)]
 
 
-def test_a_point_has_its_own_roof_and_ridge() -> None:
+def test_a_point_has_its_own_roof_and_ridge():
     output, layer = points(FRAME)
     assert (output.name, layer.name) == ("scoring.output", "scoring.layer 1")
     assert output.intensity == pytest.approx(0.5)
@@ -62,14 +59,14 @@ def test_a_point_has_its_own_roof_and_ridge() -> None:
     assert points(BLOCK)[0].roof == pytest.approx(100e9)
 
 
-def test_what_has_no_figures_or_no_weight_is_left_out() -> None:
+def test_what_has_no_figures_or_no_weight_is_left_out():
     unknown = row("search.a", 1.0, 2e6, 4e6, arithmetic_ns=None)
     nothing = row("score.copy", 1.0, 0.0, 4e6)
     small = row("search.b", 0.01, 2e6, 4e6)
     assert points([unknown, nothing, small]) == ()
 
 
-def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) -> None:
+def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot):
     drawn = Roofline()
     qtbot.addWidget(drawn)
     drawn.resize(400, HEIGHT)
@@ -96,7 +93,7 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) ->
     drawn.grab()
 
 
-def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict() -> None:
+def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict():
     layers = stage_lines(FRAME, 1)
     output = next(line for line in layers if line.name == "scoring.output")
     assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
@@ -114,7 +111,7 @@ def test_a_layer_says_what_it_is_of_all_and_leaves_the_limit_to_its_verdict() ->
     assert explanation(alone, (alone,)) == "It runs."
 
 
-def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) -> None:
+def test_the_view_has_the_stages_of_the_breakdown(qtbot, tmp_path):
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     axis = TimeAxis()
     playhead = Playhead(axis)
@@ -144,7 +141,7 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     assert not view.plot.points
 
 
-def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample: Path, qtbot: QtBot) -> None:
+def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample, qtbot):
     with view_on(RooflineView, sample, qtbot, (900, 560)) as (view, playhead):
         axis, session, track = playhead.axis, playhead.session, playhead.track
         axis.select(15.0, 20.0)
@@ -180,7 +177,7 @@ def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample: Path, qtbot
         assert (view.plot.arrows, view.table()) == ([], plain)
 
 
-def test_the_stages_of_each_configuration_add_up_to_all(sample: Path) -> None:
+def test_the_stages_of_each_configuration_add_up_to_all(sample):
     session = Session.open(sample)
     track = CostTrack()
     track.update(session)
@@ -201,7 +198,7 @@ def drawn(view: BreakdownView) -> set[str]:
     return {text.text for text in texts(view) if "ToolButton" not in text.where}
 
 
-def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
+def test_senones_are_said_as_a_part_of_all(tmp_path):
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     with Session.open(path) as session:
         track = CostTrack()
@@ -219,7 +216,7 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
     assert average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"
 
 
-def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
+def test_a_name_is_nearest_to_its_own_point(qtbot):
     """Three stages on top of each other in a low roofline: one name stood next to the point below its own."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
@@ -264,7 +261,7 @@ def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
 
 
 @pytest.mark.parametrize("marked", [stage[0] for stage in CLOSE])
-def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot: QtBot, marked: str) -> None:
+def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot, marked):
     """At 1600 × 1000 the roof's name kept that of the most expensive stage from its place, and that of the second."""
     roofline = of_the_demo(qtbot, 372, marked)
     roofline.show()
@@ -276,7 +273,7 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot: QtBo
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
 @pytest.mark.parametrize("size", [(276, 500), (372, HEIGHT), (900, 600)], ids=str)
-def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], share: float) -> None:
+def test_no_name_of_a_roof_lies_on_a_dot(qtbot, size, share):
     """That of memory began below the stage that memory bounds, wherever on the slope it was."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
@@ -310,7 +307,7 @@ def named(levels: tuple[Level, ...]) -> list[tuple[str, float]]:
     return [(level.name, level.bandwidth / 1e9) for level in levels]
 
 
-def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() -> None:
+def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them():
     caches = (32 << 10, 512 << 10, 2 << 20)
     levels_known = levels(LADDER, caches)
     assert named(levels_known) == [("L1", 200), ("L2", 91), ("L3", 41), ("memory", 12)]
@@ -339,12 +336,12 @@ def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() ->
         ("none", ()),
     ],
 )  # fmt: skip
-def test_caches_that_make_no_sense_are_not_known(machine: object, sizes: tuple[int, ...]) -> None:
+def test_caches_that_make_no_sense_are_not_known(machine, sizes):
     assert cache_sizes(machine) == sizes
 
 
 @pytest.mark.parametrize("size", [(372, HEIGHT), (900, 560)], ids=str)
-def test_the_levels_of_memory_are_thin_lines_with_names(qtbot: QtBot, size: tuple[int, int]) -> None:
+def test_the_levels_of_memory_are_thin_lines_with_names(qtbot, size):
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(*size)
@@ -360,7 +357,7 @@ def test_the_levels_of_memory_are_thin_lines_with_names(qtbot: QtBot, size: tupl
     assert faults(roofline) == []
 
 
-def test_a_stage_on_a_device_has_its_roofs(qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_stage_on_a_device_has_its_roofs(qtbot, tmp_path):
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     with Session.open(path) as session:
         number, stage = next(iter(session.stages.items()))

@@ -1,9 +1,5 @@
 """Scales and figures of the charts: round, robust against single frames, and as people read them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -28,11 +24,11 @@ from profiler.plain import clock, count, milliseconds
         (lambda: Scale(0.0, 2.0).labels()[-1], "2.0"),
     ],
 )
-def test_figures_as_people_read_them(call: Callable[[], str], text: str) -> None:
+def test_figures_as_people_read_them(call, text):
     assert call() == text
 
 
-def test_scales_are_round_and_robust() -> None:
+def test_scales_are_round_and_robust():
     assert round_up(0.61) == pytest.approx(0.8)
     assert round_up(2.0) == 2.0
     assert round_up(0.0) == 1.0

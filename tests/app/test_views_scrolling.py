@@ -1,13 +1,9 @@
 """Between two readings of the file the charts show what they drew at another place: the same as drawn afresh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication
 from sample_session import Sample, write_sample
 from views_desk import Desk, pixels_of, settle
 
@@ -21,7 +17,7 @@ CHARTS = ("cost", "work", "words")
 
 
 @pytest.fixture
-def desk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(desk, monkeypatch):
     """A replay at its seventh second, with a window of 6 s that follows it."""
     without_figures(desk, monkeypatch)
     follow(desk)
@@ -107,9 +103,7 @@ def assert_as_drawn_afresh(desk: Desk, scale: float = 1.0) -> None:
 
 
 @pytest.mark.parametrize(("frames", "scale"), [(1.3, 1.0), (3, 1.25), (5, 2.0)])
-def test_what_scrolls_is_what_would_be_drawn(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, frames: float, scale: float
-) -> None:
+def test_what_scrolls_is_what_would_be_drawn(desk, monkeypatch, frames, scale):
     made = reductions(desk, monkeypatch)
     rasters = desk.cost.stack, desk.words.wave, desk.work.panels
     first = grid(desk)[0]
@@ -142,7 +136,7 @@ CHANGES: dict[str, Callable[[Desk], object]] = {
 }
 
 
-def test_what_is_no_longer_right_is_drawn_again(desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_no_longer_right_is_drawn_again(desk, monkeypatch, tmp_path):
     """The charts have scrolled a little when it changes, and scroll on."""
     made = reductions(desk, monkeypatch)
     for change, act in CHANGES.items():
@@ -158,7 +152,7 @@ def test_what_is_no_longer_right_is_drawn_again(desk: Desk, monkeypatch: pytest.
     assert_as_drawn_afresh(desk)
 
 
-def test_on_a_finer_screen_it_is_drawn_finer(desk: Desk) -> None:
+def test_on_a_finer_screen_it_is_drawn_finer(desk):
     advance(desk, 3)
     for scale in (1.0, 2.0, 1.0, 1.5):
         shown_pixels(desk)
@@ -166,14 +160,13 @@ def test_on_a_finer_screen_it_is_drawn_finer(desk: Desk) -> None:
         assert_as_drawn_afresh(desk, scale)
 
 
-def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk, monkeypatch):
     """And where the next utterance begins, its part of the wave is drawn again."""
     made, looks, currents = reductions(desk, monkeypatch), set(), set()
     for _ in range(60):
         del made[:]
         advance(desk, 3)
         model = desk.words._model
-        assert model is not None
         assert model.current is not None
         strip = desk.words.sentence
         later = [cell[3] >= strip._cursor_s for cell in written_columns(strip._spoken)]
@@ -187,7 +180,7 @@ def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk: Desk, mon
     assert len(looks) > 8
 
 
-def test_a_live_run_shows_what_was_read(tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_run_shows_what_was_read(tmp_path, qapp, monkeypatch):
     sample = Sample(tmp_path / "live.asrs", frames=2048, utterance_frames=256)
     sample.write(1024)
     desk = Desk(sample.path)

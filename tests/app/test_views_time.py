@@ -1,7 +1,5 @@
 """Charts over time: the trace in a replay, the scale, the crosshair, words at their time."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +8,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from sample_session import SAID
 from text_geometry import texts
-from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
+from views_desk import FRAMES, amount, mouse, pixels, place, settle
 
 from app.charts.overlay import DIMMED
 from app.charts.scale import Holding, Scale, held
@@ -21,17 +19,16 @@ from pipelines.audio.word_errors import SAME
 
 
 @pytest.fixture
-def desk(same_desk: Desk) -> Desk:
+def desk(same_desk):
     return same_desk
 
 
-def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
+def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk):
     whole = desk.cost.model()
     assert whole is not None
     desk.playhead.seek(FRAMES // 2)
     settle()
     model = desk.cost.model()
-    assert model is not None
     assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
     box = desk.cost.plot.box.geometry()
     picture = pixels(desk.cost.plot)
@@ -49,7 +46,7 @@ def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
     assert desk.speech_texts(), "words that come are there"
 
 
-def test_one_crosshair_goes_through_all_charts(desk: Desk) -> None:
+def test_one_crosshair_goes_through_all_charts(desk):
     others = (desk.work, desk.words)
     before = [pixels(view.plot) for view in others]
     mouse(desk.cost.plot, QEvent.Type.MouseMove, place(desk.cost.plot, 3.0))
@@ -68,10 +65,9 @@ def test_one_crosshair_goes_through_all_charts(desk: Desk) -> None:
     assert (pixels(desk.work.plot) == before[0]).all()
 
 
-def test_the_scale_holds_locks_and_becomes_logarithmic(desk: Desk) -> None:
+def test_the_scale_holds_locks_and_becomes_logarithmic(desk):
     def scale() -> Scale:
         model = desk.cost.model()
-        assert model is not None
         return model.scale
 
     whole = scale()
@@ -97,7 +93,7 @@ def test_the_scale_holds_locks_and_becomes_logarithmic(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("last", [1.6, 5.0, 12.0])
-def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: float) -> None:
+def test_words_stand_at_their_time_and_never_on_each_other(desk, last):
     desk.axis.set_visible(0.0, last)
     settle()
     model = desk.words.model()
@@ -115,11 +111,10 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: flo
         assert len(wrong) >= 3, "wrong words find their place first"
 
 
-def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
+def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk):
     desk.playhead.seek(300)
     settle()
     model = desk.words.model()
-    assert model is not None
     assert model.current == 1, "the utterance at the cursor, not the last one"
     strip = desk.words.sentence
     below = desk.words.plot.geometry().bottom()
@@ -129,11 +124,10 @@ def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
     assert set(SAID.split()[:3]) <= written
 
 
-def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk: Desk) -> None:
+def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk):
     def current() -> int | None:
         settle()
         model = desk.words.model()
-        assert model is not None
         return model.current
 
     last = current()
@@ -150,7 +144,7 @@ def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk: Desk) ->
     assert current() == 1, "that of which most is selected"
 
 
-def test_noise_about_a_round_value_moves_no_scale() -> None:
+def test_noise_about_a_round_value_moves_no_scale():
     """A chart once jumped between 0–3 and 0–12 whenever its highest column passed 4 ms."""
     scale, tops = None, set()
     for highest in (3.6, 4.2, 3.7, 4.4, 2.9, 4.3):
@@ -165,7 +159,7 @@ def test_noise_about_a_round_value_moves_no_scale() -> None:
     assert near.top >= REALTIME_MS
 
 
-def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
+def test_a_held_logarithmic_scale_opens_at_both_ends():
     before = Scale(0.1, 10.0, log=True)
     assert held(Scale(0.1, 8.0, log=True), Holding(before, log=True)) == before
     wider = Scale(0.01, 10.0, log=True)

@@ -1,7 +1,5 @@
 """Latency of words: sums, parts and words taken back against numbers worked out by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +46,7 @@ def stream(**changed: object) -> Stream:
         ],
         "segments": [(5, 3, 0)],
     }
-    return {**made, **changed}  # type: ignore[typeddict-item]
+    return {**made, **changed}
 
 
 def utterance(words: tuple[tuple[str, int, int], ...] = WORDS) -> Utterance:
@@ -57,7 +55,7 @@ def utterance(words: tuple[tuple[str, int, int], ...] = WORDS) -> Utterance:
     return Utterance(1, "u", "u.wav", FIRST, 60, 0.6, said, said, words, 1, (0,), 0, 3, True, peaks)
 
 
-def test_the_parts_add_up_to_the_time_until_a_word_is_shown() -> None:
+def test_the_parts_add_up_to_the_time_until_a_word_is_shown():
     a, cat, sat = word_latency.of_utterance(utterance(), stream()).words
     # "a" ends at 120, its chunk arrives at 200, is taken at once and takes 10 ms.
     assert a.parts == pytest.approx((0.080, 0.0, 0.010, 0.0, 0.0))
@@ -75,7 +73,7 @@ def test_the_parts_add_up_to_the_time_until_a_word_is_shown() -> None:
     assert (a.interim_s, cat.interim_s) == (pytest.approx(0.190), None)
 
 
-def test_words_taken_back_and_late_chunks_are_counted() -> None:
+def test_words_taken_back_and_late_chunks_are_counted():
     found = word_latency.of_utterance(utterance(), stream())
     # "can", "cat", and "can" again; three of six words shown remain.
     assert (found.taken_back, found.shown) == (3, 6)
@@ -83,7 +81,7 @@ def test_words_taken_back_and_late_chunks_are_counted() -> None:
     assert (found.busy_s, found.other_s) == pytest.approx((0.300, 0.040))
 
 
-def test_at_twice_real_time_the_end_of_a_word_comes_twice_as_soon() -> None:
+def test_at_twice_real_time_the_end_of_a_word_comes_twice_as_soon():
     arrived = [ms * MS for ms in (50, 100, 150, 200, 250, 300)]
     shown = [ns + 10 * MS for ns in arrived]
     about = stream(arrived_ns=arrived, started_ns=arrived, shown_ns=shown, other_ns=[0] * 6)
@@ -92,7 +90,7 @@ def test_at_twice_real_time_the_end_of_a_word_comes_twice_as_soon() -> None:
     assert a.shown_s == pytest.approx(0.110 - 0.060)
 
 
-def test_a_word_is_final_at_the_endpoint_of_its_segment() -> None:
+def test_a_word_is_final_at_the_endpoint_of_its_segment():
     about = stream(segments=[(3, 2, 2), (5, 3, 0)], changes=[*stream()["changes"][:3], (5, 2, [WORDS[2]])])
     a, cat, sat = word_latency.of_utterance(utterance(), about).words
     assert (a.rule, cat.rule, sat.rule) == (None, 2, 0)
@@ -112,7 +110,7 @@ def test_a_word_is_final_at_the_endpoint_of_its_segment() -> None:
         stream(other_ns=[1 << 50] * 6),
     ],
 )
-def test_a_strange_stream_gives_numbers_or_nothing(about: Stream) -> None:
+def test_a_strange_stream_gives_numbers_or_nothing(about):
     found = word_latency.of_utterance(utterance(), about)
     assert all(np.isfinite([*word.parts, word.stable_s, word.final_s]).all() for word in found.words)
 
@@ -130,7 +128,7 @@ def recorded(path: Path, about: Stream, words: tuple[tuple[str, int, int], ...] 
     return path
 
 
-def test_the_report_has_percentiles_parts_and_words(tmp_path: Path) -> None:
+def test_the_report_has_percentiles_parts_and_words(tmp_path):
     with Session.open(recorded(tmp_path / "a.asrs", stream())) as session:
         tree = report.report(session)
     about = tree["latency_s"]
@@ -154,7 +152,7 @@ def test_the_report_has_percentiles_parts_and_words(tmp_path: Path) -> None:
     )
 
 
-def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_their_time(tmp_path: Path) -> None:
+def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_their_time(tmp_path):
     about = stream()
     busy = [shown - started for shown, started in zip(about["shown_ns"], about["started_ns"], strict=True)]
     for share, expected in ((0.4, "compute"), (0.6, "other_programs")):
@@ -165,14 +163,14 @@ def test_chunks_wait_for_other_programs_that_have_the_processor_for_most_of_thei
         assert (found["attack"], found["queue_from"]) == ("queue", expected)
 
 
-def test_a_session_without_a_stream_has_none(finished: Path) -> None:
+def test_a_session_without_a_stream_has_none(finished):
     with Session.open(finished) as session:
         tree = report.report(session)
     assert tree["latency_s"] is None
     assert not any("first shown" in line for line in headline(tree))
 
 
-def test_the_planted_cause_is_the_one_that_is_named(tmp_path: Path) -> None:
+def test_the_planted_cause_is_the_one_that_is_named(tmp_path):
     """A slow chunk, a starved core, long chunks, a search that waits: each has its sentence."""
     arrived = [ms * MS for ms in (100, 200, 300, 400, 500, 600)]
 

@@ -1,13 +1,9 @@
 """Words that are aligned already are taken over: the same models as if all were aligned afresh."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from pytestqt.qtbot import QtBot
 
 from app.model.alignment import Token
 from app.views.word_places import GAP, Sentence, WordPlaces, tokens_of
@@ -16,7 +12,7 @@ from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
-from tests.app.views_desk import Desk, settle
+from tests.app.views_desk import settle
 
 FRAMES = 100
 
@@ -52,7 +48,7 @@ def utterance(number: int, hypothesis: str, done: bool = True) -> Utterance:
 
 
 def model(session: SimpleSession, end: int, visible: tuple[float, float]) -> WordsModel:
-    return words_model(session, CostTrack(), end, visible, 100)  # type: ignore[arg-type]
+    return words_model(session, CostTrack(), end, visible, 100)
 
 
 def same(a: WordsModel, b: WordsModel) -> bool:
@@ -67,7 +63,7 @@ def same(a: WordsModel, b: WordsModel) -> bool:
     )
 
 
-def test_an_utterance_that_changes_is_aligned_again() -> None:
+def test_an_utterance_that_changes_is_aligned_again():
     session = SimpleSession([utterance(1, "one two"), utterance(2, "one")])
     for _ in range(2):
         assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [2, 1]
@@ -75,7 +71,7 @@ def test_an_utterance_that_changes_is_aligned_again() -> None:
     assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [3, 1]
 
 
-def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
+def test_words_under_way_are_aligned_when_there_is_a_new_one():
     session = SimpleSession([utterance(1, "one two three four", done=False)])
 
     def spoken_at(end: int) -> Spoken:
@@ -94,7 +90,7 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
     assert not spoken_at(100).partial
 
 
-def test_the_note_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_note_of_the_words_comes_with_them(desk, monkeypatch):
     """While the cursor moves, texts are renewed less often than charts, but never contradict them."""
     session = SimpleSession([utterance(1, "one uh three", done=False)])
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
@@ -105,7 +101,7 @@ def test_the_note_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.M
         assert view.note.endswith(note)
 
 
-def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:
+def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot):
     """The two in the middle have no hypothesis yet: but for the names of their rows they look the same."""
 
     strip = Sentence()
@@ -120,7 +116,7 @@ def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBo
         assert rows == ({"hypothesis"} if reference is None else {"reference", "hypothesis"})
 
 
-def test_the_note_counts_the_words_that_have_no_room(desk: Desk) -> None:
+def test_the_note_counts_the_words_that_have_no_room(desk):
     view, session = desk.words, desk.playhead.session
     assert session is not None
     desk.axis.set_visible(0.0, 2.0)
@@ -158,7 +154,7 @@ def spoken_from(first_s: float, *words: str, wrong: int = -1) -> Spoken:
     return Spoken("a", 1, first_s, first_s + 3.0, False, None, tokens, None, None, nothing, nothing)
 
 
-def test_places_do_not_depend_on_where_the_range_begins() -> None:
+def test_places_do_not_depend_on_where_the_range_begins():
     """The texts of one utterance reach into the next; they keep off each other and stay where they are."""
     long = ("quick", "brownish", "fox", "jumping", "over", "lazier", "dogs", "today")
     spoken = [spoken_from(0.0, *long, wrong=2), spoken_from(3.0, *long), spoken_from(6.0, *long, wrong=7)]
