@@ -22,7 +22,6 @@ from app.views.lanes_model import (
     AVAILABLE,
     BUSY,
     CLOCK,
-    CPU,
     MEMORY_BUSY,
     MEMORY_USED,
     NO_SCALES,
@@ -40,6 +39,7 @@ from app.views.lanes_model import (
 from app.views.memory_use import MemoryUse, MemoryUseModel
 from app.views.table_twin import Table
 from profiler.analysis.lod.columns import column_edges
+from profiler.analysis.resources import CPU
 from profiler.arrays import F64
 from profiler.clock import FRAME_S
 from profiler.plain import prefixed
