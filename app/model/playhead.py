@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.model.pace import RedrawClock, SmoothCursor, single_shot
-from app.model.time_axis import TimeAxis, snap_points
+from app.model.time_axis import TimeAxis
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Playhead(QObject):
             signal.connect(self._again.start)
         self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        axis.snap_points = lambda first, last: [] if self.session is None else snap_points(self.session, first, last)
+        axis.snap_points = self._snap_points
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -144,6 +144,11 @@ class Playhead(QObject):
         age = time.monotonic() - self._desk_made
         old = self._reading != self._desk_key[1][1] if self.live else age >= READ_S
         return old and age >= self._desk_took / DUTY
+
+    def _snap_points(self, first_s: float, last_s: float) -> list[float]:
+        from app.model.scope import snap_points
+
+        return [] if self.session is None else snap_points(self.session, first_s, last_s)
 
     # -- opening and closing ---------------------------------------------------------------
 

@@ -16,7 +16,8 @@ from app.charts.legend import Line
 from app.charts.overlay import Overlay
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis, boundaries, marks
+from app.model.scope import boundaries, marks
+from app.model.time_axis import TimeAxis
 from app.style.plain_text import add_entry
 from app.views.view import View
 from profiler.analysis.lod.columns import column_grid

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from views_desk import figures_of
 
-from app.model.time_axis import boundaries, marks
+from app.model.scope import boundaries, marks
 from app.views.cost_model import cost_model
 from app.views.work import work_model
 from pipelines.config import assign, presets

@@ -5,7 +5,8 @@ from PySide6.QtCore import Qt
 from views_desk import drag, settle, view_on
 
 from app.charts.time_plot import SNAP
-from app.model.time_axis import TimeAxis, marks, snap_points
+from app.model.scope import marks, snap_points
+from app.model.time_axis import TimeAxis
 from app.views.timeline import TimelineView
 from profiler.session.reader import Session
 

@@ -13,7 +13,8 @@ from views_desk import figures_of
 from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
 from app.model.desk_snapshot import NO_DEVICE
-from app.model.time_axis import CHANGE, RANGE, WHOLE, boundaries, marks
+from app.model.scope import boundaries, marks
+from app.model.time_axis import CHANGE, RANGE, WHOLE
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
 from app.views.work import axis_figure, figure, work_model

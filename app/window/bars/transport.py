@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLa
 
 from app.layout import REST, card_header, lay_out, muted
 from app.model.playhead import SPEEDS, Playhead
-from app.model.time_axis import MAX_MARKS
+from app.model.scope import MAX_MARKS
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
