@@ -57,7 +57,7 @@ def test_a_set_is_in_the_first_cache_that_it_fits_into(size, level):
 
 
 def test_a_click_on_a_dot_chooses_its_stage(qapp, qtbot):
-    with view_on(MemoryLadderView, sample_sessions()[0], qtbot, (700, 400)) as (view, playhead):
+    with view_on(MemoryLadderView, sample_sessions()[-1], qtbot, (700, 400)) as (view, playhead):
         view.settle()
         assert view.summary().startswith("search.frames: ")
         assert [ladder.name for ladder in view.model().ladders] == ["NVIDIA H100 80GB HBM3", ""]

@@ -79,7 +79,7 @@ def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample, qapp, qt
 
 
 def test_the_bundled_run_on_a_device_has_both_directions(qapp, qtbot):
-    with view_on(TransfersView, sample_sessions()[0], qtbot, (420, 240)) as (view, _):
+    with view_on(TransfersView, sample_sessions()[-1], qtbot, (420, 240)) as (view, _):
         model = view.model()
         assert [one.kind for one in model.rows] == [UP, DOWN]
         for one in model.rows:
