@@ -125,7 +125,6 @@ class Label(QLabel):
         self.setText(text)
 
     def setText(self, text: str) -> None:
-        """Show `text` as plain text."""
         super().setText(displayable(text))
 
 
@@ -163,7 +162,6 @@ class Button(QPushButton):
             super().keyPressEvent(event)
 
     def setText(self, text: str) -> None:
-        """Show `text` as plain text."""
         super().setText(literal(text))
 
 

@@ -198,7 +198,6 @@ class BreakdownView(View):
     # -- drawing -------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Show the figures."""
         self._model = snapshot.desk
         self._show()
         self.set_note(self.by_unit(self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")))
@@ -223,13 +222,11 @@ class BreakdownView(View):
         self._explain_here()
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._model = None
         self._show()
 
     def model(self) -> DeskSnapshot | None:
-        """Return what is shown; None without a session."""
         return self._model
 
     def resizeEvent(self, event: QResizeEvent) -> None:

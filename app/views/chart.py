@@ -68,7 +68,6 @@ class ChartView(View, Generic[Model]):
         return marks(snapshot.session, end, end), boundaries(snapshot.session, end)
 
     def show_model(self, model: Model | None) -> None:
-        """Hand a model to the items; None empties the plot (override)."""
         raise NotImplementedError
 
     def show_texts(self, model: Model) -> None:
@@ -151,7 +150,6 @@ class ChartView(View, Generic[Model]):
         self.plot.repaint_area()
 
     def model(self) -> Model | None:
-        """Return the updated model; None without a session."""
         if self._soon.isActive() or self._scrolled:
             self._redraw()
         return self._model

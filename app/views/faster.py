@@ -191,7 +191,6 @@ class FasterView(View):
         return None if self._rtf is None else self._rtf * (1.0 - one.could_give)
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._candidates, self._rtf = (), None
         self._factors.clear()

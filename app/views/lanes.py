@@ -187,7 +187,6 @@ class HeadingsItem(PixelItem):
         self._wide = QFontMetricsF(self._face).horizontalAdvance
 
     def set_model(self, model: LanesModel | None) -> None:
-        """Show another model's figures; None shows nothing."""
         self._model = model
         self.update()
 

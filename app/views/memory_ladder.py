@@ -155,7 +155,6 @@ LEFT_END = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 def speed(value: float) -> str:
-    """Bytes per second: 14.7 GB/s."""
     return f"{prefixed(value)}B/s"
 
 
@@ -358,7 +357,6 @@ class MemoryLadderView(View):
         self.set_note(self.tr("bytes of the cost laws ÷ measured time"))
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._model = LadderModel()
         self.plot.show_model(self._model, None)

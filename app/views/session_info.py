@@ -119,7 +119,6 @@ class SessionView(TableView):
             self.set_note("")
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self.start.show_session(None)
 

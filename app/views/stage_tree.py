@@ -171,7 +171,6 @@ class StageTree(QTreeWidget):
             self._axis.choose_stage(now.entry.line.name)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
-        """The stage or group under a position of the viewport, or None."""
         row = self.itemAt(position)
         return row.entry.line if isinstance(row, _Row) else None
 

@@ -104,14 +104,12 @@ class StatisticsView(View):
         self.axis.choose_stage(None if name == WHOLE else name)
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._model, self._baseline, self._at = None, None, -1
         self.plot.show_statistics(None)
         self.about.set_full("")
 
     def model(self) -> Statistics | None:
-        """Return the updated model; None without a frame."""
         if self._soon.isActive():
             self._redraw()
         return self._model

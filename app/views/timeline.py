@@ -303,7 +303,6 @@ class _Names(PixelItem):
         self._stills = Stills()
 
     def set_model(self, model: TimelineModel | None) -> None:
-        """Show another model; None shows nothing."""
         self._model = model
 
     def lane_rects(self) -> list[QRectF]:

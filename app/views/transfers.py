@@ -257,13 +257,11 @@ class TransfersView(View):
         self.set_note(text if self._model.rows else "")
 
     def clear(self) -> None:
-        """Show nothing."""
         super().clear()
         self._model = None
         self.plot.show_model(None, "")
 
     def model(self) -> TransfersModel | None:
-        """Return what is drawn; None without a session."""
         return self._model
 
     def _nothing(self) -> str:

@@ -115,17 +115,14 @@ class CostTrack:
 
     @property
     def category_rows(self) -> list[FrameRow]:
-        """The columns of `categories_ns`."""
         return [self._sums.row(number, self.n_frames) for number in range(_WALL)]
 
     @property
     def wall_row(self) -> FrameRow:
-        """`wall_ns`."""
         return self._sums.row(_WALL, self.n_frames)
 
     @property
     def work_rows(self) -> dict[str, FrameRow]:
-        """The arrays of `work`."""
         return {name: self._sums.row(row, self.n_frames) for name, row in self._work.items()}
 
     def total_ns(self, first: int, last: int) -> Array:

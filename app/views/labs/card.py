@@ -150,7 +150,6 @@ class LabCard(QWidget):
         self._nothing.setText(text)
 
     def sizeHint(self) -> QSize:
-        """A picture's size."""
         return QSize(1120, 620)
 
     def paintEvent(self, event: QPaintEvent) -> None:
