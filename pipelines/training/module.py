@@ -12,7 +12,7 @@ last bit.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -107,24 +107,16 @@ def divergence(logits: torch.Tensor, scores: torch.Tensor, temperature: float) -
     return found
 
 
-class _Kept(Protocol):
-    """Values that a forward pass keeps for the backward pass."""
-
-    x: torch.Tensor
-    weight: torch.Tensor
-    needs_input_grad: tuple[bool, ...]
-
-
 class _Current(torch.autograd.Function):
     """An affine layer whose backward pass takes the weights as they are by then, not as they were (stale gradients)."""
 
     @staticmethod
-    def forward(ctx: _Kept, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         ctx.x, ctx.weight = x, weight
         return torch.nn.functional.linear(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: _Kept, *outer: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
+    def backward(ctx: Any, *outer: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
         (gradient,) = outer
         below = gradient @ ctx.weight if ctx.needs_input_grad[0] else None
         return below, gradient.t() @ ctx.x, gradient.sum(0)
