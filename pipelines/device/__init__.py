@@ -4,7 +4,7 @@
 what a recogniser does there. Scoring and search live elsewhere; torch is imported only when a device is opened.
 """
 
-from pipelines.device.accelerator import QueueDevice, TorchDevice
+from pipelines.device.accelerator import QueueDevice, TorchDevice, open_device
 from pipelines.device.base import (
     COMPUTE,
     COPY,
@@ -19,7 +19,6 @@ from pipelines.device.base import (
 )
 from pipelines.device.host import HostDevice
 from pipelines.device.launches import Dispatched, Launches, dispatched_by, launched
-from pipelines.device.opening import open_device
 from pipelines.device.work import DOWNLOAD, UPLOAD, DeviceWork
 
 __all__ = [

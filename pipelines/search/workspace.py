@@ -18,8 +18,8 @@ from pipelines.search import alternatives, words
 from pipelines.search.alternatives import Empty
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import calls, layout
+from pipelines.search.kernels.intrinsics import table
 from pipelines.search.kernels.layout import Arrays, Numbers
-from pipelines.search.kernels.table import table
 from profiler.arrays import F32, I64, Array, ArrayError, check
 
 P = ParamSpec("P")

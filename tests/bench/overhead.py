@@ -32,9 +32,9 @@ from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
-from pipelines.run.memory import RunMemory
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
+from pipelines.run.session_run import RunMemory
 from profiler.machine.sampler import watching
 from profiler.recording import kernel_spans
 from profiler.recording.lanes import Lane

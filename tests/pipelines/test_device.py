@@ -193,7 +193,7 @@ def test_a_program_that_ends_under_work_ends_like_any_other():
 @pytest.mark.slow
 def test_float32_stays_float32_whatever_the_environment_says():
     code = (
-        "import torch; from pipelines.device import opening; opening.exact_products();"
+        "import torch; from pipelines.device import accelerator; accelerator.exact_products();"
         "print(torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision())"
     )
     environment = {**os.environ, "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}

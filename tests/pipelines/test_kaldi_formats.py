@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.models import kaldi
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import gmm, meta, symbols, transitions, tree
+from pipelines.models.kaldi import contexts, gmm, meta, transitions, tree
 from pipelines.models.kaldi import model as kaldi_model
 from pipelines.models.kaldi.binary import Reader
 from tests.each import each
@@ -285,11 +285,11 @@ def test_the_aligners_meta_files(tmp_path):
 def test_symbol_tables(tmp_path):
     table = tmp_path / "words.txt"
     table.write_text("<eps> 0\nja\t3\ntʃ 2\n")
-    assert symbols.read(table) == ["<eps>", "", "tʃ", "ja"]
+    assert contexts.read_symbols(table) == ["<eps>", "", "tʃ", "ja"]
     for text in ("a", "a b c", "a -1", "a 99999999", "a x", ""):
         table.write_text(text)
         with pytest.raises(ModelError):
-            symbols.read(table)
+            contexts.read_symbols(table)
 
 
 @pytest.mark.parametrize("name", ["final.mdl", "tree"])

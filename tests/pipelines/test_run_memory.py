@@ -16,9 +16,9 @@ from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
-from pipelines.run.memory import RunMemory
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
+from pipelines.run.session_run import RunMemory
 from pipelines.search.viterbi import Viterbi
 from profiler.machine import memory
 from profiler.machine.run_queue import Lost

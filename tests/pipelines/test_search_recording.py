@@ -9,8 +9,8 @@ from search_graphs import random_graph, settings, smooth_scores, thousand_words
 
 from pipelines.search import viterbi, workspace
 from pipelines.search.kernels import layout
+from pipelines.search.kernels.intrinsics import table
 from pipelines.search.kernels.layout import KINDS, NUMBERS, Arrays, Numbers
-from pipelines.search.kernels.table import table
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace

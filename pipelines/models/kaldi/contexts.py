@@ -4,6 +4,9 @@ The place of a sequence of senones is taken by a row (phone, pdf of each HMM sta
 its transitions depend on the phone too. Of phones that know their place in a word (`AA_B AA_I AA_E AA_S`) a dictionary
 has the names without it. Of a neighbour only the side of the word boundary is known: where a tree asks for more, I
 stands for B before and for E after a phone, and across a boundary E and B stand for S.
+
+Names of phones and words are in symbol tables: `phones.txt` and `words.txt`, a name and its number in each line
+(OpenFst's text form).
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import gmm, symbols, transitions, tree
+from pipelines.models.kaldi import gmm, transitions, tree
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.kaldi.transitions import TransitionModel
 from pipelines.models.kaldi.tree import NONE, Tree
+from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, MAX_PHONES, POSITIONS, SINGLE, ModelDefinition
 from profiler.arrays import F32, I32
-from profiler.files.inputs import there
+from profiler.files.inputs import lines_of, there
+from profiler.plain import one_line
 
 FILES = ("final.mdl", "tree", "phones.txt")
 SUFFIXES = ("_I", "_B", "_E", "_S")
@@ -81,7 +86,7 @@ def read(directory: Path) -> Contexts:
     model = transitions.read(reader)
     _, n_pdfs = gmm.header(reader)
     decisions = tree.read(Reader.of(directory / "tree"))
-    names = symbols.read(directory / "phones.txt")
+    names = read_symbols(directory / "phones.txt")
     if max(model.n_pdfs, decisions.n_pdfs) > n_pdfs or model.phones[-1] >= len(names):
         raise ModelError(f"{directory}: final.mdl, tree and phones.txt are not of one model")
     if decisions.width not in (1, 3) or decisions.centre != decisions.width // 2:
@@ -164,3 +169,27 @@ def _sequences(directory: Path, model: TransitionModel, decisions: Tree, number:
     which: I32 = places.reshape(-1).astype(np.int32)
     by_context = np.broadcast_to(which[:-n].reshape(n, n, n, positions), (n, n, n, POSITIONS))
     return sequences.astype(np.int32), by_context, which[-n:]
+
+
+LARGEST_TABLE = 64 << 20
+"""Bytes; a table of a million words has about fifteen."""
+MOST_SYMBOLS = 4_000_000
+"""The largest number of a symbol."""
+
+
+def read_symbols(path: Path) -> list[str]:
+    """The names by their numbers, "" where there is none; ModelError (one sentence) if `path` is no such table."""
+    found: dict[int, str] = {}
+    for number, line in enumerate(lines_of(read_file(path, LARGEST_TABLE).decode("utf-8", "replace")), start=1):
+        # At ASCII blanks alone: others are part of a name.
+        fields = line.replace("\t", " ").split(" ")
+        fields = [field for field in fields if field]
+        if not fields:
+            continue
+        at = fields[-1]
+        if len(fields) != 2 or not (at.isascii() and at.isdigit() and len(at) < 9 and int(at) <= MOST_SYMBOLS):
+            raise ModelError(f"{path}: line {number:,} is not a symbol and its number: {one_line(line, 60)}")
+        found[int(at)] = fields[0]
+    if not found:
+        raise ModelError(f"{path} has no symbols")
+    return [found.get(number, "") for number in range(max(found) + 1)]

@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.config import recommended
 from pipelines.frontend.ivector_parameters import SILENCE_WEIGHT, Pacing
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import contexts, gmm, nnet3, symbols, transitions, tree
+from pipelines.models.kaldi import contexts, gmm, nnet3, transitions, tree
 from pipelines.models.kaldi import features as feature_files
 from pipelines.models.kaldi.binary import Reader
 from pipelines.models.kaldi.gmm import Mixture
@@ -214,7 +214,7 @@ def _tree(directory: Path, pdfs: int) -> Tree | None:
 def _phones(directory: Path, model: TransitionModel) -> list[str]:
     """Names of the phones by their numbers, which are their names where there is no `phones.txt`."""
     path = next((p for p in (directory / "phones.txt", directory / "graph/phones.txt") if there(p)), None)
-    names = [] if path is None else symbols.read(path)
+    names = [] if path is None else contexts.read_symbols(path)
     lacking = [phone for phone in model.phones if phone >= len(names) or not names[phone]]
     if path is not None and lacking:
         raise ModelError(f"{path}: it does not name phone {lacking[0]} of {FINAL}")

@@ -8,7 +8,8 @@ same there and here. Several utterances are decoded at once: a device is not fil
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,17 +17,41 @@ import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, Launches, launched
+from pipelines.device import COMPUTE, COPY, Device, DeviceError, DeviceWork, Launches, is_out_of_memory, launched
 from pipelines.search.device.frontier import BLOCK_FRAMES, COUNTS, MAX_PLACES, Buffers, Frontier, Room
 from pipelines.search.device.graph import DirectArcs, direct_arcs
 from pipelines.search.device.history import UtteranceHistory
-from pipelines.search.device.memory import check_room, guarded
 from pipelines.search.graph.wfst import Graph
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def check_room(device: Device, need: int, batch: int) -> None:
+    """Raise DeviceError where fewer than `need` bytes are free, for a search of `batch` utterances at once."""
+    free = device.free_bytes()
+    if free is not None and need > free:
+        raise DeviceError(
+            f"search.device = {device.name} needs {need / 1e6:.0f} MB for this graph and {batch} utterances at once, "
+            f"and {free / 1e6:.0f} MB are free; take a smaller graph.vocabulary or search.device = cpu."
+        )
+
+
+@contextmanager
+def guarded(device: Device) -> Iterator[None]:
+    """Raise DeviceError where memory runs out within."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if not is_out_of_memory(problem):
+            raise
+        raise DeviceError(
+            f"The memory of {device.name} does not suffice for the search; lower "
+            "search.max_active or graph.vocabulary, or choose search.device = cpu."
+        ) from problem
+
 
 FIRST_ROOM = Room(1024, 4096)
 """The least that there is room for; it grows in steps of two, and is kept for the next utterance."""

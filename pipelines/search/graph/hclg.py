@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines.config import Graph as GraphConfig
-from pipelines.models.kaldi import contexts, symbols
+from pipelines.models.kaldi import contexts
 from pipelines.models.kaldi.model import GRAPHS, graph_file
 from pipelines.models.sphinx import AcousticModel
 from pipelines.models.sphinx.model import Kaldi
@@ -59,7 +59,7 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
 
 def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:
     """The graph `path` of `model`; GraphError or ModelError in one sentence."""
-    words = symbols.read(words_file(path))
+    words = contexts.read_symbols(words_file(path))
     fst = read(path)
     if int(fst.ilabel.max()) >= len(kaldi.pdfs):
         raise GraphError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.search.kernels import epsilon, pruning, token_passing
+from pipelines.search.kernels.intrinsics import arrays_at
 from pipelines.search.kernels.lattice import record_frame
 from pipelines.search.kernels.layout import (
     BLANK,
@@ -46,7 +47,6 @@ from pipelines.search.kernels.layout import (
     Steps,
     Tokens,
 )
-from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
 from profiler.process.numba_flags import njit_called, njit_inlined, njit_inner
 from profiler.recording.kernel_spans import HAS_CLOCK, now_ns, put, put_open

@@ -17,8 +17,7 @@ from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.search.device.cuda import kernel
 from pipelines.search.device.cuda.arrays import Arrays
 from pipelines.search.device.cuda.costs import phase_costs
-from pipelines.search.device.memory import check_room, guarded
-from pipelines.search.device.search import BatchSearch
+from pipelines.search.device.search import BatchSearch, check_room, guarded
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import BEAM_DELTA
 from pipelines.search.words import Word, WordTracer, collect_paths

@@ -21,7 +21,7 @@ import numpy as np
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.ctc.layouts import Units
-from pipelines.models.kaldi import symbols
+from pipelines.models.kaldi import contexts
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import hclg, topology
 from pipelines.search.graph.build import check_phones, determinise
@@ -115,7 +115,7 @@ def load(path: Path, units: Units) -> Graph:
             np.arange(last + 1), [0, units.blank + 1, -1 if units.boundary is None else units.boundary + 1]
         )
         return hclg.packed(path, fst, words, silent, senones(units), [[(n,)] for n in range(last)])
-    words = symbols.read(words_file(path))
+    words = contexts.read_symbols(words_file(path))
     return hclg.packed(path, fst, words, np.array([hclg.is_no_word(word) for word in words]), senones(units))
 
 

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from pipelines.models.errors import ModelError
-from pipelines.models.kaldi import symbols
+from pipelines.models.kaldi import contexts
 from pipelines.models.sphinx import AcousticModel
 from pipelines.models.sphinx.binary import read_file
 from pipelines.models.sphinx.model import Kaldi
@@ -78,7 +78,7 @@ def make(
     hcl, ahead, own = read_hcl(path)
     model_of_words, names = read_g(path.with_name(G))
     table = words_file(path)
-    words = symbols.read(table) if there(table) else names or own
+    words = contexts.read_symbols(table) if there(table) else names or own
     if not words:
         raise GraphError(f"{path} and {G} name no words, and there is no {WORDS}.")
     _fit(path, hcl, model_of_words, kaldi, disambiguation(path.with_name(DISAMBIGUATION)), words)
