@@ -186,7 +186,7 @@ class _Again:
                     search.start(first)
                     queue.waited_ns()
                 start, recorded = clock(), lane.recorded
-                self._decoded.decode(self._recogniser, Rows(self._padded[utterance], at, n), first, False)
+                self._decoded.decode(self._recogniser, Rows(self._padded[utterance], at, n), first, ahead=False)
                 after = lane.recorded
                 end, other = clock(), min(queue.waited_ns(), LIMIT)
                 lane.put(self._tile, start, end, first, n, other)
@@ -211,7 +211,7 @@ class _Again:
             chosen = (utterance, at) in self._chosen
             if chosen:
                 self._replays.keep()
-            scores = self._silent.decode(self._recogniser, Rows(self._padded[utterance], at, n), at, False)
+            scores = self._silent.decode(self._recogniser, Rows(self._padded[utterance], at, n), at, ahead=False)
             if not chosen:
                 continue
             longest = min(self._lengths[utterance] - at, MAX_FRAMES)

@@ -60,12 +60,14 @@ class Blocks:
         self._lane, self._clock = lane, clock
         self._tally = Tally() if isinstance(lane, Lane) else None
 
-    def decode(self, recogniser: Recogniser, rows: Rows, first: int, scores_ahead: bool) -> Scores | list[F32] | None:
+    def decode(
+        self, recogniser: Recogniser, rows: Rows, first: int, *, ahead: bool = True
+    ) -> Scores | list[F32] | None:
         """Take frames of an utterance through scorer and search; `first`: the run's number of the first of them.
 
-        `scores_ahead`: the device is given the block that follows before this one is searched. Returns the scores f32
-        [rows, senones], one row for each `subsampling` frames, or where the two took turns those of each row, f32
-        [senones]; None where there are no longer those of all frames.
+        `ahead`: a device is given the block that follows before this one is searched. Returns the scores f32 [rows,
+        senones], one row for each `subsampling` frames, or where the two took turns those of each row, f32 [senones];
+        None where there are no longer those of all frames.
         """
         padded, begin, count = rows
         beyond = sum(recogniser.scorer.context)
@@ -74,12 +76,12 @@ class Blocks:
             return self._take_turns(recogniser, block, first)
         lane = self._lane
         scores: Array = recogniser.scorer.score(block, first, lane)
-        if scores_ahead:
+        if ahead and recogniser.scorer.looks_ahead:
             after = begin + count
             left = len(padded) - beyond - after
             if left > 0:
-                ahead = min(recogniser.block, left) + beyond
-                recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
+                end = after + min(recogniser.block, left) + beyond
+                recogniser.scorer.ahead(padded[after:end], first + count, lane)
         recogniser.search.advance(scores, first, lane, count)
         return scores
 

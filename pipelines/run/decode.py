@@ -150,7 +150,6 @@ class Decoder:
         """Decode one utterance: block by block features, scores, words."""
         begun = self._begin(item)
         source, transcript, measurements = begun.source, begun.transcript, self._measurements
-        scores_ahead = self.recogniser.scores_ahead
         while True:
             at = self._frame - begun.first
             if source.stream is not None:
@@ -164,7 +163,7 @@ class Decoder:
                 self._tiles.end(CHUNK, self._frame, 1, surely=False)
             rows = source.rows(recogniser, at, count)
 
-            scores = self._blocks.decode(recogniser, rows, self._frame, scores_ahead)
+            scores = self._blocks.decode(recogniser, rows, self._frame)
             begun.done = at + count == source.n_frames
             last = begun.done or self._stopping
             replayed = measurements is not None and measurements.chosen

@@ -21,7 +21,6 @@ from pipelines.models.opening import FrontEnd, front_end, open_model
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run import compiling
 from pipelines.scoring import Scorer, build_scorer, is_lazy
-from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.scorer import GmmScorer
 from pipelines.scoring.strategy import Made
 from pipelines.search.device.viterbi import DeviceViterbi
@@ -29,7 +28,6 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.ctc import compile as ctc_graphs
 from pipelines.search.graph.wfst import Graph, smallest_graph
 from pipelines.search.viterbi import Viterbi
-from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
@@ -77,23 +75,9 @@ class Recogniser:
         if (each := self.scorer.subsampling) > 1:
             raise BadInput(f"{what} goes frame by frame, and this net scores one of {each} frames.")
 
-    @property
-    def scores_ahead(self) -> bool:
-        """Whether `score_ahead` does anything."""
-        return isinstance(self.scorer, DeviceScorer)
-
-    def score_ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
-        if isinstance(self.scorer, DeviceScorer):
-            self.scorer.ahead(block, first_frame, lane)
-
     def take_notices(self) -> list[str]:
         """Return new messages for the user, each once."""
-        reported: list[str] = []
-        if isinstance(self.scorer, DeviceScorer):
-            reported += self.scorer.take_notices()
-        if isinstance(self.search, DeviceViterbi):
-            reported += self.search.take_notices()
-        return reported
+        return [*self.scorer.take_notices(), *(n for work in self.devices.values() for n in work.take_notices())]
 
     def register(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""

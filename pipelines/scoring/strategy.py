@@ -62,6 +62,8 @@ class Scorer:
     """Frames for each row of scores; a block begins with a frame of the utterance that is a multiple of it."""
     notes: tuple[str, ...] = ()
     """Sentences on what was read differently from the model's file."""
+    looks_ahead: bool = False
+    """Whether `ahead` does anything."""
 
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that any of its configurations records."""
@@ -89,6 +91,13 @@ class Scorer:
         `first_frame` is run-global; spans go to `lane`.
         """
         raise NotImplementedError
+
+    def ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
+        """This block comes next: a device may begin with it while the search goes on."""
+
+    def take_notices(self) -> list[str]:
+        """New sentences for the person who watches, each once."""
+        return []
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
         """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""

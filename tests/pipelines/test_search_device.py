@@ -360,4 +360,4 @@ def test_on_a_real_device_the_words_are_the_same(scores, batch, make):
             assert one.words(True)[0] == words
             assert one.best_cost == pytest.approx(compiled.best_cost, abs=0.05)
     # A frame of the search in torch is held as a CUDA graph; the other one says nothing if it is the CUDA kernel.
-    assert search.take_notices() == []
+    assert search._work.take_notices() == []

@@ -55,6 +55,8 @@ class DeviceScorer(Scorer):
     as tensors that stay on the device.
     """
 
+    looks_ahead = True
+
     def __init__(
         self,
         config: Config,
@@ -160,7 +162,6 @@ class DeviceScorer(Scorer):
             self._fall_back(problem)
 
     def ahead(self, block: Array, first_frame: int, lane: Lane | NullLane) -> None:
-        """This block comes next: begin with it, if that is wanted, while the search goes on."""
         if self._spare is None and self._placement.overlapped and self._begun is None:
             n = max(0, len(block) - self._beyond)
             try:

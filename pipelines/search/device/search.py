@@ -96,9 +96,6 @@ class BatchSearch(ABC):
             self._ids[name] = recorder.stage(name, "search", counts)
         self.launches.renumber(before, self._ids)
 
-    def take_notices(self) -> list[str]:
-        return self._work.take_notices()
-
     def advance(
         self,
         scores: Array | Tensor,

@@ -141,9 +141,6 @@ class DeviceViterbi:
     def lost(self) -> bool:
         return self._one.lost
 
-    def take_notices(self) -> list[str]:
-        return self._search.take_notices()
-
     def costs(self, turns: bool = False) -> dict[str, Cost]:
         return self._search.costs()
 
