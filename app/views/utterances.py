@@ -14,7 +14,7 @@ from app.model.time_axis import TimeAxis
 from app.views.table_twin import Table
 from app.views.view import TableView
 from app.views.word_costs_model import WordCost, word_costs
-from app.views.words_model import align
+from app.views.words_model import AT_ONCE, align
 from pipelines.audio.word_errors import SAME, errors_of
 from pipelines.config import value_text
 from profiler.analysis.recorded import real_time_factor
@@ -25,9 +25,6 @@ from profiler.session.model import Utterance
 
 AROUND, AROUND_WORD = 0.1, 4.0
 """Lengths of an utterance and of a word that are shown before and after it."""
-
-AT_ONCE = 16
-"""Utterances whose words a drawing waits for; more are aligned meanwhile."""
 
 STAGES, WORDS = "pivot", "word-costs"
 """Its pages."""

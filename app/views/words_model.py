@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
+AT_ONCE: Final = 16
+"""Utterances that a drawing waits for. An hour has hundreds, which are aligned meanwhile."""
+
 MAX_LETTERS: Final = 80
 """Characters of a word; the longest in any dictionary has half as many."""
 
