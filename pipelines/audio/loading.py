@@ -90,7 +90,6 @@ class Audio:
 
     @property
     def duration_s(self) -> float:
-        """Length in seconds."""
         return len(self.samples) / self.sample_rate
 
 

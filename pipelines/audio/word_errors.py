@@ -99,7 +99,6 @@ class Count:
 
     @property
     def errors(self) -> int:
-        """All errors."""
         return self.substitutions + self.deletions + self.insertions
 
     @property
@@ -194,7 +193,6 @@ def align(reference: Sequence[str], hypothesis: Sequence[str], partial: bool = F
 
 
 def count(reference: str, hypothesis: str) -> Count:
-    """Word errors of one utterance."""
     return counted(align(reference.split(), hypothesis.split()))
 
 

@@ -110,7 +110,6 @@ class Device(DeviceClock):
 
 
 def is_out_of_memory(problem: BaseException) -> bool:
-    """Whether torch failed because the device's memory is full."""
     kind = type(problem).__name__ == "OutOfMemoryError"
     text = str(problem).lower()
     return kind or (isinstance(problem, RuntimeError) and any(s in text for s in OUT_OF_MEMORY))

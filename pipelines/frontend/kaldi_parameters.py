@@ -80,7 +80,6 @@ class KaldiFeatures:
 
     @property
     def rate(self) -> int:
-        """Samples per second."""
         return int(self.sample_frequency)
 
     @property

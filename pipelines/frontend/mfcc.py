@@ -148,7 +148,6 @@ class Mfcc:
 
     @property
     def bins(self) -> int:
-        """Bins of a frame's spectrum."""
         return self.parameters.nfft // 2 + 1
 
     def n_frames(self, n_samples: int) -> int:
@@ -253,7 +252,6 @@ class Utterance:
         """Frames of `features` that `advance` has completed."""
 
     def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
-        """As `rows_around`."""
         return rows_around(self.features, begin, count, context)
 
     def run(self, piece_frames: int = PIECE_FRAMES) -> Iterator[Piece]:

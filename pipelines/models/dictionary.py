@@ -192,5 +192,4 @@ def default_path() -> Path:
 
 
 def default() -> Dictionary:
-    """The dictionary at `default_path`."""
     return read(default_path())

@@ -105,7 +105,6 @@ class Control:
 
     @property
     def has_requests(self) -> bool:
-        """Whether `take` would return anything."""
         return bool(self._requests)
 
     def take(self) -> list[Change | Mark]:

@@ -80,7 +80,6 @@ class Recogniser:
         return [*self.scorer.take_notices(), *(n for work in self.devices.values() for n in work.take_notices())]
 
     def register(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
         self.frontend.stages(recorder)
         self.scorer.stages(recorder)
         self.search.stages(recorder)

@@ -38,7 +38,6 @@ class Tiles:
         self.at = self.wall_ns = self.stopped_ns = 0
 
     def begin(self) -> None:
-        """An utterance begins now."""
         self.at, self.wall_ns, self.stopped_ns = self._clock(), 0, 0
 
     def own(self) -> None:

@@ -41,7 +41,6 @@ class FrameRule:
         self._model = model
 
     def needs(self, config: Config) -> Need | None:
-        """What must be made for the settings `config`."""
         return None
 
     def configure(self, config: Config, prepared: Made = None) -> None:

@@ -162,7 +162,6 @@ class Strategy(FrameScorer, Generic[Family]):
         self._family: Family = family
 
     def needs(self, gmm: settings.Gmm) -> Need | None:
-        """What must be made for the settings `gmm`."""
         return None
 
     @abstractmethod

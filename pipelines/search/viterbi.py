@@ -79,7 +79,6 @@ class Viterbi:
 
     @property
     def lost(self) -> bool:
-        """Whether no token survived, so that the rest of the utterance went unheard."""
         return self._lost
 
     @property

@@ -128,7 +128,6 @@ class CtcUtterance:
         front_end.computing.begin()
 
     def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
-        """As `mfcc.rows_around`."""
         return rows_around(self.features, begin, count, context)
 
     def advance(self, n_samples: int) -> Iterator[Piece]:

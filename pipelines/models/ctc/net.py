@@ -53,7 +53,6 @@ class Ctc:
 
     @property
     def whole(self) -> bool:
-        """Whether it needs whole utterances."""
         return not self.input.chunk
 
 
@@ -100,7 +99,6 @@ class Computing:
         self.begin()
 
     def begin(self) -> None:
-        """An utterance begins."""
         self._states = [_zeros(self.net.path, one) for one in self._others] if not self.net.whole else []
 
     def scores(self, x: Array) -> F32:

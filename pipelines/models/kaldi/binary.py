@@ -99,7 +99,6 @@ class Reader(Cursor):
         return value
 
     def integers(self, field: str) -> I32:
-        """A vector of int32."""
         self._sized(4, field)
         return self.array("i4", self.i32(f"number of {field}", 0, MOST), field)
 
@@ -122,7 +121,6 @@ class Reader(Cursor):
         return shape, self.array(_FLOATS[mark[0]], count, field)
 
     def vector(self, field: str) -> F32:
-        """A vector as f32 [n], in the file of single or double precision."""
         return self._values("V", 1, field)[1]
 
     def matrix(self, field: str) -> F32:

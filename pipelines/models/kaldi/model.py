@@ -43,7 +43,6 @@ OLDER_NET = "<Nnet>"
 
 
 def lies_in(directory: Path) -> bool:
-    """Whether `directory` holds a Kaldi model."""
     return any(there(directory / name) for name in MODELS)
 
 

@@ -45,7 +45,6 @@ class Split:
     no: Node
 
     def find(self, event: Mapping[int, int]) -> int:
-        """As `Leaf.find`."""
         return (self.yes if event.get(self.key, NONE) in self.values else self.no).find(event)
 
 
@@ -57,7 +56,6 @@ class Table:
     entries: tuple[Node, ...]
 
     def find(self, event: Mapping[int, int]) -> int:
-        """As `Leaf.find`."""
         value = event.get(self.key, NONE)
         return self.entries[value].find(event) if 0 <= value < len(self.entries) else NONE
 

@@ -65,7 +65,6 @@ def read_gaussians(path: Path, what: str) -> GaussianTable:
 
 
 def read_variances(path: Path) -> GaussianTable:
-    """Read `variances` and raise each to the floor."""
     table = read_gaussians(path, "variances")
     return GaussianTable([np.maximum(part, np.float32(VARIANCE_FLOOR)) for part in table.streams])
 

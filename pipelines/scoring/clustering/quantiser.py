@@ -111,13 +111,11 @@ def train(means: list[Array], scale: Array, size: int, progress: Progress, cance
 
 
 def restore(arrays: dict[str, Array]) -> Codebook:
-    """The codebook whose arrays `stored` gave."""
     words, scale = arrays["words"], arrays["scale"]
     return Codebook(words, scale, _panels(words, scale), arrays["planes"], arrays["children"])
 
 
 def stored(codebook: Codebook) -> dict[str, Array]:
-    """Arrays for a cache, which `restore` takes."""
     names = ("words", "scale", "planes", "children")
     return {name: getattr(codebook, name) for name in names}
 

@@ -111,7 +111,6 @@ class ContinuousGmm:
         self.pool.run(part, meter)
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `begin_some` and `score_some`."""
         return laws.some_senones(self.parameters, frames)
 
     def rows(self, frames: int) -> int:

@@ -69,7 +69,6 @@ class PieceStages:
     begun: bool = False
 
     def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
-        """As `Stages` says."""
         counts = work, more, 0
         directly, self.begun = self.begun, True
         self.on.work.work(self.ids[stage], step, self.first_frame, frames, counts, directly=directly)

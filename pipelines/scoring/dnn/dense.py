@@ -35,7 +35,6 @@ NET_STAGE = "score.net"
 
 
 def layer_stage(number: int) -> str:
-    """The stage of a hidden layer, counted from 1."""
     return f"score.layer {number}"
 
 

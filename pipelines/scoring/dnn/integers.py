@@ -73,7 +73,6 @@ class Library:
         self._threads, self._torch = threads, torch
 
     def threads(self, frames: int) -> int:
-        """`threads`: the library decides."""
         return self._threads
 
     def sums(self, x: Array) -> Array:
@@ -110,7 +109,6 @@ class Panels:
         self._tiles = aligned((self._threads, FRAMES, PANEL), np.int32)
 
     def threads(self, frames: int) -> int:
-        """As `Product.threads`."""
         return worthwhile(self._threads, self._panels.size * (frames + FETCHED) / RATE)
 
     def sums(self, x: Array) -> Array:

@@ -177,7 +177,6 @@ class ByteRows:
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """Cost law, as that of `FloatRows`."""
         return laws.chosen_rows(self._weights, "gemm:int8", 2.0)
 
 

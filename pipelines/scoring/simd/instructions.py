@@ -34,7 +34,6 @@ def at(builder: Any, address: Any, kind: Any) -> Any:
 
 
 def load(builder: Any, address: Any) -> Any:
-    """The 16 floats at `address`, which need not be aligned."""
     value = builder.load(at(builder, address, F32X16))
     value.align = 4
     return value
@@ -46,7 +45,6 @@ def store(builder: Any, value: Any, address: Any) -> None:
 
 
 def constant(value: float) -> Any:
-    """16 times the same float."""
     return ir.Constant(F32X16, [value] * LANES)
 
 
@@ -91,7 +89,6 @@ def summed_in_turn(builder: Any, count: Any, turns: int, wide: int, add: Callabl
 
 
 def splat(builder: Any, value: Any) -> Any:
-    """16 times the float `value`."""
     one = builder.insert_element(ir.Constant(F32X16, ir.Undefined), value, ir.Constant(I32, 0))
     return builder.shuffle_vector(one, ir.Constant(F32X16, ir.Undefined), integers(0))
 

@@ -83,7 +83,6 @@ def lowest_bit(builder: Any, bits: Any) -> Any:
 
 @instruction(types.int64, types.uint64)
 def count_bits(builder: Any, bits: Any) -> Any:
-    """Number of bits that are set."""
     return builder.ctpop(bits)
 
 

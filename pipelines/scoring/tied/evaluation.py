@@ -83,7 +83,6 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
 
 
 def log_rows(p: PackedGmm) -> Array:
-    """Logarithms of `PackedGmm.rows`."""
     with np.errstate(divide="ignore"):
         result: Array = np.maximum(np.log(p.rows), np.float32(NEVER))
     return result

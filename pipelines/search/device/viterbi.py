@@ -46,7 +46,6 @@ class DeviceViterbi:
         self.stages(Recorder())
 
     def stages(self, recorder: Recorder) -> None:
-        """Make the stages known to `recorder`."""
         self._search.stages(recorder)
         own = ("search.active", "search.backtrace")
         self._ids = {name: recorder.stage(name, "search", STAGES[name]) for name in own}
@@ -129,12 +128,10 @@ class DeviceViterbi:
 
     @property
     def complete(self) -> bool:
-        """Whether `finish` found a path to a final state."""
         return self._one.complete
 
     @property
     def best_cost(self) -> float:
-        """Cost (nat) of the path that `finish` found."""
         return self._one.best_cost
 
     @property

@@ -29,7 +29,6 @@ class PhoneLabels:
 
     @property
     def backoff(self) -> int:
-        """Label of `#0`."""
         return 1 + self.n_phones * POSITIONS
 
     @property

@@ -227,7 +227,6 @@ def prune(table: I64) -> int:  # pragma: no cover - compiled
 
 @njit_called
 def active_senones(table: I64) -> tuple[int, int]:  # pragma: no cover - compiled
-    """See `token_passing.active_senones`."""
     return token_passing.active_senones(named(table))
 
 

@@ -17,6 +17,5 @@ def find(state: U32, slot: U32, goal: np.uint32, m: int) -> np.uint32:  # pragma
 
 @njit_inlined
 def insert(state: U32, slot: U32, goal: np.uint32, m: int) -> None:  # pragma: no cover - compiled
-    """Put the token of state `goal` at place `m`."""
     state[m] = goal
     slot[goal] = m

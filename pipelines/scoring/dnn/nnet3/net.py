@@ -229,7 +229,6 @@ class Nnet3Net(Arithmetic):
         return self._hidden_costs(frames) | {last.stage: self._law(last, frames, 1.0 / self.n_senones)}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice`, `begin_some` and `score_some`."""
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:

@@ -81,7 +81,6 @@ Measured by `python -m tests.bench.constants --only products`."""
         return self._bind(x, out)
 
     def threads(self, frames: int) -> int:
-        """Number of threads that share a call of `frames` frames."""
         return worthwhile(self._threads, self.held * (frames + FETCHED) / self.rate)
 
     @abstractmethod

@@ -31,7 +31,6 @@ class Weights(Product):
         self.nbytes = weight.nbytes
 
     def threads(self, frames: int) -> int:
-        """`threads`: the library decides."""
         return self._threads
 
     def _bind(self, x: Array, out: Array) -> Callable[[], None]:
