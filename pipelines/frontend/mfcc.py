@@ -23,7 +23,7 @@ import numpy as np
 
 from pipelines.frontend import _kernels
 from pipelines.frontend.dynamic import DIFFERENCE, SECOND, VALUE, layout
-from pipelines.frontend.parameters import FEATURE_TYPE, FeatureParameterError, FeatureParameters
+from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
 from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -184,13 +184,6 @@ class Mfcc:
 
     def warm_up(self) -> None:
         self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
-
-    def _columns(self) -> tuple[int, ...]:
-        """What the roof of the differences is named by: the cepstra, and of other features what they are."""
-        p = self.parameters
-        if p.feat == FEATURE_TYPE and not self.layout.matrix.size:
-            return (p.ncep,)
-        return p.ncep, len(self.layout.columns), len(self.layout.matrix)
 
     def costs(self) -> dict[str, Cost]:
         """Cost law per stage: exact operation counts, modelled traffic, all linear in frames.

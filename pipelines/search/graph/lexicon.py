@@ -31,11 +31,6 @@ class PhoneLabels:
     def backoff(self) -> int:
         return 1 + self.n_phones * POSITIONS
 
-    @property
-    def disambiguation(self) -> list[int]:
-        """All disambiguation labels, `#0` first."""
-        return list(range(self.backoff, self.backoff + self.n_disambiguation))
-
     def phone(self, phone: int, position: int) -> int:
         return 1 + phone * POSITIONS + position
 

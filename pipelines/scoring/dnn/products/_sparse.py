@@ -34,8 +34,6 @@ class SparseProduct(Product):
     into_rows: ClassVar[bool] = False
     at_once: ClassVar[int]
     """Frames for which the weights are read once."""
-    few: ClassVar[int]
-    """Frames up to which they are taken as they come; more are put side by side."""
 
     def _hold(self, rows: Array, columns: Array, values: Array, count: int, name: str) -> None:
         """Keep what there is, row by row: `rows`, `columns` int64 [n], `values` f32 [n, …], of `count` rows.

@@ -130,7 +130,6 @@ class Weights(SparseProduct):
 
     rate: ClassVar[float] = 50e9
     at_once: ClassVar[int] = LANES
-    few: ClassVar[int] = FEW
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""

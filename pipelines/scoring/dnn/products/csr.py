@@ -110,7 +110,6 @@ class Weights(SparseProduct):
 
     rate: ClassVar[float] = 28e9
     at_once: ClassVar[int] = VECTORS * LANES
-    few: ClassVar[int] = 1
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         """BadInput for more inputs than 16 bits tell apart."""
