@@ -26,8 +26,6 @@ from app.cli.open import has_display
 from profiler.plain import counted
 from profiler.process import children
 
-ONNX = "onnxruntime"
-
 
 @dataclass(frozen=True)
 class Check:
@@ -145,24 +143,24 @@ def _model() -> list[Check]:
     return [Check("acoustic model", True, f"{senones} senones in {folder}")]
 
 
-def _onnx() -> list[Check]:
-    packages = ("onnx", ONNX)
+def _optional(name: str, packages: tuple[str, ...], opens: str, missing: str = "") -> list[Check]:
+    """Packages that open what a user may do without."""
     try:
-        found = " and ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    except importlib.metadata.PackageNotFoundError as missing:
-        detail = f"{missing.name} is not installed; nets from .onnx files need it: pip install {' '.join(packages)}"
-        return [Check(ONNX, False, detail, needed=False)]
-    return [Check(ONNX, True, f"{found}: nets from .onnx files can be opened", needed=False)]
+        found = " and ".join(f"{package} {importlib.metadata.version(package)}" for package in packages)
+    except importlib.metadata.PackageNotFoundError as absent:
+        detail = missing or f"{absent.name} is not installed; {opens} need it: pip install {' '.join(packages)}"
+        return [Check(name, False, detail, needed=False)]
+    return [Check(name, True, f"{found}: {opens} can be opened", needed=False)]
+
+
+def _onnx() -> list[Check]:
+    return _optional("onnxruntime", ("onnx", "onnxruntime"), "nets from .onnx files")
 
 
 def _kaldi() -> list[Check]:
     from pipelines.frontend.kaldi_parameters import MISSING, PACKAGE
 
-    try:
-        version = importlib.metadata.version(PACKAGE)
-    except importlib.metadata.PackageNotFoundError:
-        return [Check("kaldi", False, MISSING, needed=False)]
-    return [Check("kaldi", True, f"{PACKAGE} {version}: Kaldi models can be opened", needed=False)]
+    return _optional("kaldi", (PACKAGE,), "Kaldi models", MISSING)
 
 
 def _ctc() -> list[Check]:

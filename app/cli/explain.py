@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RUN = "run"
 US = 1e3
+NOTHING = ("", "0%", "0% – 0%")  # Cells of a part that is left out
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +151,8 @@ def document(tree: report.Tree) -> Document:
             (PART_NAMES[key.removesuffix("_s")], *(cell for column in columns for cell in column.get(key, ("", ""))))
             for key in tree["parts"]
         ]
-        parts.append(Table("What the stage's time consists of", titles, shown))
+        seen = [row for row in shown if any(cell not in NOTHING for cell in row[1:])]
+        parts.append(Table("What the stage's time consists of", titles, seen))
     return Document(
         f"{tree['stage']}, measured on this machine, now: {rounds} over {tree['audio']}; of each, {blocks} done again.",
         [Notes(tree["notes"]), *parts, tree["conclusion"]],

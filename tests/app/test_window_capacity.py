@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from test_documents import CAPACITY
 
 from app.cli import capacity as verb
-from app.window.tasks.capacity import CapacityPage
+from app.window.tasks.replays import CapacityPage
 from tests.waiting import wait_until
 
 LEFT = Qt.MouseButton.LeftButton

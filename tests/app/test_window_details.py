@@ -13,7 +13,7 @@ from app.charts.legend import Readout
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.window.main_window import MainWindow
-from app.window.tasks.capacity import PER_CORE, CapacityPage
+from app.window.tasks.replays import PER_CORE, CapacityPage
 from pipelines.audio import formats
 from pipelines.config import presets
 from tests.app.test_window_hover import send

@@ -170,7 +170,7 @@ TASKS: Final = (
     ),
     Task(
         "run.capacity",
-        "capacity",
+        "replays.capacity",
         "audio",
         "How many streams?…",
         "Lets more and more streams share the cores until words are shown too late",
