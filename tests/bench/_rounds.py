@@ -153,12 +153,11 @@ def pcm(sound: Any) -> Array:
 
 
 def scored(scorer: Any, features: Array, block: int) -> Array:
-    """Scores f32 [frames, senones] of an utterance, in blocks of this many frames."""
+    """Scores f32 [frames, senones] of an utterance, whose features have the scorer's context at both ends."""
     scorer.reset()
-    parts = [
-        np.array(scorer.score(features[first : first + block], first, LANE)) for first in range(0, len(features), block)
-    ]
-    return np.concatenate(parts)
+    beyond = sum(scorer.context)
+    begins = range(0, len(features) - beyond, block)
+    return np.concatenate([np.array(scorer.score(features[at : at + block + beyond], at, LANE)) for at in begins])
 
 
 def peak_bytes() -> int:

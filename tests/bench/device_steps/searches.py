@@ -70,9 +70,9 @@ class Prepared:
         features = [frontend.features(audio.load(item.path).samples) for item in task.speech(utterances)]
         features = [np.resize(one, (frames, one.shape[1])) for one in features]
         scorer = build_scorer(settings.replace(self.config, "device", "cpu"), self.model)
-        self.host_scores = [scored(scorer, one, BLOCK) for one in features]
         batch = self.batch(len(features))
         self.features = [with_context(one, batch.context) for one in features]
+        self.host_scores = [scored(scorer, one, BLOCK) for one in self.features]
         blocks: list[Tensor] = []
         for at in range(0, frames, BLOCK):
             there = batch.score(parts_of(self.features, batch, at), at)
