@@ -19,8 +19,8 @@ from pipelines import config as tree
 from pipelines.config import presets
 from profiler.process import children
 from tests.bench.campaign import driver, words
+from tests.bench.campaign.__main__ import KINDS
 from tests.bench.campaign.attack import SESSION, Attack, session
-from tests.bench.campaign.kinds import KINDS
 from tests.conftest import CHECKOUT
 
 SHARE = 1

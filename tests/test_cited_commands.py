@@ -12,7 +12,7 @@ import pytest
 import profiler
 from app.cli import bench
 from profiler.process.children import ROOT
-from tests.bench import _data, constants
+from tests.bench import constants, corpus
 from tests.each import each
 
 MODULE = re.compile(r"python -m\s+((?:tests|pipelines|assets)(?:\.\w+)+)((?:\s+--?[\w-]+(?:\s[\w-]+)?)*)")
@@ -62,7 +62,7 @@ def test_whatever_is_listed_as_a_bench_is_one():
 
 
 def test_constants_of_speech_that_is_not_there(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(_data, "HUMAN", tmp_path)
+    monkeypatch.setattr(corpus, "HUMAN", tmp_path)
     assert constants.main(["--only", "speech"]) == 2
     assert "there is no" in capsys.readouterr().err
 

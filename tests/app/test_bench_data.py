@@ -10,7 +10,7 @@ import pytest
 from app.cli import bench
 from app.cli.main import main
 from assets.speech.build import FliteMissing
-from tests.bench import _data, _desk_window
+from tests.bench import _desk_window, corpus
 
 NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
 NEEDS_HUMANS = ("dnn", "ladder")
@@ -29,8 +29,8 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_without_human_speech(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
 ) -> None:
-    monkeypatch.setattr(_data, "HUMAN", tmp_path / "gone")
-    monkeypatch.setattr(_data, "flite_corpus", lambda split: bundled_speech)
+    monkeypatch.setattr(corpus, "HUMAN", tmp_path / "gone")
+    monkeypatch.setattr(corpus, "flite_corpus", lambda split: bundled_speech)
     line = refused(capsys, name)
     assert str(tmp_path / "gone" / "transcripts.tsv") in line
     assert "--audio" in line
@@ -43,8 +43,8 @@ def test_without_a_voice_to_make_the_corpus(
     def no_voice(split: str) -> Path:
         raise FliteMissing("flite is not installed")
 
-    monkeypatch.setattr(_data, "flite_corpus", no_voice)
-    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
+    monkeypatch.setattr(corpus, "flite_corpus", no_voice)
+    monkeypatch.setattr(corpus, "HUMAN", bundled_speech)
     assert "flite is not installed" in refused(capsys, name)
 
 

@@ -33,7 +33,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.errors import BadInput
 from profiler.session.reader import Session
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import command_line, printed
 
 Tree = Mapping[str, Any]
@@ -144,7 +144,7 @@ def measure(repeat: int, sessions: Path | None = None) -> dict[str, Any]:
         raise BadInput(f"--repeat must be at least 1 run, not {repeat}.")
     if sessions is not None and not sessions.is_dir():
         raise BadInput(f"--sessions must name a folder, and there is no folder {sessions}.")
-    speech = [str(item.path) for item in _data.human_speech()]
+    speech = [str(item.path) for item in corpus.human_speech()]
     trees: dict[tuple[str, int], list[Tree]] = {(name, block): [] for name in CONFIGURATIONS for block in BLOCKS}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         for turn in range(repeat):

@@ -35,7 +35,7 @@ from profiler.errors import BadInput
 from profiler.machine import run_queue
 from profiler.machine.roofs.timing import Effort, rounds
 from profiler.spans import Recorder
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import LANE, command_line, scored, timed
 
 INPUTS, OUTPUTS, FRAMES = 512, 512, 16
@@ -143,7 +143,7 @@ def system() -> Iterator[Row]:
 
 def speech() -> Iterator[Row]:
     """How the time of the search grows with the beam."""
-    paths = [_data.HUMAN / f"{name}.flac" for name in FILES]
+    paths = [corpus.HUMAN / f"{name}.flac" for name in FILES]
     for path in paths:
         if not path.is_file():
             raise BadInput(f"The bench needs human speech, and there is no {path}.")

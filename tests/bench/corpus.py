@@ -4,6 +4,8 @@
 `transcripts.tsv`. The splits are fixed by a seed and share no sentence: figures are reported on
 `test`, constants are tuned on `development`, nets are trained on `training`. Files are made once
 and kept in the user's cache folder.
+Speech that does not ship, this and that of people next to the checkout, is what benches need: where it is missing, one
+sentence says so and the bench stops.
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ import hashlib
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import soundfile
 
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
+from pipelines.audio import word_errors as wer
+from pipelines.run import playlist
+from pipelines.run.playlist import Item
 from pipelines.training.corpus.data import SEED, SENTENCES, SPLITS, CorpusError, sentences
+from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
 from tests.bench._rounds import command_line
 
@@ -78,3 +85,57 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+HUMAN = Path(__file__).parents[3] / "shared" / "audio"
+"""Real human speech with transcripts.tsv, where it lies next to the checkout."""
+
+WORDS = 1500
+"""Least number of words on which word errors are counted, where there are as many."""
+
+GIVE = "give speech of your own with --audio and --transcripts"
+
+
+def human_speech() -> list[Item]:
+    """The labelled files of HUMAN. BadInput where there is no such folder, or no labels in it."""
+    table = HUMAN / "transcripts.tsv"
+    if not table.is_file():
+        raise BadInput(f"The bench needs human speech, and there is no {table}; {GIVE}.")
+    items = [item for item in playlist.build([str(HUMAN)], str(table)).items if item.reference]
+    if not items:
+        raise BadInput(f"The bench needs to know what was said, and {table} says nothing; {GIVE}.")
+    return items
+
+
+def synthetic_corpus() -> Path:
+    """The folder of the synthetic test corpus; BadInput where it is not there and cannot be made."""
+    try:
+        return flite_corpus(split="test")
+    except OSError as error:
+        why = str(error).rstrip(".")
+        raise BadInput(f"The bench needs the synthetic test corpus: {why}; or {GIVE}.") from error
+
+
+def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item]:
+    """The files given, or as many sentences of the synthetic test corpus as hold WORDS words.
+
+    BadInput where the corpus is not there and cannot be made.
+    """
+    if not paths:
+        folder = synthetic_corpus()
+        paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")
+    enough: list[Item] = []
+    words = 0
+    for item in playlist.build(paths, transcripts).items:
+        if words >= WORDS:
+            break
+        enough.append(item)
+        words += len(wer.words(item.reference or ""))
+    return enough
+
+
+def needs_words(items: Sequence[Item]) -> list[Item]:
+    """`items`, some of which have references; BadInput otherwise."""
+    if not any(wer.words(item.reference or "") for item in items):
+        raise BadInput("The bench counts word errors; say with --transcripts what was said.")
+    return list(items)

@@ -34,7 +34,7 @@ from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32
 from tests import graph_fst
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import Answering, Progress, interleave, paired, result, spread, timed
 from tests.graph_fst import fst_of
 
@@ -60,7 +60,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
     net = Computing(load(""))
     units = net.net.units
     items = (
-        playlist.build(paths, transcripts).items if paths else [*_data.human_speech(), *playlist.build([], None).items]
+        playlist.build(paths, transcripts).items if paths else [*corpus.human_speech(), *playlist.build([], None).items]
     )
     sounds = {item.name: audio.load(item.path).samples.astype(np.float32) for item in items}
     spent = time.process_time()

@@ -38,7 +38,6 @@ from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from profiler.spans import SPAN, Recorder
-from tests.bench._data import WORDS, human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -54,6 +53,7 @@ from tests.bench._rounds import (
     speech_key,
     timed,
 )
+from tests.bench.corpus import WORDS, human_speech, speech_for_words
 from tests.pipelines import onnx_files
 
 NETS = ("base", "large")

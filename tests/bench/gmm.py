@@ -35,8 +35,8 @@ from pipelines.scoring import MAX_FRAMES, Scorer, build_scorer
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._data import speech_for_words
 from tests.bench._rounds import LANE, Progress, Side, interleave, paired, pcm, percent, result, timed
+from tests.bench.corpus import speech_for_words
 
 MAX_AUDIO_S = 40.0
 """Speeds are taken on the first files up to this length; more only repeats them."""

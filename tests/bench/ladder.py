@@ -37,7 +37,6 @@ from pipelines.scoring import build_scorer
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._data import human_speech, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -55,6 +54,7 @@ from tests.bench._rounds import (
     sources,
     speech_key,
 )
+from tests.bench.corpus import human_speech, speech_for_words
 
 Row = Mapping[str, Any]
 

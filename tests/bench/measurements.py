@@ -26,7 +26,7 @@ from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.machine.describe import describe
 from profiler.process.children import ROOT
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import command_line, markdown, printed
 
 PAGE = ROOT / "docs" / "measurements.md"
@@ -61,7 +61,7 @@ SOME_SPEECH = " ".join(
 )
 EVALUATE = "python -m pipelines.training evaluate large base small small-hard low-rank sparse sparse-blocks multi-frame"
 PRESETS = ("gmm-quick", "gmm", "dnn")
-HUMAN, CORPUS = _data.human_speech, _data.synthetic_corpus
+HUMAN, CORPUS = corpus.human_speech, corpus.synthetic_corpus
 ERRORS = ("wer_errors", "wer_words", "wer")
 SPREAD = ("ratio", "ratio_min", "ratio_max")
 DECODE = ("rows", "vocabulary", "decoder", "rtf", "ratio", "wer_errors", "wer")
@@ -243,9 +243,9 @@ def measured(entry: Entry, folder: Path) -> str:
     BadInput where data is missing, a command fails, or prints other figures than the tables want.
     """
     entry.needs()
-    names = {"SPEECH": _data.HUMAN, "SESSION": folder / f"{entry.name}.asrs", "EMPTY": folder / entry.name}
+    names = {"SPEECH": corpus.HUMAN, "SESSION": folder / f"{entry.name}.asrs", "EMPTY": folder / entry.name}
     if "CORPUS" in " ".join(entry.commands):
-        names["CORPUS"] = _data.synthetic_corpus()
+        names["CORPUS"] = corpus.synthetic_corpus()
     load, day, machine = os.getloadavg()[0], time.strftime("%Y-%m-%d"), describe()
     trees = [tree for command in entry.commands for tree in printed(command, names)]
     vectors = f" ({', '.join(machine['vectors'])})" if machine.get("vectors") else ""

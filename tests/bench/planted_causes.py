@@ -52,7 +52,7 @@ from profiler.machine.describe import last_level_caches
 from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import command_line
 
 CALLS = 40
@@ -267,7 +267,7 @@ def once(cause: Cause, audio: Sequence[str], folder: Path) -> StageRow:
 
 def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
     """Plant each cause `tries` times, or those of `only`, in turns: a busy minute does not hit one cause alone."""
-    audio = [str(item.path) for item in _data.human_speech()]
+    audio = [str(item.path) for item in corpus.human_speech()]
     causes = [cause for cause in CAUSES if not only or cause.name in only]
     rows: dict[str, list[StageRow]] = {cause.name: [] for cause in causes}
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,6 @@ from pipelines.scoring import Prepared
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
-from tests.bench._data import needs_words, speech_for_words
 from tests.bench._rounds import (
     LANE,
     Kept,
@@ -47,6 +46,7 @@ from tests.bench._rounds import (
     sources,
     speech_key,
 )
+from tests.bench.corpus import needs_words, speech_for_words
 
 Settings = dict[str, Value]
 

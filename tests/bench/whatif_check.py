@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.errors import BadInput
-from tests.bench import _data
+from tests.bench import corpus
 from tests.bench._rounds import command_line, printed
 
 Tree = Mapping[str, Any]
@@ -62,7 +62,7 @@ def measure(repeat: int) -> dict[str, Any]:
     """Record a session of each preset and check every change on it, `repeat` times."""
     if repeat < 1:
         raise BadInput(f"--repeat must be at least 1 round, not {repeat}.")
-    paths = [str(item.path) for item in _data.human_speech()]
+    paths = [str(item.path) for item in corpus.human_speech()]
     trees: dict[tuple[str, str], list[Tree]] = {(p, change): [] for p, of in CHANGES.items() for change in of}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         for number in range(repeat):

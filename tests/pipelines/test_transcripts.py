@@ -26,8 +26,8 @@ from pipelines.search.graph import grammar
 from pipelines.search.graph.sources import read_grammar, read_language_model
 from profiler.errors import BadInput
 from profiler.plain import printable
+from tests.bench.campaign.__main__ import KINDS
 from tests.bench.campaign.attack import Attack
-from tests.bench.campaign.kinds import KINDS
 from tests.each import each
 from tests.pipelines.sound_files import make, refused
 

@@ -13,11 +13,35 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from tests.bench._rounds import command_line
+from tests.bench.campaign import files, models, others, sessions, words
+from tests.bench.campaign.attack import Kind
 from tests.bench.campaign.driver import SECONDS, Driver, warm
-from tests.bench.campaign.kinds import KINDS
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "audio": files.AUDIO,
+    "caches": models.CACHES,
+    "flags": Kind(words.flags),
+    "graphs": models.GRAPHS,
+    "kaldi": models.KALDI,
+    "lengths": Kind(words.lengths),
+    "mcp": others.ASSISTANTS,
+    "models": models.MODELS,
+    "nets": models.NETS,
+    "outputs": Kind(words.outputs),
+    "remembered": others.SETTINGS,
+    "remote": others.MACHINES,
+    "sessions": sessions.SESSIONS,
+    "settings": Kind(words.settings),
+    "studies": others.STUDIES,
+    "texts": files.TEXT_FILES,
+    "window": sessions.WINDOW,
+}
+"""Every kind of attack by its name."""
 
 
 def main(arguments: list[str] | None = None) -> int:
