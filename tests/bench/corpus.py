@@ -4,6 +4,7 @@
 `transcripts.tsv`. The splits are fixed by a seed and share no sentence: figures are reported on
 `test`, constants are tuned on `development`, nets are trained on `training`. Files are made once
 and kept in the user's cache folder.
+
 Speech that does not ship, this and that of people next to the checkout, is what benches need: where it is missing, one
 sentence says so and the bench stops.
 """
