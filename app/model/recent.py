@@ -115,16 +115,6 @@ class Memory:
         keys = (key.removeprefix(f"{LAYOUTS}/") for key in self._values if key.startswith(f"{LAYOUTS}/"))
         return sorted(map(unquote, keys))
 
-    def layout(self, name: str) -> QByteArray | None:
-        """Return a layout that the user saved, or None."""
-        return self.state(_layout_key(name))
-
-    def remember_layout(self, name: str, state: QByteArray) -> None:
-        self.remember_state(_layout_key(name), state)
-
-    def forget_layout(self, name: str) -> None:
-        self.forget(_layout_key(name))
-
     def sessions(self) -> list[Path]:
         known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
@@ -164,7 +154,7 @@ class Memory:
         return Path(pictures) if pictures and os.path.isdir(pictures) else Path.home()
 
 
-def _layout_key(name: str) -> str:
+def layout_key(name: str) -> str:
     return f"{LAYOUTS}/{quote(name, safe='')}"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.model.recent import Memory
+from app.model.recent import Memory, layout_key
 from app.style.plain_text import TextQuestion, text_question
 from profiler.plain import one_line
 
@@ -144,7 +144,7 @@ class LayoutChoice(QObject):
         if name in NAMES:
             self._desk.arrange(name)
         else:
-            state = self._memory.layout(name)
+            state = self._memory.state(layout_key(name))
             if state is None or not self._desk.restore_layout(state):
                 self.refused.emit(self.tr("The layout “{0}” cannot be read.").format(name))
                 return
@@ -178,13 +178,13 @@ class LayoutChoice(QObject):
             return
         if self._desk is None:
             return
-        self._memory.remember_layout(name, self._desk.save_layout())
+        self._memory.remember_state(layout_key(name), self._desk.save_layout())
         self.name = name
         self.changed.emit()
 
     def delete(self, name: str) -> None:
         """Forget a layout of the user's own; the desk stays as it is."""
-        self._memory.forget_layout(name)
+        self._memory.forget(layout_key(name))
         if self.name == name:
             self.name = EXPLORE
         self.changed.emit()

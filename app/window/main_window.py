@@ -104,9 +104,7 @@ class MainWindow(FirstWindow):
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.layouts = LayoutChoice(self.memory, self)
         self.sound = Sound(self.playhead, parent=self)
-        self.sound.failed.connect(self.notices.error)
         self.actions_ = Registry(self)
-        self.sound.changed.connect(self.actions_.refresh)
         self._build()
         self._connect()
         self.welcome.show_recent(self.memory.sessions())
@@ -145,7 +143,6 @@ class MainWindow(FirstWindow):
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
         self.strip = TaskStrip(self.memory, self.notices, self.status, self._show_result)
-        self.strip.changed.connect(self.refresh)
         for bar in (self.notices, self.strip, self.status):
             column.addWidget(bar)
         self.setCentralWidget(page)
@@ -191,27 +188,26 @@ class MainWindow(FirstWindow):
         return self._desk
 
     def _connect(self) -> None:
+        told = self.playhead.failed, self.bookmarks.failed, self.layouts.refused, self.sound.failed
+        own = self.axis.windowed_changed, self.axis.baseline_changed, self.pipeline.readiness_changed
+        models = self.undo, self.history, self.side_by_side, self.sound
+        all_of_it = self.playhead.mode_changed, *(m.changed for m in (self.recorded_settings, self.runs, self.strip))
+        for signals, do in (
+            (told, self.notices.error),
+            ((*own, *(model.changed for model in models)), self.actions_.refresh),
+            (all_of_it, self.refresh),
+        ):
+            for signal in signals:
+                signal.connect(do)
         self.playhead.changed.connect(self._on_snapshot)
-        self.playhead.mode_changed.connect(self.refresh)
-        self.recorded_settings.changed.connect(self.refresh)
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
-        self.playhead.failed.connect(self.notices.error)
         self.axis.visible_changed.connect(lambda *_: self._show_scope())
-        self.axis.windowed_changed.connect(self.actions_.refresh)
-        self.axis.baseline_changed.connect(self.actions_.refresh)
-        self.undo.changed.connect(self.actions_.refresh)
-        self.history.changed.connect(self.actions_.refresh)
         self.jumps.arrived.connect(self.status.show_message)
         self.bookmarks.changed.connect(self._on_bookmarks)
-        self.bookmarks.failed.connect(self.notices.error)
-        self.runs.changed.connect(self.refresh)
         self.layouts.changed.connect(self._on_layouts)
-        self.layouts.refused.connect(self.notices.error)
-        self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.current.shown.connect(self.show_desk)
         self.runs.current.given_up.connect(self.show_welcome)
-        self.pipeline.readiness_changed.connect(self.actions_.refresh)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QInputDialog, QScrollBar, QTabBar, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.model.recent import Memory
+from app.model.recent import Memory, layout_key
 from app.pictures.writers import settle
 from app.style.theme import theme
 from app.views import PAGES, VIEWS, title_of
@@ -430,7 +430,7 @@ def test_a_saved_layout_of_no_use_leaves_the_default(qtbot: QtBot, opened: MainW
         settle()
         assert places(docks) == before
     saved = opened.memory
-    saved.remember_layout("old", QByteArray(b"f").append(docks.saveState(VERSION + 1)))
+    saved.remember_state(layout_key("old"), QByteArray(b"f").append(docks.saveState(VERSION + 1)))
     opened.layouts.take("old")
     assert "cannot be read" in opened.notices.banners[-1].text
     assert opened.layouts.name == "explore"

@@ -12,7 +12,7 @@ from command_line import python
 from PySide6.QtCore import QByteArray
 
 from app.application import APPLICATION
-from app.model.recent import FILE, SCHEMA, Memory
+from app.model.recent import FILE, SCHEMA, Memory, layout_key
 from profiler.process.children import ROOT
 
 OF_QT = re.compile(r"QSettings|QDataStream|readQVariant|pickle\.|import pickle|restoreState\(|restoreGeometry\(")
@@ -69,12 +69,12 @@ def test_texts_lists_and_layouts_are_there_again(own_settings: Path, tmp_path: P
     memory, other = Memory(), Memory()
     memory.remember("theme", "dark")
     other.remember("hosts", ["gpu", "caf\udce9"])
-    memory.remember_layout("a/b ü", QByteArray(b"f\0\xff"))
+    memory.remember_state(layout_key("a/b ü"), QByteArray(b"f\0\xff"))
     memory.remember_state("geometry", QByteArray(b"x" * 3000))
     again = Memory()
     assert (again.text("theme"), again.texts("hosts"), again.layouts()) == ("dark", ["gpu", "caf\udce9"], ["a/b ü"])
-    assert (again.layout("a/b ü"), again.state("geometry")) == (QByteArray(b"f\0\xff"), QByteArray(b"x" * 3000))
-    again.forget_layout("a/b ü")
+    assert (again.state(layout_key("a/b ü")), again.state("geometry")) == (QByteArray(b"f\0\xff"), QByteArray(b"x" * 3000))
+    again.forget(layout_key("a/b ü"))
     assert Memory().layouts() == []
 
 
