@@ -85,21 +85,26 @@ def readings(root: Path = POWERCAP) -> dict[str, Reading]:
     return {f"energy {zone.name}": _Counter(zone).read for zone in _readable(root)}
 
 
+def packages(root: Path = POWERCAP) -> Callable[[], float] | None:
+    """What reads the joules of all packages since now; None where none can be read."""
+    found = [counter for counter in map(_Counter, _readable(root)) if PACKAGE.fullmatch(counter.sample)]
+    return (lambda: sum(sum(counter.read().values()) for counter in found)) if found else None
+
+
 def idle(root: Path = POWERCAP, seconds: float = IDLE_SECONDS) -> dict[str, float | str]:
     """Wait, and return the `watts` of all packages meanwhile and for how much of the time processors were busy.
 
     With a `text` that names the source. Where no package can be read the text says why, and there is no wait.
     """
-    found = [counter for counter in map(_Counter, _readable(root)) if PACKAGE.fullmatch(counter.sample)]
-    if not found:
+    joules = packages(root)
+    if joules is None:
         return {"text": probe(root)[1]}
     import psutil  # here, as who reads sessions does without
 
     psutil.cpu_percent()
     begin = time.monotonic()
     time.sleep(seconds)
-    joules = sum(sum(counter.read().values()) for counter in found)
-    watts = joules / (time.monotonic() - begin)
+    watts = joules() / (time.monotonic() - begin)
     return {"text": probe(root)[1], "watts": watts, "busy_percent": psutil.cpu_percent()}
 
 

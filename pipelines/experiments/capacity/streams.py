@@ -11,7 +11,7 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -216,10 +216,10 @@ class Bench:
             streams.sleep_until(begun_ns + int(start_s * 1e9), cancelled)
             streams.begin(number)
         streams.sleep_until(now_ns() + int(WARM_UP_S * 1e9), cancelled)
-        with _energy(self.machine) as joules:
-            before = streams.usage()
-            streams.sleep_until(before.at_ns + int(window_s * 1e9), cancelled)
-            now = streams.usage()
+        before = streams.usage()
+        streams.sleep_until(before.at_ns + int(window_s * 1e9), cancelled)
+        now = streams.usage()
+        joules, idle = _difference(now.joules, before.joules), self.machine.idle_watts
         streams.sleep_until(now.at_ns + int(AFTER_S * 1e9), cancelled)
         memory, stopped_ns = streams.memory_bytes(), now_ns()
         step("ending")
@@ -234,7 +234,7 @@ class Bench:
             _difference(now.waited_s, before.waited_s),
             _difference(now.busy_s, before.busy_s),
             memory,
-            joules(),
+            None if joules is None or idle is None else joules - idle * (now.at_ns - before.at_ns) * 1e-9,
             _difference(now.throttled_s, before.throttled_s),
         )
 
@@ -256,6 +256,7 @@ class _Usage:
     waited_s: float | None
     busy_s: float | None
     throttled_s: float | None
+    joules: float | None
 
 
 class _Streams:
@@ -265,6 +266,7 @@ class _Streams:
         self._folder, self._cores = folder, cores
         self._running: list[subprocess.Popen[bytes]] = []
         self._preparing: list[int] = []
+        self._joules = energy.packages()
         self._throttling = cpu_limit.Throttling()  # that of this process, whose group its children are in
 
     def __enter__(self) -> _Streams:
@@ -349,7 +351,8 @@ class _Streams:
             except (OSError, ValueError, IndexError):
                 known = False
         held = self._throttling.total_ns() * 1e-9 if self._throttling.limited else None
-        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores), held)
+        joules = self._joules() if self._joules else None
+        return _Usage(at_ns, cpu_s, waited_s if known else None, _busy_s(self._cores), held, joules)
 
     def memory_bytes(self) -> int | None:
         """Proportional set size of all."""
@@ -394,19 +397,3 @@ def _busy_s(cores: Sequence[int]) -> float | None:
     # Linux counts the time of guests among that of users as well.
     idle = ("idle", "iowait", "guest", "guest_nice")
     return sum(float(sum(each[core])) - sum(getattr(each[core], name, 0.0) for name in idle) for core in cores)
-
-
-@contextlib.contextmanager
-def _energy(machine: Machine) -> Iterator[Callable[[], float | None]]:
-    """Joules of the packages within the context beyond those of the idle machine, known when it has ended."""
-    readings = energy.readings() if machine.idle_watts is not None else {}
-    begin, total = time.monotonic(), list[float]()
-    first = _packages(readings)
-    yield lambda: total[0] if total else None
-    if machine.idle_watts is not None:
-        total.append(_packages(readings) - first - machine.idle_watts * (time.monotonic() - begin))
-
-
-def _packages(readings: Mapping[str, energy.Reading]) -> float:
-    values = [item for reading in readings.values() for item in reading().items()]
-    return sum(value for name, value in values if energy.PACKAGE.fullmatch(name))
