@@ -173,7 +173,7 @@ def last_words(complaints: str, status: int) -> str:
         name = signal.Signals(-status).name if -status in {*signal.Signals} else str(-status)
         return f"it was ended by signal {name}"
     lines = [line for line in complaints.splitlines() if line.strip()]
-    return one_line(lines[-1].strip()) if lines else f"exit status {status}"
+    return one_line(lines[-1].strip().removeprefix("asrscope: ").rstrip(".")) if lines else f"exit status {status}"
 
 
 def _installed() -> bool:

@@ -378,11 +378,7 @@ class _Streams:
 
     def _failure(self, number: int) -> BadInput:
         status = self._running[number].wait()
-        why = (
-            children.last_words(children.complaints(self._file(number, "txt")), status)
-            .removeprefix("asrscope: ")
-            .rstrip(".")
-        )
+        why = children.last_words(children.complaints(self._file(number, "txt")), status)
         return BadInput(f"Stream {number + 1} has ended: {why}.")
 
     def _file(self, number: int, suffix: str) -> Path:

@@ -148,11 +148,7 @@ def result_of(folder: Path) -> trial.Result | Failed:
         return Failed("The program of the trial was ended before it had a result.", again=True)
     for name, status in result.statuses.items():
         if status:
-            why = (
-                children.last_words(children.complaints(folder / f"{name}.txt"), status)
-                .removeprefix("asrscope: ")
-                .rstrip(".")
-            )
+            why = children.last_words(children.complaints(folder / f"{name}.txt"), status)
             what = {BEFORE: "The reference", AFTER: "The reference"}.get(name, "The run")
             # A setting that does not fit will not fit the next time; a signal comes from outside.
             return Failed(f"{what} failed on {result.host}: {one_line(why)}.", again=status < 0)

@@ -206,7 +206,7 @@ def _died(place: Path, status: int) -> WorkerDied:
     rank, status = int(cause["rank"]), int(cause["status"])
     logs = sorted(place.glob(f"*/attempt_0/{rank}/stderr.log"))
     words = logs[-1].read_text(encoding="utf-8", errors="replace") if logs else ""
-    why = children.last_words(words, status).rstrip(".")
+    why = children.last_words(words, status)
     return WorkerDied(f"Worker {rank} ended before its work did: {why}.", _tail(words))
 
 
