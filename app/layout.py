@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLayout, QScrollArea, QWidget
 
-from app.style.plain_text import Elided, Label
+from app.style.plain_text import AT_RIGHT, Elided, Label
 from app.style.theme import font
 
 NONE: Final = (0, 0, 0, 0)  # Margins of a layout without any
@@ -69,7 +69,7 @@ def card_header(title: str) -> tuple[QBoxLayout, Elided]:
     name.setFont(font(1.06, strong=True))
     note = Elided()
     note.setObjectName("card-note")
-    note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    note.setAlignment(AT_RIGHT)
     return lay_out(QHBoxLayout(), name, (note, 1)), note
 
 

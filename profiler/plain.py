@@ -96,6 +96,11 @@ def prefixed(value: float) -> str:
     return f"{value:.3g} "
 
 
+def speed(value: float | None) -> str:
+    """Bytes per second: 35.9 GB/s; a dash where it is unknown."""
+    return "–" if value is None else f"{prefixed(value)}B/s"
+
+
 def percent(share: float | None) -> str:
     """A share 0…1 as a percentage: whole numbers, one decimal below ten."""
     if share is None or not math.isfinite(share):

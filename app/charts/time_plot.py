@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 from app.charts.pixels import Stills, still_scale
 from app.charts.scale import time_ticks
 from app.model.time_axis import NamedRange, TimeAxis
-from app.style.plain_text import fitting, show_tip, write
+from app.style.plain_text import AT_RIGHT, fitting, show_tip, write
 from app.style.theme import font, text_width, theme
 from profiler.analysis.lod.columns import column_grid
 
@@ -61,7 +61,6 @@ BAR = 3
 LABEL_FONT = 0.92
 
 CENTRED = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class _Axis(pg.AxisItem):
@@ -148,7 +147,7 @@ class ValueAxisItem(_Axis):
                 y = height - (value - low) / (high - low) * height
                 y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
                 place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
-                self._label(into, place, RIGHT, fitting(self._metrics, place.width(), text), 0)
+                self._label(into, place, AT_RIGHT, fitting(self._metrics, place.width(), text), 0)
 
         key = low, high, *self.labels
         if key != self._kept:

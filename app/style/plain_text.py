@@ -33,6 +33,10 @@ from PySide6.QtWidgets import (
 
 from profiler.plain import one_line
 
+AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+"""Alignment of a text at an end of its place, in the middle of its height."""
+
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 REACHED = Qt.FocusPolicy.TabFocus  # How a button gets the focus

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.time_plot import GUTTER, TimePlot
 from app.model.configurations import Turn
-from app.style.plain_text import describe, fitting, write
+from app.style.plain_text import AT_LEFT, describe, fitting, write
 from app.style.theme import font, theme
 from profiler.clock import FRAME_S
 
@@ -72,7 +72,7 @@ class ArmBrackets(QWidget):
                 painter.setPen(theme().color("muted"))
                 place = QRectF(end + 8, 0, GUTTER + wide - end - 8, HEIGHT)
                 text = fitting(metrics, place.width(), self._needs, "")
-                write(painter, place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+                write(painter, place, AT_LEFT, text)
 
     @staticmethod
     def _write(painter: QPainter, metrics: QFontMetricsF, left: float, right: float, text: str, shorter: str) -> None:

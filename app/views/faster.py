@@ -28,7 +28,7 @@ from app.model.faster import Candidate, Change, candidates, unchanged
 from app.model.playhead import Snapshot
 from app.model.recorded_settings import settings_at
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import Button, Elided, Wrapped, describe, set_tip
+from app.style.plain_text import AT_RIGHT, Button, Elided, Wrapped, describe, set_tip
 from app.style.theme import font
 from app.views.table_twin import Table
 from app.views.view import View
@@ -152,20 +152,19 @@ class FasterView(View):
             self.tree.setCurrentItem(row)
 
     def _fill(self) -> None:
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for at, one in enumerate(self._candidates):
             row = self.tree.topLevelItem(at)
             assert row is not None
             for column, text in enumerate(self._texts(one)):
                 row.setText(column, text)
             for column in (GIVES, RTF):
-                row.setTextAlignment(column, right)
+                row.setTextAlignment(column, AT_RIGHT)
             for number, change in enumerate(one.changes):
                 child = row.child(number)
                 assert child is not None
                 child.setText(WHAT, f"{self.tr(change.title)}: {self._said(change)}")
         for column in (GIVES, RTF):
-            self.tree.headerItem().setTextAlignment(column, right)
+            self.tree.headerItem().setTextAlignment(column, AT_RIGHT)
             self.tree.resizeColumnToContents(column)
 
     def _texts(self, one: Candidate) -> tuple[str, str, str]:

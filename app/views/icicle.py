@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
-from app.style.plain_text import describe
+from app.style.plain_text import AT_LEFT, describe
 from app.style.theme import blended, theme
 from app.views.stage_panel import group_color
 from profiler.analysis.categories import CATEGORY_NAMES, OVERHEAD, PART_NAMES
@@ -97,8 +97,6 @@ LEAST_TEXT = 22.0
 PALE = 0.55
 """How far the colour of stages is moved from that of their group towards the card."""
 
-LEFT_END = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
 
 class Icicle(StillPlot):
     """Levels of blocks as wide as their time; a click chooses a block's stage, or its group."""
@@ -172,7 +170,7 @@ class Icicle(StillPlot):
         token = "text" if block.level in (WHOLE, STAGE) or key_of(block) == OVERHEAD else "card"
         text = next((text for text in texts if small_metrics().horizontalAdvance(text) <= room), "")
         if text:
-            self.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), LEFT_END, token)
+            self.text(text, QRectF(place.left() + AIR, place.top(), room + 2, place.height()), AT_LEFT, token)
 
     def _mark(self, place: QRectF) -> None:
         box = place.adjusted(0.5, 0.5, -0.5, -0.5)

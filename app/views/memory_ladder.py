@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QPen, QPolygonF
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import describe, fitting
+from app.style.plain_text import AT_LEFT, describe, fitting
 from app.style.theme import theme
 from app.views.roofline_model import MIN_SHARE, cache_sizes, place_of
 from app.views.roofline_plot import decades
@@ -25,7 +25,7 @@ from app.views.stage_panel import group_color
 from app.views.table_twin import Table
 from app.views.view import View
 from profiler.machine.roofs.table import size_text
-from profiler.plain import one_line, percent, prefixed
+from profiler.plain import one_line, percent, prefixed, speed
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
@@ -151,12 +151,6 @@ TICK_APART = 70.0
 STEPS = (1, 2, 4, 5, 10)
 """Powers of two between two of them."""
 
-LEFT_END = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
-
-def speed(value: float) -> str:
-    return f"{prefixed(value)}B/s"
-
 
 class LadderPlot(StillPlot):
     """Bandwidth over working set on logarithmic axes; a click on a dot chooses its stage."""
@@ -235,7 +229,7 @@ class LadderPlot(StillPlot):
             )
             self.curve([self.place(*rung) for rung in ladder.rungs], pen)
         text = fitting(small_metrics(), self.width() - 4.0, *self.sentences(marked))
-        self.text(text, QRectF(2, 0, self.width() - 4.0, LINE), LEFT_END, "text")
+        self.text(text, QRectF(2, 0, self.width() - 4.0, LINE), AT_LEFT, "text")
         self._draw_stages(marked)
         self._name_ladders(area)
 
@@ -309,7 +303,7 @@ class LadderPlot(StillPlot):
         boxes = [box for box in (QRectF(*corner, wide, LINE) for corner in corners) if area.contains(box)]
         box = self.free(boxes) or next((box for box in boxes if marked), None)
         if box is not None:
-            self.text(name, box, LEFT_END, "text" if marked else "muted", ground=200)
+            self.text(name, box, AT_LEFT, "text" if marked else "muted", ground=200)
 
     def _name_ladders(self, area: QRectF) -> None:
         """Say of each ladder where it was measured."""
@@ -327,7 +321,7 @@ class LadderPlot(StillPlot):
             ]
             box = self.free(box for box in tops if area.contains(box) and not _crosses(points, box))
             if box is not None:
-                self.text(text, box, LEFT_END, "muted", ground=200)
+                self.text(text, box, AT_LEFT, "muted", ground=200)
 
 
 def _crosses(points: Sequence[QPointF], box: QRectF) -> bool:

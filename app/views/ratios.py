@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.document import RatioRow
+from app.style.plain_text import AT_LEFT
 from app.style.theme import theme
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, EQUAL, NO_DIFFERENCE
 
@@ -78,9 +79,8 @@ class Ratios(StillPlot):
         for y, row in zip(middles, self.rows, strict=True):
             self._row(row, y, x_of)
             box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)
-            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             decided = row.verdict in (A_FASTER, B_FASTER)
-            self.text(row.text or self.tr(row.verdict), box, flags, "text" if decided else "muted")
+            self.text(row.text or self.tr(row.verdict), box, AT_LEFT, "text" if decided else "muted")
 
     def _row(self, row: RatioRow, y: float, x_of: Callable[[float], float]) -> None:
         color = self._color(row.verdict)

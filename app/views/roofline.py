@@ -15,7 +15,7 @@ from app.views.roofline_model import Point, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
-from profiler.plain import prefixed
+from profiler.plain import speed
 
 HEADER = 60
 """Pixels of the card above and below its body, about."""
@@ -80,7 +80,7 @@ class RooflineView(View):
         """
         headers, rows = point_table(self._points, self._before, self.tr("baseline"))
         blank = [""] * (len(headers) - 4)
-        levels = [[level.name, "", "", f"{prefixed(level.bandwidth)}B/s", *blank] for level in self.plot.where.levels]
+        levels = [[level.name, "", "", speed(level.bandwidth), *blank] for level in self.plot.where.levels]
         return headers, [*rows, *levels]
 
 

@@ -16,11 +16,11 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
 
 from app.charts.still import LINE, StillPlot, distance, small_metrics
-from app.style.plain_text import describe
+from app.style.plain_text import AT_LEFT, describe
 from app.style.theme import theme
 from app.views.roofline_model import Place, Point, rate
 from app.views.stage_panel import group_color
-from profiler.plain import percent, prefixed
+from profiler.plain import percent, prefixed, speed
 
 HEIGHT = 232
 """Pixels that it takes at least."""
@@ -245,7 +245,7 @@ class Roofline(StillPlot):
             line = self._slope(level.bandwidth, marked.ceiling)
             if line.length() > 1 and self.where.level_of(marked.bandwidth) != level.name:
                 self.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
-                levels.append((f"{level.name} {prefixed(level.bandwidth)}B/s", line))
+                levels.append((f"{level.name} {speed(level.bandwidth)}", line))
         self.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
         here = self.place(marked.intensity, marked.rate)
         above = self.place(marked.intensity, marked.roof)
@@ -355,9 +355,8 @@ class Roofline(StillPlot):
             self._write_on_card(text, box, "muted")
 
     def _write_on_card(self, text: str, box: QRectF, token: str) -> None:
-        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
         ground = 255 if self._on_roof(box) else 200
-        self.text(text, box, left, token, ground=ground)
+        self.text(text, box, AT_LEFT, token, ground=ground)
 
     def _on_roof(self, box: QRectF) -> bool:
         corners = () if self.marked is None else self._roof(self.marked)

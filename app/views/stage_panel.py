@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QT
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.desk_snapshot import REASONS, PartLine, StageLine
-from app.style.plain_text import set_tip, unbroken, write
+from app.style.plain_text import AT_LEFT, set_tip, unbroken, write
 from app.style.theme import font, theme
 from profiler.analysis.categories import CATEGORY_NAMES, PART_NAMES, PREEMPTED_FROM
 from profiler.clock import FRAME_S
@@ -255,8 +255,7 @@ class StagePanel(QWidget):
             painter.drawLine(0, 0, self.width(), 0)
             painter.setPen(theme().color("text"))
             painter.setFont(font(1.0, strong=True))
-            flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-            write(painter, QRectF(0, 2, self.width(), HEAD - 2), flags, self._head)
+            write(painter, QRectF(0, 2, self.width(), HEAD - 2), AT_LEFT, self._head)
             top = HEAD
             # Whole rows only; what has no room is in the tool tip.
             rows = rows_of(line.parts)[: max(0, (self.height() - HEAD) // PART_ROW)]
@@ -276,7 +275,7 @@ class StagePanel(QWidget):
                 last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
                 lines = (*lines[: room - 1], last)
             for number, text in enumerate(lines):
-                write(painter, QRectF(0, top + 4 + number * high, self.width(), high), flags, text)
+                write(painter, QRectF(0, top + 4 + number * high, self.width(), high), AT_LEFT, text)
 
 
 def _line_height() -> int:

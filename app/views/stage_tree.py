@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.model.desk_snapshot import DeskSnapshot, StageLine
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import describe, fitting, show_tip, write
+from app.style.plain_text import AT_LEFT, AT_RIGHT, describe, fitting, show_tip, write
 from app.style.theme import font, theme
 from app.views.stage_panel import group_color, name_of, paint_strip, tip, verdicts
 from profiler.plain import milliseconds, percent
@@ -41,8 +41,6 @@ LEAST_BAR = 50
 """Pixels that the column of bars keeps before anything else has room."""
 
 _Index = QModelIndex | QPersistentModelIndex
-
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Entry(NamedTuple):
@@ -90,7 +88,7 @@ class StageTree(QTreeWidget):
         """What is being painted: Qt has a delegate paint whole rows."""
         self.setHeaderLabels([self.tr("stage"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
         for column in (MS, SHARE):
-            self.headerItem().setTextAlignment(column, RIGHT)
+            self.headerItem().setTextAlignment(column, AT_RIGHT)
         self.setItemDelegate(_Delegate(self))
         self.setUniformRowHeights(True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -255,7 +253,7 @@ class _Delegate(QStyledItemDelegate):
             self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *entry.verdict)
         else:
             painter.setPen(tokens.color("text" if index.column() == MS else "muted"))
-            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), RIGHT, index.data())
+            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), AT_RIGHT, index.data())
         painter.restore()
 
     def _paint_name(self, painter: QPainter, place: QRect, entry: Entry) -> None:
@@ -270,8 +268,7 @@ class _Delegate(QStyledItemDelegate):
         if texts:
             painter.setPen(theme().color(ink))
             text = fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts)
-            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-            write(painter, QRectF(place), flags, text)
+            write(painter, QRectF(place), AT_LEFT, text)
 
     @staticmethod
     def _paint_bar(painter: QPainter, place: QRect, entry: Entry) -> None:

@@ -14,7 +14,7 @@ from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import Elided, ToolButton, describe, set_tip
+from app.style.plain_text import AT_RIGHT, Elided, ToolButton, describe, set_tip
 from app.style.theme import theme
 from app.views.table_twin import Table
 from app.views.view import View
@@ -265,7 +265,7 @@ class Histogram(StillPlot):
         self.text(
             self.tr("steps") if self.of_steps else self.tr("frames"),
             QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
-            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            AT_RIGHT,
         )
 
     def _lines(

@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.style.plain_text import add_entry, breakable, new_menu
+from app.style.plain_text import AT_LEFT, AT_RIGHT, add_entry, breakable, new_menu
 from profiler.plain import SHOWN_CHARACTERS, one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -53,8 +53,6 @@ AIR = 6
 _Index = QModelIndex | QPersistentModelIndex
 
 DISPLAY, ALIGNMENT = Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.TextAlignmentRole
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class TableModel(QAbstractTableModel):
@@ -132,7 +130,7 @@ class TableModel(QAbstractTableModel):
                 return ""
             return f"{value:.6g}" if isinstance(value, float) else one_line(str(value), self.longest)
         number = isinstance(value, (int, float)) or _numeric(value)
-        return RIGHT if number and not self.texts else LEFT
+        return AT_RIGHT if number and not self.texts else AT_LEFT
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the column's name."""
@@ -144,7 +142,7 @@ class TableModel(QAbstractTableModel):
             cells = (row[section] for row in self._rows[:MEASURED_ROWS])
             first = next((cell for cell in cells if cell not in (None, "")), "")
             number = isinstance(first, (int, float)) or _numeric(first)
-            return RIGHT if number and not self.texts else LEFT
+            return AT_RIGHT if number and not self.texts else AT_LEFT
         return None
 
 

@@ -24,7 +24,7 @@ from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.statistics import COUNTED
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import write
+from app.style.plain_text import AT_LEFT, write
 from app.style.theme import font, text_width, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
@@ -41,8 +41,6 @@ NAME_FONT = 0.88
 
 TEXT_ROOM = 8
 """Pixels of a span that its name cannot take."""
-
-LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 TABLE_ROWS = 1000
 """Spans of the table twin at most."""
@@ -343,7 +341,7 @@ class _Names(PixelItem):
             painter.fillRect(folded, theme().color(COLORS["setup"]))
             painter.setFont(self._face)
             painter.setPen(theme().color("card"))
-            write(painter, folded.adjusted(TEXT_ROOM / 2, 0, 0, 0), LEFT, self._setup(self._model))
+            write(painter, folded.adjusted(TEXT_ROOM / 2, 0, 0, 0), AT_LEFT, self._setup(self._model))
         first, last = self.plot.visible
         per_s = area.width() / (last - first)
         painter.setFont(self._face)
@@ -359,7 +357,7 @@ class _Names(PixelItem):
                 ink = "text" if named.kind in NEUTRAL else "card"
                 place = QRectF(round(left + TEXT_ROOM / 2), rect.top(), wide, rect.height())
                 painter.setPen(theme().color(ink))
-                draw = partial(write, area=place, flags=LEFT, text=text)
+                draw = partial(write, area=place, flags=AT_LEFT, text=text)
                 self._stills.paint(painter, place, (text, ink), draw, scale)
 
     def _fitting(self, name: str, room: int) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from app.charts.scale import steps
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import describe, fitting
+from app.style.plain_text import AT_LEFT, AT_RIGHT, describe, fitting
 from app.style.theme import font, theme
 from app.views.table_twin import Table
 from app.views.timeline import duration
@@ -20,7 +20,7 @@ from app.views.view import View
 from profiler.analysis.device import TO_DEVICE, Transfers, transfers
 from profiler.device.time import DEVICE
 from profiler.machine.roofs.table import size_text
-from profiler.plain import count, one_line, percent, prefixed
+from profiler.plain import count, one_line, percent, prefixed, speed
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
@@ -122,11 +122,6 @@ AIR = 1.05
 """The axis reaches so far beyond the highest rate."""
 
 
-def speed(value: float | None) -> str:
-    """Bytes per second: 35.9 GB/s; a dash where it is unknown."""
-    return "–" if value is None else f"{prefixed(value)}B/s"
-
-
 class Bars(StillPlot):
     """A bar of the achieved rate for each kind of copy, with the rate that such copies reach and that of the link."""
 
@@ -173,7 +168,7 @@ class Bars(StillPlot):
             width = small_metrics().horizontalAdvance(text) + 2
             if x + 9 + width > area.right():
                 return
-            self.text(text, QRectF(x + 9, 0, width, LINE), LEFT_END)
+            self.text(text, QRectF(x + 9, 0, width, LINE), AT_LEFT)
             x += 24 + width
 
     @staticmethod
@@ -185,8 +180,8 @@ class Bars(StillPlot):
         name, face = self.tr(row.kind), font(0.9, strong=True)
         used = QFontMetricsF(face).horizontalAdvance(name) + 16
         head = QRectF(left, place.top() + 2, width, LINE)
-        self.text(name, head, LEFT_END, "text", face=face)
-        self.text(fitting(metrics, width - used, *self.amounts(row)), head, RIGHT_END)
+        self.text(name, head, AT_LEFT, "text", face=face)
+        self.text(fitting(metrics, width - used, *self.amounts(row)), head, AT_RIGHT)
         bar = QRectF(left, head.bottom() + 5, (row.rate or 0.0) * scale, BAR + (place.height() - ROW) * 0.5)
         self.bars([bar], theme().color("transfer"), theme().hatch_brush("transfer"))
         for rate, pen in zip((row.reach, row.link), self._pens(), strict=True):
@@ -194,7 +189,7 @@ class Bars(StillPlot):
                 x = left + rate * scale
                 self.curve([QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3)], pen)
         below = QRectF(left, bar.bottom() + 3, width, LINE)
-        self.text(fitting(metrics, width, *self.rates(row)), below, LEFT_END, "text", ground=200)
+        self.text(fitting(metrics, width, *self.rates(row)), below, AT_LEFT, "text", ground=200)
         self.spot(place, f"{name}: {self.amounts(row)[0]}; {self.rates(row)[0]}")
 
     def amounts(self, row: Copies) -> tuple[str, ...]:
@@ -226,8 +221,6 @@ class Bars(StillPlot):
         return f"{link}, {smallest}", link, known, few, short
 
 
-LEFT_END = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT_END = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 WRAPPED = Qt.AlignmentFlag(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap)
 
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.time_plot import GUTTER, MARGIN
 from app.model.alignment import Token
-from app.style.plain_text import write
+from app.style.plain_text import AT_LEFT, AT_RIGHT, write
 from app.style.theme import font, text_width, theme
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
@@ -174,8 +174,7 @@ def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFo
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.setFont(face)
     painter.setPen(tokens.color("text" if kind == SAME else "danger"))
-    flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-    write(painter, place.adjusted(0, 0, 40, 0), flags | Qt.TextFlag.TextDontClip, text)
+    write(painter, place.adjusted(0, 0, 40, 0), AT_LEFT | Qt.TextFlag.TextDontClip, text)
     if kind == DELETED:
         y = round(place.center().y() + 1) + 0.5
         painter.drawLine(QLineF(place.left() - 1, y, place.right() + 1, y))
@@ -189,8 +188,6 @@ ROW = 19
 
 AROUND = 4
 """Pixels left and right of a word."""
-
-LEFT = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 MISSING = "∗∗∗"
 """Shown where a word has no counterpart, as in the tables of scoring tools."""
@@ -239,8 +236,7 @@ class Sentence(QWidget):
             reference = "" if spoken.columns is None else self.tr("reference")
             for row, name in enumerate((reference, self.tr("hypothesis"))):
                 area = QRectF(0, 2 + row * ROW, GUTTER - 4, ROW)
-                flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-                write(painter, area, flags, name)
+                write(painter, area, AT_RIGHT, name)
             self._paint_words(painter, spoken, float(room))
 
     def _paint_words(self, painter: QPainter, spoken: Spoken, room: float) -> None:
@@ -278,7 +274,7 @@ class Sentence(QWidget):
             return
         painter.setFont(face)
         painter.setPen(theme().color("muted"))
-        write(painter, place.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
+        write(painter, place.adjusted(0, 0, 40, 0), AT_LEFT | Qt.TextFlag.TextDontClip, text)
 
     def _paint_dots(self, painter: QPainter, x: float) -> None:
         painter.setFont(font(0.95, strong=True))

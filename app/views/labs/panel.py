@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.charts.still import LINE, StillPlot, Tick, small_metrics
 from app.model.document import Drawing
+from app.style.plain_text import AT_LEFT
 from app.style.theme import font, theme
 from app.views.labs.layers import Layers, Look, Place, draw_signs, line_of, looks, marks, named
 from app.views.labs.ranges import reaches
@@ -40,8 +41,6 @@ TICK_ROOM = 46.0
 
 SWATCH, STRETCH = 10.0, 20.0
 """Pixels of the key of bars, and of that of a line, in the legend."""
-
-AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 def panel_of(drawing: Drawing) -> Panel:

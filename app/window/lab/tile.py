@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.pixels import Stills, device_scale, is_pixels
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, describe, unbroken, write
+from app.style.plain_text import AT_RIGHT, Button, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.card import SIGNS, TINTS, verdict_text
 from app.views.labs.layers import looks
@@ -157,8 +157,7 @@ class LabTile(Button):
         write(painter, area, Qt.AlignmentFlag.AlignVCenter, said)
         painter.setPen(tokens.color("muted"))
         painter.setFont(font(0.9))
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-        write(painter, area, flags, ago(self.past.when))
+        write(painter, area, AT_RIGHT, ago(self.past.when))
 
 
 def ago(when: float, now: float | None = None) -> str:
