@@ -189,7 +189,7 @@ LAYOUTS: Mapping[str, tuple[Callable[[int], tuple[Any, ...]], Mapping[str, str]]
 }
 
 
-# -- A small CTC net's units -----------------------------------------------------------------------
+# -- a small CTC net's units -----------------------------------------------------------------------
 
 
 UNITS = Units(("<blank>", "a", "b", "c", "<wb>"), 0, 4)

@@ -441,6 +441,3 @@ def test_bytes_of_every_move_gmm(tmp_path, model):
 def test_every_stage_has_a_law_or_a_reason_gmm(model):
     for kind in (model, derived.untied(model, 8)):
         check_laws(ON_DEVICE, kind, likely_features(kind, 8))
-
-
-# -- a device of torch -------------------------------------------------------

@@ -268,6 +268,3 @@ def test_work_counts_say_what_was_computed_and_read(small, rule, block, dtype):
     assert law.bytes_min.of(spans).sum() == pytest.approx(size * read + 4 * computed)
     kind = {"fp32": "gemm", "int8": "gemm:int8"}[dtype]
     assert law.operations[kind].of(spans).sum() == 2 * (16 if dtype == "fp32" else 64) * computed
-
-
-# -- in the decode loop ----------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_selection_saves_products(model):
     assert law(exact["score.log"], "log", 77) == 77
 
 
-# -- A block scored again --------------------------------------------------------------------------
+# -- a block scored again --------------------------------------------------------------------------
 
 
 SOME = {"gmm.selection.codewords": 16, "frames.codewords": 16, "gmm.selection.expand": 5}

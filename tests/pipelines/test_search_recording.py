@@ -130,7 +130,7 @@ def test_without_a_clock_in_kernels_the_same_work_is_recorded(scores, monkeypatc
     assert (plain["search.emit"]["duration_ns"] > 0).all()
 
 
-# -- A block of the search run again ---------------------------------------------------------------
+# -- a block of the search run again ---------------------------------------------------------------
 
 
 FRAMES_REPLAY = 80

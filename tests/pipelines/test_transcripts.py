@@ -279,7 +279,7 @@ def test_segments_that_end_before_they_begin_are_reported(tmp_path):
     refused(transcripts.read, written(tmp_path, "text", "u1 two\nu2 nine\n"), says=("segments", "line 2", "2.5 s"))
 
 
-# -- A share of the campaign of hostile inputs -----------------------------------------------------
+# -- a share of the campaign of hostile inputs -----------------------------------------------------
 
 
 SHARE = 50

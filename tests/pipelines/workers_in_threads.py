@@ -143,7 +143,7 @@ def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: objec
     yield from run_job(job)
 
 
-# -- A few labelled frames on disk -----------------------------------------------------------------
+# -- a few labelled frames on disk -----------------------------------------------------------------
 
 
 FRAMES = 300

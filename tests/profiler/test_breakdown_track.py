@@ -302,9 +302,6 @@ def test_more_spans_than_a_chunk():
     assert (track.categories_ns[:, SEARCH] == 10).all()
 
 
-# -- what of the time was not the recogniser's own -------------------------------------------------
-
-
 # -- what was not its own -----------------------------------------------------------------------
 
 

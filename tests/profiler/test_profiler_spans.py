@@ -93,7 +93,7 @@ def test_wall_pair_keeps_the_tightest_reading():
     assert mono == 2005
 
 
-# -- A lane that takes its own spans out as the ring fills loses none ------------------------------
+# -- a lane that takes its own spans out as the ring fills loses none ------------------------------
 
 
 STAGE = 7

@@ -127,7 +127,7 @@ def test_stages_come_and_go_with_settings(prediction):
     ]  # fmt: skip
 
 
-# -- A verdict is confirmed by what only it predicts -----------------------------------------------
+# -- a verdict is confirmed by what only it predicts -----------------------------------------------
 
 
 STAGES_PERTURBED = [Stage(0, "decode.block", "decode"), Stage(1, "score.mixture", "scoring", ("components",))]
