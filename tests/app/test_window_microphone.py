@@ -12,10 +12,9 @@ import soundfile
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.model import microphone
-from app.model.microphone import Recording, inputs
+from app.model import sound
 from app.model.pipeline import Pipeline
-from app.model.sound import SoundError
+from app.model.sound import Recording, SoundError, inputs
 from app.window.main_window import MainWindow
 from app.window.tasks.next_run import MicrophonePage
 from pipelines.config import presets
@@ -95,7 +94,7 @@ def test_a_recording_is_the_samples_in_order(port, tmp_path):
 
 
 def test_a_forgotten_recording_ends(port, tmp_path, monkeypatch):
-    monkeypatch.setattr(microphone, "LONGEST_S", 2.0)
+    monkeypatch.setattr(sound, "LONGEST_RECORDING_S", 2.0)
     recording = Recording(tmp_path / "a.wav", 2)
     for _ in range(5):
         port.speak(np.zeros(RATE))

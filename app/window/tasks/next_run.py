@@ -28,9 +28,8 @@ from PySide6.QtWidgets import (
 
 from app.layout import REST, lay_out, wrapped
 from app.model import audio_choice
-from app.model.microphone import LONGEST_S, SILENCE, Recording, inputs
 from app.model.runs import Elsewhere
-from app.model.sound import SoundError
+from app.model.sound import LONGEST_RECORDING_S, SILENCE, Recording, SoundError, inputs
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import ChoiceBox
 from app.window.tasks.page import FormPage
@@ -159,7 +158,7 @@ class MicrophonePage(FormPage):
         self._recording: Recording | None = None
         self.device = ChoiceBox(self.tr("Microphone"), list(devices))
         self.state = Wrapped(
-            self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_S))
+            self.tr("Nothing is recorded yet; a recording lasts {0} at most.").format(clock(LONGEST_RECORDING_S))
         )
         self.level = QProgressBar()
         self.level.setRange(QUIETEST_DB, 0)
