@@ -10,8 +10,6 @@ import sys
 from collections import deque
 from typing import Final
 
-import PySide6
-
 from profiler.plain import one_line
 
 MAX_LINES: Final = 300
@@ -74,9 +72,10 @@ def compose(message: str, session: str | None = None, details: str = "") -> str:
 
 
 def versions() -> str:
-    """Return the versions of program and platform."""
+    """Return the versions of program and platform, of Qt where it is loaded."""
     # Reading what is installed takes a tenth of the start of the window.
     from profiler.machine.describe import own_version
 
-    python = ".".join(str(part) for part in sys.version_info[:3])
-    return f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, {platform.platform()}"
+    qt = getattr(sys.modules.get("PySide6"), "__version__", None)
+    shown = [f"asrscope {own_version()}", f"Python {platform.python_version()}", f"Qt for Python {qt}" if qt else ""]
+    return ", ".join(filter(None, (*shown, platform.platform())))

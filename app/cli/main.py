@@ -14,7 +14,6 @@ import importlib
 import inspect
 import os
 import pkgutil
-import platform
 import re
 import sys
 import tempfile
@@ -38,17 +37,10 @@ KEPT: Final = 20  # Maximum number of reports; the oldest are removed
 
 def report(problem: BaseException, words: Sequence[str]) -> Path | None:
     """Write a report on `problem`, raised by the command line `words`; None if nothing can be written."""
-    from profiler.machine.describe import own_version
+    from app.crash_report import compose
 
-    text = "\n".join(
-        [
-            f"asrscope {own_version()}, Python {platform.python_version()}, {platform.platform()}",
-            time.strftime("%Y-%m-%d %H:%M:%S %z"),
-            f"command: {' '.join(one_line(word) for word in words)}",
-            "",
-            "".join(traceback.format_exception(problem)),
-        ]
-    )
+    said = f"{time.strftime('%Y-%m-%d %H:%M:%S %z')}\ncommand: {' '.join(one_line(word) for word in words)}"
+    text = compose(said, details="".join(traceback.format_exception(problem)))
     for folder in (_folder, tempfile.gettempdir):
         with contextlib.suppress(OSError):
             handle, name = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder())
