@@ -25,6 +25,8 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from app.cli import _output
 from app.model import report_lines
 from app.model.document import Document, Notes, Part, RatioRow, Ratios, Section, Table, interval, joined, number
@@ -113,7 +115,7 @@ def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tre
         "words": differing_words(compared),
     }
     if frames:
-        tree["frame_times"] = frame_times(compared)
+        tree["frame_times"] = msgspec.to_builtins(frame_times(compared))
         sides = {"a": compared.a, "b": compared.b}
         tree["roofline"] = {side: [asdict(point) for point in arm_points(arm)] for side, arm in sides.items()}
     return tree

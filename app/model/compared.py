@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import numpy as np
 
-from app.model.statistics import QUANTILES, WHOLE, Statistics, ends, spread, stage_names, stage_ns
+from app.model.statistics import WHOLE, Statistics, ends, spread, stage_names, stage_ns
 from pipelines.audio import word_errors as wer
 from profiler.analysis.comparison.arms import by_key
 from profiler.analysis.track import CostTrack
@@ -50,11 +51,41 @@ def _more_errors(a: Utterance, b: Utterance) -> float:
     return -np.inf if a.errors is None or b.errors is None else b.errors - a.errors
 
 
-def frame_times(compared: Comparison) -> list[Tree]:
+class Side(msgspec.Struct):
+    """How the time of single frames is spread on one side."""
+
+    frames: int
+    mean_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    highest_ms: float
+    counts: list[int]
+
+    @property
+    def figures(self) -> tuple[float, ...]:
+        return self.mean_ms, self.p50_ms, self.p90_ms, self.p99_ms, self.highest_ms
+
+
+class FrameTimes(msgspec.Struct):
+    """The times of whole frames or of a stage on both sides, with the edges of one histogram."""
+
+    name: str
+    edges_ms: list[float]
+    a: Side
+    b: Side
+
+    def statistics(self, side: Side) -> Statistics:
+        edges, counts = np.array(self.edges_ms), np.array(side.counts, np.int64)
+        mean, *quantiles, highest = side.figures
+        nobody = np.empty(0, np.int64), np.empty(0)
+        return Statistics(self.name, side.frames, mean, tuple(quantiles), highest, edges, counts, *nobody)
+
+
+def frame_times(compared: Comparison) -> list[FrameTimes]:
     """How the time of single frames is spread in A and B, of whole frames and of each stage that ran in both.
 
-    Each with `edges_ms` of one histogram, and of either side frames, mean, percentiles and `counts`. Of the utterances
-    and repeats that are compared.
+    Of the utterances and repeats that are compared.
     """
     sides = [_Side(arm, compared) for arm in (compared.a, compared.b)]
     rows = []
@@ -63,7 +94,8 @@ def frame_times(compared: Comparison) -> list[Tree]:
         if all(len(ms) for _, ms in times):
             between = ends(np.concatenate([ms for _, ms in times]))
             a, b = (spread(name, frames, ms, between) for frames, ms in times)
-            rows.append({"name": name, "edges_ms": a.edges.tolist(), "a": _figures(a), "b": _figures(b)})
+            sides_of = (Side(s.frames, s.mean, *s.quantiles, s.highest, s.counts.tolist()) for s in (a, b))
+            rows.append(FrameTimes(name, a.edges.tolist(), *sides_of))
     return rows
 
 
@@ -86,13 +118,3 @@ class _Side:
             return self._frames, self._track.wall_ns[self._frames] * 1e-6
         ns = stage_ns(self._session, name, 0, int(self._track.n_frames))[self._frames]
         return self._frames[ns > 0], ns[ns > 0] * 1e-6
-
-
-def _figures(of: Statistics) -> Tree:
-    return {
-        "frames": of.frames,
-        "mean_ms": of.mean,
-        **{f"{name}_ms": value for name, value in zip(QUANTILES, of.quantiles, strict=True)},
-        "highest_ms": of.highest,
-        "counts": of.counts.tolist(),
-    }

@@ -4,6 +4,7 @@ from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from sample_session import write_sample
@@ -46,7 +47,7 @@ def test_times_per_frame_are_those_of_the_frames_compared(tmp_path):
     paths = [write_sample(tmp_path / f"{seed}.asrs", frames=1024, utterance_frames=256, seed=seed) for seed in (1, 2)]
     with closing(Session.open(paths[0])) as a, closing(Session.open(paths[1])) as b:
         compared = compare(a, b)
-        rows = {row["name"]: row for row in frame_times(compared)}
+        rows = {row["name"]: row for row in msgspec.to_builtins(frame_times(compared))}
         assert {WHOLE, "score.gaussians", "search.emit"} <= rows.keys()
         for side, session in (("a", a), ("b", b)):
             track = CostTrack()

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.model.compared import FrameTimes
 from app.model.document import Table
 from app.model.recent import SESSION_SUFFIX
-from app.model.statistics import QUANTILES, Statistics
+from app.model.statistics import QUANTILES
 from app.style.plain_text import Button, describe, set_tip
 from app.views.roofline import point_table
 from app.views.roofline_model import Place, Point
@@ -136,31 +136,6 @@ class Comparison(TaskPage):
             set_tip(button, reason or tip)
 
 
-class Side(msgspec.Struct):
-    """How the time of single frames is spread on one side, as `asrscope compare` prints it."""
-
-    frames: int
-    mean_ms: float
-    p50_ms: float
-    p90_ms: float
-    p99_ms: float
-    highest_ms: float
-    counts: list[int]
-
-    @property
-    def figures(self) -> tuple[float, ...]:
-        return self.mean_ms, self.p50_ms, self.p90_ms, self.p99_ms, self.highest_ms
-
-
-class FrameTimes(msgspec.Struct):
-    """The times of whole frames or of a stage on both sides, with the edges of one histogram."""
-
-    name: str
-    edges_ms: list[float]
-    a: Side
-    b: Side
-
-
 class FrameTimesPage:
     """The histogram of the ms per frame of A and B, and the choice of the stage that it is of."""
 
@@ -176,18 +151,11 @@ class FrameTimesPage:
             describe(self.plot, tr("Time per frame"), tr("No stage ran in both."))
             return
         one = self._times[at]
-        self.plot.show_statistics(*(_statistics(one, side) for side in (one.a, one.b)))
+        self.plot.show_statistics(*map(one.statistics, (one.a, one.b)))
         sentence = tr("{0}: median {1} ms per frame in A, {2} ms in B; p99 {3} and {4} ms.").format(
             tr(one.name), *map(milliseconds, (one.a.p50_ms, one.b.p50_ms, one.a.p99_ms, one.b.p99_ms))
         )
         describe(self.plot, tr("Time per frame"), sentence)
-
-
-def _statistics(times: FrameTimes, side: Side) -> Statistics:
-    edges, counts = np.array(times.edges_ms), np.array(side.counts, np.int64)
-    slowest = np.empty(0, np.int64), np.empty(0)
-    quantiles = side.p50_ms, side.p90_ms, side.p99_ms
-    return Statistics(times.name, side.frames, side.mean_ms, quantiles, side.highest_ms, edges, counts, *slowest)
 
 
 def begin(bench: Workbench) -> None:
