@@ -77,9 +77,9 @@ class FrameTimes(msgspec.Struct):
 
     def statistics(self, side: Side) -> Statistics:
         edges, counts = np.array(self.edges_ms), np.array(side.counts, np.int64)
-        mean, *quantiles, highest = side.figures
+        quantiles = side.p50_ms, side.p90_ms, side.p99_ms
         nobody = np.empty(0, np.int64), np.empty(0)
-        return Statistics(self.name, side.frames, mean, tuple(quantiles), highest, edges, counts, *nobody)
+        return Statistics(self.name, side.frames, side.mean_ms, quantiles, side.highest_ms, edges, counts, *nobody)
 
 
 def frame_times(compared: Comparison) -> list[FrameTimes]:

@@ -32,6 +32,7 @@ class ResultsView(View):
         self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
         describe(self.tabs, self.tr("Results"))
         self._stack.addWidget(self.tabs)
+        self._show_tabs()
 
     def show_result(self, page: QWidget) -> None:
         """Show a page in front, which is there until it is closed."""
@@ -50,6 +51,11 @@ class ResultsView(View):
 
     def _show_tabs(self, *_: object) -> None:
         self._stack.setCurrentIndex(1 if self.tabs.count() else 0)
+        describe(self, self.tr("Results"), self.summary())
+
+    def summary(self) -> str:
+        titles = [page.windowTitle() for at in range(self.tabs.count()) if (page := self.tabs.widget(at)) is not None]
+        return f"{', '.join(titles)}." if titles else self.tr("Nothing was explained, compared or tried yet.")
 
     def model(self) -> int:
         return self.tabs.count()

@@ -94,7 +94,7 @@ def test_rates_have_their_unit() -> None:
 
 @pytest.mark.slow
 def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened: MainWindow) -> None:
-    for view_id in VIEWS:
+    for view_id in VIEWS.keys() - {"results"}:  # whose pages have tables of their own
         opened.desk.docks.open(view_id)
         view = opened.desk.views[view_id]
         view.show_table(True)
