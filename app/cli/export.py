@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _recorded
-from app.export import writers
+from app.export import formats
 from profiler.errors import BadInput
 from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
@@ -33,8 +33,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     for kind in PICTURES:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")
-    for writer in writers():
-        parser.add_argument(f"--{writer.FORMAT.option}", metavar="F", help=writer.FORMAT.help)
+    for form in formats():
+        parser.add_argument(f"--{form.option}", metavar="F", help=form.help)
     parser.add_argument("--view", metavar="NAME", action="append", help="only this view; may be given several times")
     parser.add_argument("--size", metavar="WxH", help="of the picture, in points (1600x1000)")
     parser.add_argument("--scale", metavar="N", help="pixels per point of a PNG (2)")
@@ -53,21 +53,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     given: dict[str, str | None] = vars(arguments)
     pictures = [Path(name) for kind in PICTURES if (name := given[kind]) is not None]
-    tables = [
-        (writer, Path(name))
-        for writer in writers()
-        if (name := given[writer.FORMAT.option.replace("-", "_")]) is not None
-    ]
+    tables = [(form, Path(name)) for form in formats() if (name := given[form.option.replace("-", "_")]) is not None]
     if not pictures and not tables:
-        known = [*PICTURES, *(writer.FORMAT.option for writer in writers())]
+        known = [*PICTURES, *(form.option for form in formats())]
         raise BadInput(f"export needs at least one of {', '.join(f'--{option}' for option in known)}.")
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     request = _request(arguments) if pictures else None
     # The list of written files goes to the stream without data.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
-        for writer, path in tables:
-            writer.write(session, path)
+        for form, path in tables:
+            form.write(session, path)
             if not _streamed(path):
                 print(path, file=news)
     if idle := [f"--{name}" for name in OF_PICTURES if not pictures and given[name] is not None]:

@@ -5,13 +5,11 @@ One file per format, declared as there.
 
 from __future__ import annotations
 
-from typing import cast
-
-from profiler.export import Writer
-from profiler.export import writers as of_profiler
+from profiler import export
+from profiler.export import Format
 
 
-def writers() -> list[Writer]:
+def formats() -> list[Format]:
     from app.export import markdown
 
-    return sorted([*of_profiler(), cast("Writer", markdown)], key=lambda writer: writer.FORMAT.place)
+    return sorted([*export.formats(), markdown.FORMAT], key=lambda form: form.place)

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-
-FORMAT: Final = Format(
-    name="markdown",
-    option="markdown",
-    help="write a report of the whole session to paste into an issue (F = - : to standard output)",
-    title="Report (Markdown)",
-    kind="Markdown",
-    suffix=".md",
-    mime="text/markdown",
-    place=2,
-)
-
 CHANGED: Final = "Its settings changed while it ran; what changed then is not in this command."
 
 
@@ -97,6 +85,19 @@ def code(line: str) -> list[str]:
 def write(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the report of the whole `session` to `path`; OutputError with one sentence."""
     write_text(session, path, lambda file: file.writelines(f"{line}\n" for line in lines(session)))
+
+
+FORMAT: Final = Format(
+    name="markdown",
+    option="markdown",
+    help="write a report of the whole session to paste into an issue (F = - : to standard output)",
+    title="Report (Markdown)",
+    kind="Markdown",
+    suffix=".md",
+    mime="text/markdown",
+    place=2,
+    write=write,
+)
 
 
 def lines(session: Session, selected: Selected | None = None) -> list[str]:

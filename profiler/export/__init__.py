@@ -1,4 +1,4 @@
-"""Sessions in other programs' formats: one file per format, with its `FORMAT` and `write(session, path)`.
+"""Sessions in other programs' formats: one file per format, with its `FORMAT`.
 
 Exports are one-way; a session is only ever opened again from its own file.
 Nothing here computes figures of its own: tables come from `profiler.analysis`.
@@ -9,7 +9,7 @@ import os
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 from profiler.files.outputs import writing
 
@@ -35,25 +35,15 @@ class Format:
     mime: str
     place: int
     """Among the others, from 1 on."""
+    write: Callable[["Session", str | os.PathLike[str]], None]
+    """Writes a session to a file; OutputError with one sentence. What takes long to load is imported there: all formats
+    are loaded to be offered."""
 
 
-class Writer(Protocol):
-    """A module of this folder.
-
-    All of them are loaded to be offered, also where nothing is written: what takes long to load is imported by `write`.
-    """
-
-    FORMAT: Format
-
-    @staticmethod
-    def write(session: "Session", path: str | os.PathLike[str]) -> None:
-        """Write `session` to `path`; OutputError with one sentence."""
-
-
-def writers() -> list[Writer]:
+def formats() -> list[Format]:
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    found = [importlib.import_module(f"{__name__}.{name}") for name in names if name[0] != "_"]
-    return sorted(cast("list[Writer]", found), key=lambda writer: writer.FORMAT.place)
+    found = [importlib.import_module(f"{__name__}.{name}").FORMAT for name in names if name[0] != "_"]
+    return sorted(found, key=lambda form: form.place)
 
 
 def write_text(session: "Session", path: str | os.PathLike[str], fill: Callable[[TextIO], None]) -> None:

@@ -26,6 +26,12 @@ COUNTER_TID: Final = 0
 FIRST_TID: Final = 1
 US: Final = 1e-3
 
+
+def write(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write all spans, samples and markers of `session` to `path`; OutputError with one sentence."""
+    write_text(session, path, lambda file: _fill(session, file))
+
+
 FORMAT: Final = Format(
     name="chrome",
     option="chrome-trace",
@@ -35,12 +41,8 @@ FORMAT: Final = Format(
     suffix=".trace.json",
     mime="application/json",
     place=3,
+    write=write,
 )
-
-
-def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write all spans, samples and markers of `session` to `path`; OutputError with one sentence."""
-    write_text(session, path, lambda file: _fill(session, file))
 
 
 def _fill(session: Session, file: TextIO) -> None:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 
+
+def write(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write all spans of `session` to `path`; OutputError with one sentence."""
+    write_text(session, path, lambda file: _fill(session, file))
+
+
 FORMAT: Final = Format(
     name="speedscope",
     option="speedscope",
@@ -29,12 +35,8 @@ FORMAT: Final = Format(
     suffix=".speedscope.json",
     mime="application/json",
     place=4,
+    write=write,
 )
-
-
-def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write all spans of `session` to `path`; OutputError with one sentence."""
-    write_text(session, path, lambda file: _fill(session, file))
 
 
 def _fill(session: Session, file: TextIO) -> None:

@@ -48,6 +48,14 @@ COLUMNS: Final = (
     "sentence",
 )
 
+
+def write(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write the stages of the whole session to `path`; OutputError with one sentence."""
+    from profiler.analysis.breakdown import breakdown
+
+    write_text(session, path, lambda file: _fill(session, breakdown(session), file))
+
+
 FORMAT: Final = Format(
     name="csv",
     option="csv",
@@ -57,14 +65,8 @@ FORMAT: Final = Format(
     suffix=".csv",
     mime="text/csv",
     place=1,
+    write=write,
 )
-
-
-def write(session: Session, path: str | os.PathLike[str]) -> None:
-    """Write the stages of the whole session to `path`; OutputError with one sentence."""
-    from profiler.analysis.breakdown import breakdown
-
-    write_text(session, path, lambda file: _fill(session, breakdown(session), file))
 
 
 def _fill(session: Session, parts: Breakdown, file: TextIO) -> None:

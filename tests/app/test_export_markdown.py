@@ -10,13 +10,13 @@ from PySide6.QtGui import QTextDocument, QTextTable
 from sample_session import write_sample
 
 from app.cli import main
-from app.export import markdown, writers
+from app.export import formats, markdown
 from app.model import report_lines
 from app.model.document import Table
 from app.model.report import report
 from pipelines import config
 from pipelines.config import presets
-from profiler.export import writers as of_profiler
+from profiler.export import formats as of_profiler
 from profiler.plain import one_line
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
@@ -203,7 +203,7 @@ def test_the_command_of_a_window_has_preset_and_changes(tmp_path):
 
 
 def test_it_is_offered_with_the_others_by_their_places():
-    assert len(writers()) == len(of_profiler()) + 1
-    assert writers() == sorted([*of_profiler(), markdown], key=lambda one: one.FORMAT.place)
+    assert len(formats()) == len(of_profiler()) + 1
+    assert formats() == sorted([*of_profiler(), markdown.FORMAT], key=lambda one: one.place)
     for name in ("name", "option", "title", "suffix", "place"):
-        assert len({getattr(one.FORMAT, name) for one in writers()}) == len(writers()), name
+        assert len({getattr(one, name) for one in formats()}) == len(formats()), name

@@ -16,7 +16,7 @@ from app.window.main_window import MainWindow
 from app.window.palette import Palette
 from app.window.pictures.dialog import PictureDialog
 from pipelines.config import presets
-from profiler.export import writers
+from profiler.export import formats
 from tests.pipelines.whole_runs import compiled
 
 pytestmark = pytest.mark.slow
@@ -138,7 +138,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     # Export, through the palette and through the menu.
     table = tmp_path / "table.csv"
     keys.answer_the_next_dialog(str(table))
-    (form,) = [writer.FORMAT for writer in writers() if writer.FORMAT.suffix == ".csv"]
+    (form,) = [form for form in formats() if form.suffix == ".csv"]
     keys.command(form.title)
     qtbot.waitUntil(table.exists)
     assert table.read_text(encoding="utf-8").startswith("stage")

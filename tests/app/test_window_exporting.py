@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QImageReader
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from app.cli import main
-from app.export import writers
+from app.export import formats
 from app.pictures.request import PictureRequest
 from app.views import VIEWS
 from app.window.actions import exporting
@@ -305,7 +305,7 @@ def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path):
 def test_the_menu_offers_every_format_there_is(window):
     this, whole, *data = [a for a in window.actions_ if a.id.startswith("export.")]
     assert [this.text, whole.text] == ["Picture of this view…", "Picture of all views…"]
-    assert [a.id for a in data] == [f"export.{writer.FORMAT.name}" for writer in writers()]
+    assert [a.id for a in data] == [f"export.{form.name}" for form in formats()]
     assert [a.text for a in data] == ["Stages as a table (CSV)…", "Report (Markdown)…", "Chrome trace…", "Speedscope…"]
 
 

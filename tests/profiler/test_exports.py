@@ -15,7 +15,7 @@ from profiler import export
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import PARTS
 from profiler.costs import NUMPY_CALL, Cost, Linear
-from profiler.export import _spans, chrome_trace, speedscope, table, writers
+from profiler.export import _spans, chrome_trace, speedscope, table
 from profiler.export._spans import RECOGNISED, SETUP, in_order, recognised
 from profiler.files.outputs import OutputError
 from profiler.session.model import Utterance, Utterances
@@ -292,36 +292,36 @@ def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path):
     assert {b[f"part_{name}{end}_ns"] for name in PARTS for end in ("", "_low", "_high")} == {""}
 
 
-@pytest.mark.parametrize("module", writers())
-def test_an_export_that_cannot_be_written(module, small, tmp_path):
+@pytest.mark.parametrize("form", export.formats())
+def test_an_export_that_cannot_be_written(form, small, tmp_path):
     (tmp_path / "taken").mkdir()
     with Session.open(small) as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):
             with pytest.raises(OutputError, match=r"cannot be written there|a folder") as caught:
-                module.write(session, target)
+                form.write(session, target)
             assert str(target) in str(caught.value)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["small.asrs", "taken"]
 
 
-@each("module", writers())
-def test_an_empty_session_exports(module, tmp_path):
+@each("form", export.formats())
+def test_an_empty_session_exports(form, tmp_path):
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder
 
     SessionWriter(tmp_path / "s.asrs", Recorder(), {}).close()
     with Session.open(tmp_path / "s.asrs") as session:
-        module.write(session, tmp_path / "out")
-    if module.FORMAT.mime == "application/json":
+        form.write(session, tmp_path / "out")
+    if form.mime == "application/json":
         json.loads((tmp_path / "out").read_text())
 
 
 def test_every_file_of_the_folder_is_a_format_of_its_own():
     files = {path.stem for path in Path(export.__path__[0]).glob("*.py") if path.stem[0] != "_"}
     assert {"table", "chrome_trace", "speedscope"} <= files
-    assert {writer.__name__.rpartition(".")[2] for writer in writers()} == files
-    places = [writer.FORMAT.place for writer in writers()]
+    found = export.formats()
+    assert {form.write.__module__.rpartition(".")[2] for form in found} == files
+    places = [form.place for form in found]
     assert places == sorted(places)
-    formats = [writer.FORMAT for writer in writers()]
     for name in ("name", "option", "title", "suffix", "place"):
-        assert len({getattr(one, name) for one in formats}) == len(formats), name
-    assert all(mimetypes.MimeTypes().guess_type(f"a{one.suffix}")[0] == one.mime for one in formats)
+        assert len({getattr(one, name) for one in found}) == len(found), name
+    assert all(mimetypes.MimeTypes().guess_type(f"a{one.suffix}")[0] == one.mime for one in found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, Qt
 
-from app.export import writers
+from app.export import formats
 from app.model.conditions import Condition
 from app.model.toggles import Toggle
 from app.style.theme import theme
@@ -132,10 +132,7 @@ def _exports(w: MainWindow) -> list[Action]:
     return [
         add("export.view", tr("Picture of this view…"), lambda: exporting.open_picture(w, w.desk.docks.current)),
         add("export.desk", tr("Picture of all views…"), partial(exporting.open_picture, w)),
-        *(
-            add(f"export.{form.name}", tr("{0}…").format(tr(form.title)), data(form))
-            for form in (writer.FORMAT for writer in writers())
-        ),
+        *(add(f"export.{form.name}", tr("{0}…").format(tr(form.title)), data(form)) for form in formats()),
     ]
 
 

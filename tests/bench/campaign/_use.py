@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from app.cli.main import main
-from app.export import writers
+from app.export import formats
 from app.model import configurations, latency, provenance
 from app.model.desk_snapshot import desk_snapshot
 from app.model.scope import scope_of
@@ -96,9 +96,9 @@ def look(session: Session, folder: Path) -> None:
     drift_warning(moved)
     with contextlib.suppress(BadInput):
         rerun.settings_of(session.configs, frames)
-    for writer in writers():
-        writer.write(session, folder / "export")
-        if writer.FORMAT.mime == "application/json":
+    for form in formats():
+        form.write(session, folder / "export")
+        if form.mime == "application/json":
             json.loads((folder / "export").read_bytes(), parse_constant=no_constant)
 
 
