@@ -24,15 +24,14 @@ SHARE = 0.5
 class AdaptiveBeam:
     """Beam to use from now on, given how long each block took."""
 
-    def __init__(self, frame_s: float = FRAME_S) -> None:
+    def __init__(self) -> None:
         self.beam = math.inf
-        self._frame_s = frame_s
         self._blocks: deque[tuple[int, int]] = deque()
         self._frames = self._spent_ns = 0
 
     @property
     def rtf(self) -> float:
-        audio_s = self._frames * self._frame_s
+        audio_s = self._frames * FRAME_S
         return self._spent_ns / 1e9 / audio_s if audio_s else math.nan
 
     def after(self, frames: int, spent_ns: int, target_rtf: float, widest: float) -> float:

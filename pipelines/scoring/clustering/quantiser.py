@@ -250,7 +250,11 @@ STAGE = "score.frames"
 
 
 class Codewords:
-    """Finds the nearest codeword of each frame."""
+    """Codewords of whole feature vectors, by which the frame layer sees whether the sound has changed.
+
+    The codebook is trained on one vector for each senone, the mean of its mixture: it tells as many sounds apart as it
+    has codewords, whether a model has one stream or three.
+    """
 
     def __init__(self, codebook: Codebook, centre: Array) -> None:
         """`codebook` of one stream, about `centre` f32 [dim]."""

@@ -157,7 +157,12 @@ time are quadratic in it."""
 def align(gaussians: Array) -> None:
     """Reorder the components within each senone, in place: `gaussians` f32 [G, streams, M, K, 16].
 
-    Scores do not change but for the order of summation. Layout: see `packing`.
+    Gaussian selection takes or leaves whole panels (one component of each of the 16 senones of a group: 27 or 79
+    contiguous vectors), because scattered Gaussians cost more to gather than to compute. Which component of a senone
+    stands in which panel is free, so each senone's components are matched to those of its neighbours: the slots have
+    centres, every senone hands each slot its nearest component that is left, exchanges pairs while that brings them
+    nearer, and the centres move to the means of what they hold, as in k-means with sizes fixed. Scores do not change
+    but for the order of summation.
     """
     dim = gaussians.shape[3] // 2
     precision = -2.0 * gaussians[:, :, :, :dim].mean(axis=(0, 2, 4), dtype=np.float64)

@@ -126,7 +126,11 @@ class _Holding:
 
 
 class Held:
-    """Pieces by a name that says where they lie and how long they are."""
+    """Pieces held as graphs of kernels, one launch a stage, by a name that says where they lie and how long they are.
+
+    A graph has fixed addresses, so that there is one for each pair of buffers and each piece of them. Pieces of other
+    sizes (the end of an utterance) are given kernel by kernel.
+    """
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[_Step]] = {}

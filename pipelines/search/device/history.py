@@ -167,6 +167,7 @@ def absorb(
     """Append the entries of a block; returns how many there are then, −(how many more must fit), or BROKEN
     where what came from the device leads nowhere.
 
+    `previous`, `arc` int32 [frames, tokens]: the token of the frame before, and the direct arc that was followed.
     `entry` int32 [tokens] holds each token's latest entry before the block, and after it.
     """
     base, path, path_arc, path_before, longest = arcs

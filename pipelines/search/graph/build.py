@@ -184,7 +184,12 @@ def determinise(fst: kaldifst.StdVectorFst) -> None:
 
 
 def unfold(fst: Fst, hmms: Hmms, scale: np.float32) -> Topology:
-    """`fst` with labels number + 1 of `hmms`, others being epsilon; costs of transitions count `scale` times."""
+    """`fst` with labels number + 1 of `hmms`, others being epsilon; costs of transitions count `scale` times.
+
+    Each arc with a phone in context becomes the states of its HMM. Arcs that end alike (same phone in context, same
+    target) share them. A state is entered by arcs with its senone, has its self-loop, and an epsilon leads from the
+    last ones to the target.
+    """
     n, most = fst.n_states, hmms.pdfs.shape[1]
     phone = (fst.ilabel > 0) & (fst.ilabel <= len(hmms.size))
     pairs, which = np.unique((fst.ilabel[phone] - 1).astype(np.int64) * n + fst.target[phone], return_inverse=True)

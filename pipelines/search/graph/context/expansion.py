@@ -5,6 +5,10 @@ now that the one after it is known. Phones in context are tied to sequences of s
 the tying does not tell apart are one, so that there are fewer states than with OpenFst's context transducer and tying
 after it. Each sequence is then spelled out as three arcs in series, which is composition with H for a left-to-right HMM
 without skips. Self-loops come later, as in Kaldi.
+
+A place is a pair of a state of the given transducer and a number `held` that says which phone is pending there and in
+which left context; `key` = state * span + held. Places are numbered in the order in which they are found, so that the
+arcs of one follow those of the one before.
 """
 
 from __future__ import annotations
