@@ -3,7 +3,7 @@
 As in online2/online-ivector-feature and ivector/ivector-extractor of Kaldi. Cepstra, once as they are and once with
 online CMVN, are spliced and transformed (LDA). The normalised ones choose Gaussians of a background model; the plain
 ones are accumulated as statistics of these Gaussians, each frame with a weight that may change later
-(`silence_weights`). The i-vector is the most probable one under the statistics of all frames so far: some steps of
+(`SilenceWeights`). The i-vector is the most probable one under the statistics of all frames so far: some steps of
 conjugate gradients from the last estimate. What was known of the speaker from earlier utterances is left out.
 """
 

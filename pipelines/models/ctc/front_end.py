@@ -2,7 +2,7 @@
 
 The net belongs to the scoring of a run, by the group of its stages; that it is computed here, before the search begins,
 is because it looks at all of an utterance. What an utterance's `features` hold is therefore its scores, in the first of
-the frames that an output stands for; `scoring.ctc` hands them to the search.
+the frames that an output stands for; `scoring.scorer.CtcScorer` hands them to the search.
 """
 
 from __future__ import annotations

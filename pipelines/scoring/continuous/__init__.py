@@ -1,7 +1,7 @@
 """Scoring of continuous-density models: every senone owns its Gaussians, so their parameters fill memory.
 
 `packing` lays a model out, `kernels` are compiled functions over that layout, `dense` puts threads and cost
-laws around them; `queue` puts chosen panels together, which `listed` and `int8` compute. Selection of Gaussians is in
+laws around them; `queue` puts chosen panels together, which `listed` computes. Selection of Gaussians is in
 `scoring.selection`, classes `Continuous`.
 """
 

@@ -1,4 +1,4 @@
-"""Cost laws of continuous-density models: kernels of `continuous.kernels`, `listed`, `eliminate`, `int8`.
+"""Cost laws of continuous-density models: kernels of `continuous.kernels`, `listed`, `eliminate`.
 
 Work counts: `gaussians` evaluated (one senone, stream and component), `exponentials`, `senones` given a score.
 """
@@ -100,7 +100,7 @@ def chosen(
     called: Mapping[str, Linear],
     eight: Int8Gaussians | None = None,
 ) -> dict[str, Cost]:
-    """Laws of `listed.queued` and `int8.queued_of_bytes` when a `share` of the Gaussians is computed.
+    """Laws of `listed.queued` and `queued_of_bytes` when a `share` of the Gaussians is computed.
 
     Compulsory: the parameters of what one frame keeps, once a call, should all frames keep the same; at most each
     frame's for itself. `called`: calls that the Gaussians take; `eight`: where they are in 8 bits; `rows` as above.

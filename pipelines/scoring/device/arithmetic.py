@@ -1,4 +1,4 @@
-"""Protocols of scoring on a device: where, in which number type, a model's arithmetic, and graphs that hold it.
+"""What scoring on a device has in common: where, in which number type, a model's arithmetic, and graphs that hold it.
 
 `gmm` and `dnn` hold an arithmetic for each kind of model; `scorer` gives it blocks and decides
 what is moved when. It knows nothing of frames that are left out, of transfers or of buffers.
@@ -6,9 +6,10 @@ what is moved when. It knows nothing of frames that are left out, of transfers o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.device import COMPUTE, DeviceWork
 from profiler.arrays import Array
@@ -48,22 +49,21 @@ class Placed:
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
 
 
-class Stages(Protocol):
-    """Takes the stages of a block's arithmetic, one after the other."""
+@dataclass
+class Stages(ABC):
+    """Takes the stages of a block's arithmetic, one after the other, for the device and number type `on`."""
 
-    @property
-    def on(self) -> Placed:
-        """Device and number type."""
+    on: Placed
 
+    @abstractmethod
     def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
         """Let the device do `step`, recorded as `stage`: for `frames` frames, with two work counts."""
 
 
 @dataclass
-class PieceStages:
+class PieceStages(Stages):
     """Submits the stages of one piece of a block to the device's compute stream, one directly after the other."""
 
-    on: Placed
     ids: dict[str, int]
     first_frame: int
     begun: bool = False
@@ -74,13 +74,13 @@ class PieceStages:
         self.on.work.work(self.ids[stage], step, self.first_frame, frames, counts, directly=directly)
 
 
-class Arithmetic(Protocol):
+class Arithmetic(ABC):
     """One model's scoring on a device."""
 
     n_senones: int
     dim: int
     """Features of a frame."""
-    context: tuple[int, int]
+    context: tuple[int, int] = (0, 0)
     """Frames before and after a frame that belong to it."""
     stages: dict[str, tuple[str, ...]]
     arrays: dict[str, Array]
@@ -88,13 +88,16 @@ class Arithmetic(Protocol):
 
     def fitting(self, name: str, dtype: str) -> Array:
         """The parameters `name` as they go into the number type."""
+        return self.arrays[name]
 
+    @abstractmethod
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
         """Give the stages of `x` to the device; `out` f32 [n, senones].
 
         `p`: the parameters there. `x` f32 [n, frames of context · dim], n ≤ MAX_FRAMES, whose rows may overlap.
         """
 
+    @abstractmethod
     def costs(self, frames: int, on: Placed) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
 
@@ -110,10 +113,9 @@ class _Step(NamedTuple):
 
 
 @dataclass
-class _Holding:
+class _Holding(Stages):
     """Takes the stages of a piece as graphs; `failed` where one could not be."""
 
-    on: Placed
     steps: list[_Step] = field(default_factory=list)
     failed: bool = False
 

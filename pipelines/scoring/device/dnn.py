@@ -19,7 +19,7 @@ from pipelines.models.nets import Net
 from pipelines.scoring import dnn
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.costs import per
-from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed, Stages
+from pipelines.scoring.device.arithmetic import NAMES, SIZES, Arithmetic, Placed, Stages
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from profiler.arrays import Array
 from profiler.spans import Cost
@@ -34,7 +34,7 @@ ALIGNED = 8
 """Inputs and outputs of a layer are a multiple: so tensor cores want numbers of 16 bits."""
 
 
-class Layers:
+class Layers(Arithmetic):
     """The layers of a net and its first head."""
 
     def __init__(self, net: Net) -> None:
@@ -43,7 +43,7 @@ class Layers:
         self.context = card.left, card.right
         self._inputs, self._relus = card.inputs, [layer.relu for layer in card.layers]
         frames = card.left + 1 + card.right
-        self.arrays: dict[str, Array] = {
+        self.arrays = {
             "mean": np.tile(np.asarray(card.mean, np.float32), frames),
             "scale": np.tile(np.asarray(card.scale, np.float32), frames),
         }
@@ -54,18 +54,13 @@ class Layers:
             # A matrix of one row: of the products' number type.
             self.arrays[f"{stage} bias"] = _padded(net.tensors[f"{name}.bias"])[None]
         self._wide = self.arrays[f"{outputs[0]} weight"].shape[1]
-        self.stages: dict[str, tuple[str, ...]] = {
+        self.stages = {
             SPLICE_STAGE: ("frames",),
             **dict.fromkeys(outputs[:-1], ("frames",)),
             OUTPUT_STAGE: ("senones",),
         }
 
-    def fitting(self, name: str, dtype: str) -> Array:
-        """The parameters `name`: weights lie well within any number type."""
-        return self.arrays[name]
-
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
-        """Fill `out` f32 [n, senones] with log posteriors, up to a constant per frame."""
         import torch
 
         n, number = len(x), getattr(torch, NAMES[stages.on.dtype])

@@ -45,11 +45,9 @@ def mixtures_of(model: AcousticModel) -> Arithmetic:
     return Owned(model) if model.is_continuous else Tied(model)
 
 
-class _Mixtures:
+class _Mixtures(Arithmetic):
     """Base of both families."""
 
-    context = (0, 0)
-    arrays: dict[str, Array]
     _constant: int
     """The row of the Gaussians that the features' 1 meets."""
 
@@ -125,13 +123,13 @@ class Tied(_Mixtures):
         order = np.argsort(counts, kind="stable")
         gaussians = matrix[order].transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
         self._constant = expanded - 1
-        self.stages: dict[str, tuple[str, ...]] = {
+        self.stages = {
             "score.gaussians": ("gaussians",),
             "score.exp": ("exponentials",),
             "score.mixture": ("components",),
             "score.log": ("senones",),
         }
-        self.arrays: dict[str, Array] = {
+        self.arrays = {
             "centre": centre,
             "scale": scale,
             "gaussians": _padded(gaussians),
@@ -152,7 +150,6 @@ class Tied(_Mixtures):
         self.arrays["column"] = column
 
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
-        """Fill `out` f32 [n, senones]."""
         import torch
 
         n = len(x)
@@ -259,18 +256,17 @@ class Owned(_Mixtures):
         matrix[:, :, -1] += weights.transpose(2, 0, 1)
         gaussians = matrix.transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
         self._constant = expanded - 1
-        self.stages: dict[str, tuple[str, ...]] = {
+        self.stages = {
             "score.gaussians": ("gaussians",),
             "score.lse": ("exponentials", "senones"),
         }
-        self.arrays: dict[str, Array] = {
+        self.arrays = {
             "centre": centre,
             "scale": scale,
             "gaussians": _padded(gaussians),
         }
 
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
-        """Fill `out` f32 [n, senones]."""
         n, k = len(x), self._densities
         made: dict[str, Tensor] = {}
 

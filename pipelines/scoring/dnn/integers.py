@@ -8,7 +8,7 @@ with AMX): a library lays the weights out anew for every call, and without VNNI 
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numba import njit
@@ -32,7 +32,7 @@ RATE = 200e9 if BYTE_PRODUCTS else 60e9
 FRAMES = 6 if BYTE_PRODUCTS else 4
 
 
-class Integers(Protocol):
+class Integers(ABC):
     """The weights of a layer, ready to be multiplied."""
 
     nbytes: int
@@ -40,9 +40,11 @@ class Integers(Protocol):
     moved: tuple[float, float]
     """At most: bytes of weights in a call, and further bytes of weights and activations for each of its frames."""
 
+    @abstractmethod
     def threads(self, frames: int) -> int:
         """Number of threads that share a call of `frames` frames."""
 
+    @abstractmethod
     def sums(self, x: Array) -> Array:
         """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
 
@@ -58,7 +60,7 @@ def create(weight: Array, threads: int, max_frames: int) -> Integers:
     return kind(weight, threads, max_frames)
 
 
-class Library:
+class Library(Integers):
     """By torch, on `threads` threads."""
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
@@ -86,7 +88,7 @@ class Library:
         return result
 
 
-class Panels:
+class Panels(Integers):
     """Weights in the order of the loop, uint8 [panel of outputs, four inputs, output, input], 128 more than they are.
 
     The instruction for bytes takes one unsigned and one signed factor.

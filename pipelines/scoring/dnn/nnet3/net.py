@@ -10,9 +10,10 @@ The softmax at the end is left out: it takes the same from all senones of a fram
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,19 +31,21 @@ from profiler.spans import Cost
 NO_SCALE = np.empty(0, np.float32)
 
 
-class Weights(Protocol):
+class Weights(ABC):
     """The weights of a step, whoever multiplies."""
 
     nbytes: float
 
+    @abstractmethod
     def bind(self, x: Array, y: Array) -> Callable[[], None]:
         """Return what computes y f32 [n, outputs] from x f32 [n, inputs + 1], whose last column is ones."""
 
+    @abstractmethod
     def cost(self, frames: int, frame: float, net_bytes: float) -> Cost:
         """Law of one call of about `frames` frames, for 1/`frame` work counts a frame."""
 
 
-class _Floats:
+class _Floats(Weights):
     """Weights in float32, multiplied by one of `products`."""
 
     def __init__(self, weight: Array, threads: int, most: int, product: str) -> None:
@@ -66,7 +69,7 @@ class _Floats:
         return laws.dense_layer(self._product, frames, net_bytes, frame, 1.0, moved, 0.0)
 
 
-class _Bytes:
+class _Bytes(Weights):
     """Weights in 8-bit integers, with a scale for each output; each frame of the input gets one."""
 
     def __init__(self, weight: Array, threads: int, most: int) -> None:
