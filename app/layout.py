@@ -15,13 +15,17 @@ NONE: Final = (0, 0, 0, 0)  # Margins of a layout without any
 REST: Final = (0, 1)  # The room that is left, as a part of a layout
 
 
+Part = QWidget | QLayout | int | tuple[QWidget | QLayout | int, int]
+"""Of a layout: a number is room in pixels, the second of a pair says how it stretches."""
+
+
 def lay_out(
     layout: QBoxLayout,
-    *parts: QWidget | QLayout | int | tuple[QWidget | QLayout | int, int],
+    *parts: Part,
     spacing: int | None = None,
     margins: tuple[int, int, int, int] | None = None,
 ) -> QBoxLayout:
-    """Fill a row or column: a number is room in pixels, the second of a pair says how it stretches."""
+    """Fill a row or column."""
     if spacing is not None:
         layout.setSpacing(spacing)
     if margins is not None:

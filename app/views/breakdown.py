@@ -140,12 +140,9 @@ class BreakdownView(View):
         self.sum.setFont(font(1.0, strong=True))
         self.sum.setWordWrap(True)
         self._stages = QStackedLayout()
-        body = QWidget()
-        parts = (self.sum, self.bar, (self._stages, 1), self.panel)
-        self._column = lay_out(QVBoxLayout(body), *parts, spacing=4, margins=NONE)
+        self._column = self.set_column(self.sum, self.bar, (self._stages, 1), self.panel, spacing=4)
         for part in (self.tree, self.icicle):  # not before the layout has a widget: the first would be a window
             self._stages.addWidget(part)
-        self.set_body(body)
         tip = self.tr("The same stages side by side, as wide as their time, above the parts of each")
         icicle = self.add_page("icicle", self.tr("Icicle"), tip)
         icicle.toggled.connect(lambda shown: self._stages.setCurrentIndex(int(shown)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu
 
 from app.charts.legend import Line
 from app.charts.overlay import Overlay
@@ -41,14 +41,9 @@ class ChartView(View, Generic[Model]):
 
     def __init__(self, axis: TimeAxis, *, flags: int = 0, margin: float = 0.0) -> None:
         super().__init__(axis)
-        body = QWidget()
-        self.column = QVBoxLayout(body)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(2)
         self.plot = TimePlot(axis)
         self.overlay = Overlay(self.plot, flags, margin)
-        self.column.addWidget(self.plot, 1)
-        self.set_body(body)
+        self.column = self.set_column((self.plot, 1), spacing=2)
         self._model: Model | None = None
         self._drawn = (0, 1.0, 0)
         """First column drawn and seconds of one, as `column_grid` has them, and columns drawn right of the range."""

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QSlider,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -85,18 +84,11 @@ class FasterView(View):
         set_tip(self.slider, self.tr("Predict the run with a faster stage; all other stages take what they took"))
         describe(self.slider, self.tr("Time that the stage would take"))
         self.predicted = Wrapped("")
-        body, self._sliders = QWidget(), QWidget()
-        column, row = QVBoxLayout(body), QHBoxLayout()
-        column.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.about, 1)
+        self._sliders, row = QWidget(), lay_out(QHBoxLayout(), (self.about, 1))
         for button in (self.try_it, self.try_all):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        column.addWidget(self.tree, 1)
         lay_out(QHBoxLayout(self._sliders), (self.stage, 1), (self.slider, 1), margins=NONE)
-        column.addWidget(self._sliders)
-        column.addWidget(self.predicted)
-        column.addLayout(row)
-        self.set_body(body)
+        self.set_column((self.tree, 1), self._sliders, self.predicted, row)
         axis.stage_changed.connect(self._soon.start)
         self._candidates: tuple[Candidate, ...] = ()
         self._rtf: float | None = None

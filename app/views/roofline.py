@@ -7,7 +7,6 @@ from functools import partial
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -30,12 +29,7 @@ class RooflineView(View):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self.plot = Roofline()
-        body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.plot, 1)
-        column.addStretch(0)
-        self.set_body(body)
+        self.set_column((self.plot, 1)).addStretch(0)
         self._points: tuple[Point, ...] = ()
         self._before: tuple[Point, ...] = ()
         axis.stage_changed.connect(self._soon.start)

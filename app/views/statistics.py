@@ -7,10 +7,11 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, Qt
 from PySide6.QtGui import QPen
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout
 
 from app.charts.scale import steps
 from app.charts.still import LINE, StillPlot, small_metrics
+from app.layout import lay_out
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
@@ -44,15 +45,7 @@ class StatisticsView(View):
         self.next.clicked.connect(lambda _=False: self.go_to_next())
         self.about = Elided()
         self.plot = Histogram()
-        body = QWidget()
-        column, row = QVBoxLayout(body), QHBoxLayout()
-        column.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.stage, 1)
-        row.addWidget(self.next)
-        column.addLayout(row)
-        column.addWidget(self.plot, 1)
-        column.addWidget(self.about)
-        self.set_body(body)
+        self.set_column(lay_out(QHBoxLayout(), (self.stage, 1), self.next), (self.plot, 1), self.about)
         axis.stage_changed.connect(self._soon.start)
         self._model: Statistics | None = None
         self._baseline: Statistics | None = None

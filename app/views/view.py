@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QModelIndex
 from PySide6.QtGui import QAction, QContextMenuEvent
-from PySide6.QtWidgets import QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QStackedLayout, QVBoxLayout, QWidget
 
-from app.layout import card_header, lay_out
+from app.layout import NONE, Part, card_header, lay_out
 from app.model.pace import single_shot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -81,6 +81,13 @@ class View(QFrame):
     def set_body(self, widget: QWidget) -> None:
         self._stack.insertWidget(0, widget)
         self._stack.setCurrentIndex(0)
+
+    def set_column(self, *parts: Part, spacing: int | None = None) -> QBoxLayout:
+        """Have a body of parts below each other, as `lay_out` takes them."""
+        body = QWidget()
+        column = lay_out(QVBoxLayout(body), *parts, spacing=spacing, margins=NONE)
+        self.set_body(body)
+        return column
 
     def set_note(self, text: str, *shorter: str) -> None:
         self._note.set_full(text, *shorter)
