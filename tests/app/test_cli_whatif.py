@@ -58,6 +58,8 @@ def test_scoring_free_and_search_twice_as_fast(session):
     assert factors["overhead"] == factors["frontend.mfcc"] == 1.0
     assert tree["predicted_rtf"] == pytest.approx(sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"])
     assert tree["rtf"] == pytest.approx(sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"])
+    for rtf, wall_s in (("rtf", "wall_s"), ("predicted_rtf", "predicted_wall_s")):
+        assert tree[wall_s] == pytest.approx(tree[rtf] * tree["audio_s"])
     shown = json.loads(here("show", session, "--json").stdout)
     assert tree["rtf"] == pytest.approx(shown["rtf"])
 

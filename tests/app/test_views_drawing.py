@@ -100,6 +100,7 @@ def test_hover_reads_out_the_values_under_the_mouse(desk):
     assert second == pytest.approx(3.0, abs=0.05)
     model = desk.cost.model()
     lines = {line.name: line.value for line in desk.cost.readout(model, 3.0)}
+    assert lines["0:03.00"].startswith("RTF ")
     column = model.column_at(3.0)
     assert lines["sum, ms per frame"] == f"{model.mean_ms[column, :OWN].sum():.2f}"
     assert "transfer" not in lines

@@ -250,3 +250,5 @@ def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot, width):
     assert len(lines) > 20
     assert [line for line in lines if line[0].rstrip(".,") in units] == []
     assert card.said_text(lab, finding).startswith("read: claimed 1 GB/s, here 2 GB/s")
+    drawn.show_lab(lab)  # before a verdict nothing stands beside what is claimed
+    assert not any("claimed" in text.text for text in texts(drawn))

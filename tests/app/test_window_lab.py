@@ -19,6 +19,8 @@ from app.pictures.writers import settle
 from app.views.labs.ranges import rows_of
 from app.window.lab.page import LabPage
 from pipelines import labs
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
 from tests.app.text_geometry import texts
 from tests.app.worker_process import process_id
 
@@ -106,6 +108,13 @@ def test_sessions_are_named_after_their_labs_and_listed_the_newest_first(tmp_pat
     for file in files:
         file.touch()
     assert lab_runs.sessions() == {"exp": [files[1], files[0], files[2]], "call-costs": [files[3]]}
+
+
+def test_the_last_run_of_a_lab_has_its_name_and_a_verdict(tmp_path):
+    path, of_none = kept(tmp_path), tmp_path / "of none.asrs"
+    SessionWriter(of_none, Recorder(), {}).close()
+    assert lab_runs.last_of([of_none, path], NAME).path == path
+    assert lab_runs.last_of([path], "exp-share") is None
 
 
 def test_a_lab_is_run_and_its_session_opened(qtbot, page):

@@ -63,6 +63,7 @@ def test_what_is_entered_becomes_the_sweep_of_the_form(made):
 
 def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
     w = window()
+    assert "--audio" not in SweepPage(w.bench).words()  # the bundled voices are what a command takes anyway
     w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
     words = SweepPage(w.bench).words()
     assert words[words.index("--audio") + 1] == str(bundled_speech / "08-kal16-short.flac")

@@ -201,6 +201,8 @@ def test_shares_and_inverses_keep_their_intervals_in_order():
     assert figures.percent(figures.saved(found)) == "50 % (20 to 60)"
     assert figures.saved(Ratio(0.5)) == Ratio(0.5)
     assert figures.saved(None) is None
+    assert figures.scaled(None, 100) is None
+    assert figures.scaled(Ratio(0.5), 100) == Ratio(50.0)
 
 
 def test_both_layouts_give_the_product():

@@ -191,6 +191,16 @@ def test_chosen_senones_of_four_streams_have_the_same_scores(tmp_path, bundled_s
         assert np.abs(scores - brute_force(model, features)).max() < 2e-3, widths
 
 
+def test_streams_are_parted_as_the_means_are_where_their_features_are_neighbours(tmp_path):
+    def loaded(name, svspec):
+        text = f"-feat 1s_c_d_dd\n-svspec {svspec}\n"
+        return sphinx.load(writer.write_streams(tmp_path / name, [39], text, codebooks=4))
+
+    assert loaded("neighbours", "0-12/13-25/26-38").feat_params["svspec"] == "0-38"
+    with pytest.raises(ModelError, match=r"means has streams of \(39,\) dimensions, the front end makes"):
+        loaded("others", "24,0-11/25,12-23/26-38")
+
+
 def test_one_stream_cannot_be_made_of_streams_of_other_widths(tmp_path):
     folder = writer.write_streams(tmp_path / "model", S2_4X, "-feat s2_4x\n", codebooks=4)
     config = assign(Config(), {"model_directory": str(folder), "model": "single-stream"})

@@ -284,7 +284,7 @@ def test_kaldis_decoder_finds_the_same_path(tmp_path, seed):
         (lambda f: (f / "Gr.fst").unlink(), "has no HCLG.fst, and no tree"),
         (lambda f: (f / "disambig_tid.int").write_text("1 x"), "more than whole numbers"),
         (lambda f: (f / "disambig_tid.int").unlink(), "which disambig_tid.int does not name"),
-        (lambda f: (f / "words.txt").write_text("<eps> 0\n"), "has word 4, and the last one is 0"),
+        (lambda f: (f / "words.txt").write_text("<eps> 0\na 1\nb 2\nc 3\n"), "has word 4, and the last one is 3"),
         (lambda f: openfst.write(made.random_hcl(1), f / "HCLr.fst"), "kind vector, and not olabel_lookahead"),
         (lambda f: (f / "Gr.fst").write_bytes((f / "HCLr.fst").read_bytes()), "ngram, const and vector are read"),
         (lambda f: openfst.write(made.random_hcl(1, 1, words=2), f / "Gr.fst"), "and there is no words.txt"),

@@ -17,6 +17,7 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Senones, from_topology
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
+from profiler.spans import SPAN, Recorder
 
 SCALE = 0.1
 
@@ -245,6 +246,22 @@ def test_confidences_are_posterior_probabilities():
     assert decoder.confidences == pytest.approx([weights[0] / weights.sum(), 1.0], abs=1e-5)
     assert [h.words for h in decoder.nbest] == [["a", "d"], ["b", "d"], ["c", "d"]]
     assert [h.cost for h in decoder.nbest] == pytest.approx(costs)
+
+
+def test_a_lattice_without_a_beam_has_the_best_path_alone():
+    decoder = Viterbi(fork([0.5, 1.0]), wide(lattice_beam=0.0))
+    decode(decoder, np.zeros((2, 1), dtype=np.float32))
+    assert [h.words for h in decoder.nbest] == [["a", "c"]]
+    assert decoder.confidences == [1.0, 1.0]
+
+
+def test_the_lattice_of_a_graph_without_epsilons_has_spans_too():
+    decoder, recorder = Viterbi(fork([0.5, 1.0]), wide()), Recorder()
+    decoder.stages(recorder)
+    lane = recorder.lane("decode", decode=True)
+    decoder.start(0)
+    decoder.advance(np.zeros((2, 1), dtype=np.float32), 0, lane)
+    assert recorder.stage_id("search.lattice") in np.frombuffer(lane.take(), SPAN)["stage"]
 
 
 def test_nothing_is_kept_unless_requested():

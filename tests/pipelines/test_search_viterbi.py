@@ -26,6 +26,7 @@ from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import GraphError, Senones, from_topology
+from pipelines.search.kernels import pruning
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
@@ -58,6 +59,12 @@ def test_same_words_and_cost_as_kaldi_on_speech(real_scores, kaldi_1k, beam, max
         assert len(words) > 3
         assert decoder.best_cost == pytest.approx(theirs[1], abs=0.02)
         assert decoder.complete == theirs[2]
+
+
+@each("n", [1, 2, 7, 40])
+def test_the_cutoff_by_rank_is_the_value_of_that_rank(n):
+    values = np.random.default_rng(n).permutation(n).astype(np.float32)
+    assert [pruning.select.py_func(values.copy(), n, k) for k in range(n)] == list(range(n))
 
 
 @hypothesis_settings(max_examples=200, deadline=None)
