@@ -1,5 +1,6 @@
 """Workers as processes: torchrun starts them, one that dies is named, and none is ever left behind."""
 
+import dataclasses
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from pipelines import labs
-from pipelines.labs import _training, running
+from pipelines.labs import _training, asynchronous_sgd, running
 from pipelines.labs.desk import Desk
 from pipelines.training.parallel import launch
 from pipelines.training.parallel.job import Job, Task
@@ -78,7 +79,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
     """The session is closed as failed; the others do not wait for the dead."""
     lived: list[psutil.Process] = []
 
-    def measure(parameters: object, desk: Desk) -> None:
+    def measure(parameters: asynchronous_sgd.Params, desk: Desk) -> None:
         def progress(what: str, share: float | None) -> None:
             if share is not None and not lived:
                 lived.extend(workers())
@@ -89,8 +90,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
         _training.trained(desk, endless(folder), _training.Workers())
 
     monkeypatch.setattr(_training, "data", lambda desk: folder)
-    lab = labs.load("asynchronous-sgd")
-    planted = type("Planted", (), {**lab.__dict__, "measure": staticmethod(measure)})
+    planted = dataclasses.replace(asynchronous_sgd.LAB, measure=measure)
     monkeypatch.setattr(labs, "load", lambda name: planted)
     out = tmp_path / "died.asrs"
     outcome = running.execute(running.Request("asynchronous-sgd", {}, out))
