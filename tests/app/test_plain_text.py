@@ -64,7 +64,7 @@ def _faults(path: Path) -> Iterator[str]:
             yield f"{path.name}:{node.value.lineno}: html="
 
 
-QUIET = {("QMenu", "files.py"), ("QMenu", "path_box.py"), ("QMenu", "topbar.py")}
+QUIET = {("QMenu", "files.py"), ("QMenu", "fields.py"), ("QMenu", "topbar.py")}
 """Menus without a title, at the mouse or under a button."""
 
 

@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from app.model.pipeline import Pipeline
 from app.model.processes.command import DeviceProbe
 from app.widgets import ChoiceBox, NumberBox, Switch
+from app.window.form.fields import PathBox
 from app.window.form.form import PipelineForm
-from app.window.form.path_box import PathBox
 from pipelines import config as settings
 from pipelines.config import presets
 

@@ -10,7 +10,7 @@ from shown_windows import start_run
 
 from app.model.pipeline import Pipeline, missing_file
 from app.window.bars.topbar import Figure, PresetButton
-from app.window.form.path_box import PathBox
+from app.window.form.fields import PathBox
 from app.window.main_window import MainWindow
 from app.window.palette import RESULT_ROLE, Palette
 from pipelines import config as settings
