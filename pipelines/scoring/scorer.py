@@ -87,7 +87,6 @@ class GmmScorer(LayeredScorer):
         self.configure(config, self.make_ready(config, progress, cancelled))
 
     def stages(self, recorder: Recorder) -> None:
-        """Register every stage that any strategy or rule records."""
         stages = dict(self._family.stages)
         for strategy in self._strategies.values():
             stages |= strategy.stages

@@ -78,7 +78,6 @@ class Library(Integers):
         return self._threads
 
     def sums(self, x: Array) -> Array:
-        """As `Integers.sums`."""
         # The number is one of the calling thread as well as of the process, so it is set by who multiplies.
         if self._torch.get_num_threads() != self._threads:
             self._torch.set_num_threads(self._threads)
@@ -114,7 +113,6 @@ class Panels(Integers):
         return worthwhile(self._threads, self._panels.size * (frames + FETCHED) / RATE)
 
     def sums(self, x: Array) -> Array:
-        """As `Integers.sums`."""
         sums = self._sums[: len(x)]
         _excess(x, self._excess)
 

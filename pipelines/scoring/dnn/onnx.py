@@ -98,7 +98,6 @@ class OnnxNet(Splicer):
         meter.close(NET_STAGE, len(spliced))
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         logarithms = self.card.senones if self.gives_probabilities else 0
         return {
             SPLICE_STAGE: nets.scaled_splice(self.card, frames),

@@ -60,7 +60,6 @@ class Nnet3Scorer(DnnScorer):
         return chosen.dtype, product, config.threads, chosen.context
 
     def _refusal(self, config: Config) -> str:
-        """Reason why the net cannot do what the settings say, or nothing."""
         chosen, its = config.dnn, f"{self._name} is a net of Kaldi (nnet3)"
         for name, needed in NEEDED.items():
             if (asked := getattr(chosen, name)) != needed:
@@ -73,7 +72,6 @@ class Nnet3Scorer(DnnScorer):
         return ""
 
     def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> Ready:
-        """Make and try the arithmetic for `config`; changes nothing here."""
         if sentence := self._refusal(config):
             raise ModelError(sentence)
         progress("making the net ready", None)
