@@ -56,7 +56,7 @@ def quantiles(values: list[float], name: str) -> dict[str, float]:
 def live(seconds: str) -> dict[str, Any]:
     """The demo in the default layout."""
     window = window_live()
-    cursors, loop = Updates(window).cursors, Loop()
+    updates, loop = Updates(window), Loop()
     start, process = time.monotonic(), time.process_time()
     serve(float(seconds))
     took, process = time.monotonic() - start, time.process_time() - process
@@ -65,8 +65,8 @@ def live(seconds: str) -> dict[str, Any]:
     found = {
         "seconds": round(took, 1),
         "still_live": window.playhead.live,
-        "updates_per_s": round(len(cursors) / took, 1),
-        **quantiles([1e3 * (b[0] - a[0]) for a, b in pairwise(cursors)], "update_ms"),
+        "updates_per_s": round(len(updates.cursors) / took, 1),
+        **quantiles([1e3 * (b[0] - a[0]) for a, b in pairwise(updates.cursors)], "update_ms"),
         "gui_core_share": round(process / took, 3),
         "gaps_over_50ms": round(60 / took * len(loop.gaps), 1),
         "own_gaps_over_50ms": round(60 / took * len(own), 1),
@@ -129,18 +129,18 @@ def paced(rounds: str) -> dict[str, Any]:
     from app.model import pace
 
     window = window_live()
-    cursors = Updates(window).cursors
+    updates = Updates(window)
     arms = [("", s) for s in FORCED_S] + [(part, s) for part in PARTS for s in (FORCED_S[0], FORCED_S[-1])]
     turns: dict[str, list[tuple[float, float]]] = {part: [] for part in ("", *PARTS)}
     for _ in range(int(rounds)):
         for part, interval in arms:
             with left_out(part), patch.object(pace.RedrawClock, "interval_s", interval):
                 serve(REST_S)
-                cursors.clear()
+                updates.cursors.clear()
                 begin, process = time.monotonic(), time.process_time()
                 serve(TURN_S)
                 took, used = time.monotonic() - begin, time.process_time() - process
-                turns[part].append((len(cursors) / took, used / took))
+                turns[part].append((len(updates.cursors) / took, used / took))
     still_live = window.playhead.live
     window.close()
     fits = {part: _line(found) for part, found in turns.items()}
