@@ -2,7 +2,7 @@
 
 By one table of addresses and lengths the arrays of a search cross from Python into its kernels. Given one by one, numba
 inspects every array in every call, in several places of memory each; after scoring has emptied the caches, a call waits
-for all of them (`python -m tests.bench.constants --only calls`). The arrays are checked once, when the table is made.
+for all of them. The arrays are checked once, when the table is made.
 The table keeps nothing alive: its owner keeps the arrays.
 """
 
