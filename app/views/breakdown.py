@@ -197,7 +197,11 @@ class BreakdownView(View):
     def draw(self, snapshot: Snapshot) -> None:
         self._model = snapshot.desk
         self._show()
-        self.set_note(self.by_unit(self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")))
+        units = (
+            (self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")),
+            (self.tr("ms/frame"), self.tr("ms/step")),
+        )
+        self.set_note(*(self.by_unit(*names) for names in units))
 
     def _show(self) -> None:
         model = self._model

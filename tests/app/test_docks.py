@@ -56,6 +56,13 @@ def places(docks: Docks) -> dict[str, QRect]:
     return {view_id: docks.docks[view_id].geometry() for view_id in docks.in_front()}
 
 
+def are_at(docks: Docks, wanted: dict[str, QRect]) -> bool:
+    """Whether the same views are in front at the same places, but for what Qt rounds when it shares room out."""
+    now = places(docks)
+    sides = [zip(now[name].getCoords(), wanted[name].getCoords(), strict=True) for name in now.keys() & wanted.keys()]
+    return now.keys() == wanted.keys() and all(abs(a - b) <= 3 for pairs in sides for a, b in pairs)
+
+
 def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
     """The tab bar with a title; Qt takes some turns to show a new one."""
 
@@ -81,7 +88,7 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     assert docks.in_front() == ("cost", "words", "breakdown")
     opened.resize(1280, 800)
     settle()
-    assert places(docks) == tall
+    assert are_at(docks, tall)
     docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Horizontal)
     settle()
     opened.resize(1280, 640)
@@ -257,7 +264,7 @@ def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: M
     settle()
     assert dock.isWindow()
     assert docks.is_in_front("work")
-    assert "cost" in docks.in_front(), "another view of the row is seen"
+    assert len(docks.in_front()) == len(FRONT) + 1, "another view of the row is seen"
     dock.activateWindow()
     dark = dock.grab().toImage().pixelColor(20, 40)
     qtbot.keyClick(dock.view, Qt.Key.Key_T, CONTROL)
@@ -354,7 +361,7 @@ def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWind
     assert actions[own].isChecked()
     actions["layout.explore"].trigger()
     settle()
-    assert places(docks) == default
+    assert are_at(docks, default)
     assert not desk.form.isHidden()
     made = again(qtbot, opened)
     assert made.layouts.name == "explore"

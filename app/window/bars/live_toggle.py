@@ -42,6 +42,8 @@ class LiveToggle(QWidget):
         self.subtitle = Elided()
         self.subtitle.setObjectName("muted")
         self.subtitle.setFont(font(0.9))
+        self.subtitle.setMinimumWidth(0)  # the effect comes first
+        self.subtitle.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.effect = EffectLabel()
         self.effect.hide()
         self.setMinimumWidth(158)
