@@ -140,8 +140,13 @@ LONGEST = 600  # Characters of a sentence: some list the available choices
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``, and what the window adds to it."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def report_flags(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json`` and what the window adds to it, for verbs that end with `print_report`."""
+    json_flag(parser)
     parser.add_argument("--document", action="store_true", help=argparse.SUPPRESS)
 
 

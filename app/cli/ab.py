@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="double the repeats until the whole run is decided, N at most",
     )
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -54,7 +54,7 @@ ROOM: Final = 0.2
 def arguments(parser: argparse.ArgumentParser) -> None:
     _pipeline.add_arguments(parser, repeat=False)
     _recorded.add_arguments(parser, 1)
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ MOST_BARS: Final = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    _output.json_flag(parser)
+    _output.report_flags(parser)
     _output.picture_arguments(parser, "draw the ladder and the rates as a PNG")
     parser.add_argument(
         "--threads",

@@ -81,7 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="length of each measurement (default: as long as 400 words take, at least 20 s)",
     )
     parser.add_argument("--out", metavar="FOLDER", help="folder of the study; a study that is there already goes on")
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def _streams(text: str) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=("slower",),
         help=f"exit with status {SLOWER} if B is decidedly slower than A",
     )
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
     help = "where a file is now that the session names; can be repeated"
     _output.repeatable(parser, "--set", "key=PATH", help)
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

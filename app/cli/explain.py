@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=f"a session file (.asrs), or `{RUN}`")
     parser.add_argument("stage", metavar="STAGE", help="a stage of scoring or search, as in `asrscope show`")
     _pipeline.add_arguments(parser, repeat=False)
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

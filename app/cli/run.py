@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="prepare, then decode from the first line on standard input until its end: several runs can begin at once",
     )
     tail.add_argument(parser)
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

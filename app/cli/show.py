@@ -28,7 +28,7 @@ from app.model.report import report
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     _recorded.add_select(parser)
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

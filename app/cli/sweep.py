@@ -76,7 +76,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="STUDY", help="folder of the study; a study that is there already goes on")
     _output.picture_arguments(parser, "draw the trials and the front as a PNG")
     parser.add_argument("--csv", metavar="F", help="write a row for each trial with its settings and figures")
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="HOST", help="the machine, as ssh knows it")
     parser.add_argument("--out", metavar="FILE.asrs", help="with --on: the session file here")
     parser.add_argument("--from", metavar="POSITION", dest="position", default="{}", help="what the receiver has")
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

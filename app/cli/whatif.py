@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run what --set changes, and show the result next to the prediction",
     )
-    _output.json_flag(parser)
+    _output.report_flags(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
