@@ -26,7 +26,13 @@ def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
     file.write_bytes(NOT_READ)
     window.files.take_audio([file])
     window.runs.start()
-    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40)
+    wait_for_frames(qtbot, window)
+
+
+def wait_for_frames(qtbot: QtBot, window: MainWindow) -> None:
+    """Wait until frames of a run are shown, so that its switches act."""
+    run = window.runs.current
+    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40 and not run.set_up.under_way)
 
 
 def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> None:

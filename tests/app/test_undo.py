@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
-from shown_windows import start_run
+from shown_windows import start_run, wait_for_frames
 
 from app.window.main_window import MainWindow
 
@@ -73,7 +73,7 @@ def test_what_no_person_changed_is_not_undone(qtbot: QtBot, window: Callable[...
     w.runs.demo()
     assert w.pipeline.value("loop") is True
     assert not w.actions_.trigger("run.undo")
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
+    wait_for_frames(qtbot, w)
     assert not w.actions_.trigger("run.undo")
     w.actions_.trigger("toggle.frames.skip")
     assert w.pipeline.value(SKIP) == 2

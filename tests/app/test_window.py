@@ -12,12 +12,13 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
-from shown_windows import NOT_READ
+from shown_windows import NOT_READ, wait_for_frames
 
 from app.model import audio_choice
 from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
+from tests.app.shown_windows import wait_for_frames
 from tests.app.worker_process import process_id
 
 
@@ -34,7 +35,7 @@ def audio(tmp_path: Path) -> list[Path]:
 def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
     window.files.take_audio(audio)
     qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40)
+    wait_for_frames(qtbot, window)
     return Path(window.runs.control.session)
 
 
@@ -134,7 +135,7 @@ def test_closing_the_session_of_a_run_asks_and_leaves_no_empty_desk(qtbot, windo
     assert Session.open(own).state == "stopped"
 
 
-def test_a_session_that_another_process_records_says_so_and_shows_its_settings(window, recording):
+def test_a_session_that_another_process_records_says_so_and_shows_its_settings(qtbot, window, recording):
     made = recording("other.asrs")
     made.write(600)
     w = window()
@@ -143,7 +144,7 @@ def test_a_session_that_another_process_records_says_so_and_shows_its_settings(w
     assert w.open_session(made.path)
     assert w.windowTitle() == "other – recorded by another process – asrscope"
     assert "REC" in w.top.recording.text()
-    assert w.pipeline.preset_shown.name == "gmm"
+    qtbot.waitUntil(lambda: w.pipeline.preset_shown.name == "gmm")
     assert w.pipeline.locked
     assert not w.desk.form.which.recorded.isHidden()
     w.desk.form.which.next.click()

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shown_windows import start_run
+from shown_windows import start_run, wait_for_frames
 
 from app.model import runs
 from app.model.runs import Elsewhere
@@ -42,7 +42,7 @@ def test_what_is_entered_runs_there_and_toggles_act(qtbot, opened, tmp_path):
     dialog.audio.setText("/data/talk.wav")
     dialog.transcripts.setText("/data/t.tsv")
     dialog.take.click()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
+    wait_for_frames(qtbot, w)
     assert w.runs.control._process is not None
     assert w.runs.control._process.arguments()[-1] == "gpu"
     request = w.runs.control.request
@@ -54,7 +54,7 @@ def test_what_is_entered_runs_there_and_toggles_act(qtbot, opened, tmp_path):
     assert w.runs.next.hosts() == ["gpu"]
     # Again on that machine; the next run of this one is here.
     w.runs.restart()
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.n_frames > 40)
+    wait_for_frames(qtbot, w)
     assert w.runs.control._process.arguments()[-1] == "gpu"
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle)
