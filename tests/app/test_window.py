@@ -18,7 +18,6 @@ from app.model import audio_choice
 from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
-from tests.app.shown_windows import wait_for_frames
 from tests.app.worker_process import process_id
 
 
