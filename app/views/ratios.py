@@ -68,7 +68,10 @@ class Ratios(StillPlot):
             place = math.log(max(ratio, low) / low) / math.log(high / low)
             return area.left() + min(place, 1.0) * area.width()
 
-        bottom = [(x_of(t), f"{t:g}×") for t in TICKS if low <= t <= high]
+        apart, bottom = metrics.horizontalAdvance("1.25×") + 6, list[tuple[float, str]]()
+        for tick in sorted(TICKS, key=lambda tick: abs(math.log(tick))):  # 1× first
+            if low <= tick <= high and all(abs(x_of(tick) - other) >= apart for other, _ in bottom):
+                bottom.append((x_of(tick), f"{tick:g}×"))
         height = area.height() / len(self.rows)
         middles = [area.top() + (at + 0.5) * height for at in range(len(self.rows))]
         names = [(y, row.name) for y, row in zip(middles, self.rows, strict=True)]

@@ -22,6 +22,7 @@ from app.views.ratios import Ratios
 from app.views.roofline_model import rate
 from app.window.main_window import MainWindow
 from app.window.tasks.compare import FROM, MEASURE, Comparison
+from tests.app.text_geometry import faults
 
 ROWS = (
     RatioRow("whole run", 0.5, (0.49, 0.51), "B faster"),
@@ -229,4 +230,7 @@ def test_every_row_lies_on_the_axis(qtbot):
     picture = chart.grab().toImage()
     assert not picture.isNull()
     assert chart.area.width() > 200
+    for width in range(280, 500, 20):
+        chart.resize(width, 200)
+        assert faults(chart) == [], width
     Ratios(()).grab()
