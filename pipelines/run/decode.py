@@ -88,7 +88,7 @@ class Decoder:
         self._waveform = recorder.stage("setup.waveform", "setup")
         self._errors = recorder.stage("setup.errors", "setup")
         self._blocks = Blocks(lane, recorder.clock)
-        self._pace = Pace(recorder, lane, control)
+        self._pace = Pace(recorder, lane, control, self._tiles)
         self._begin_epoch(recogniser.config, 0)
 
     @property
@@ -179,8 +179,7 @@ class Decoder:
                 now = self._tiles.at
                 self._tiles.at = measurements.between(recogniser, scores, now, self._frame - count, now - began)
             if recogniser.config.pace > 0 and source.stream is None:
-                self._tiles.idle(self._pace.keep(self._tiles.at, self._frame, recogniser.config.pace))
-                self._tiles.own()
+                self._pace.keep(self._frame, recogniser.config.pace)
         self._source = None
         self._end_utterance(begun)
 
@@ -239,12 +238,9 @@ class Decoder:
                 # A comparison waits for the end of the utterance, and its requests are not taken until then.
                 held = self._held or self._control.other is not None
                 due = stream.due(tiles.at, 0.0 if held else recogniser.config.pace)
-                idle_ns = 0 if self._stopping else self._pace.wait(tiles.at, due, self._frame)
-                if not idle_ns:
+                if self._stopping or not self._pace.wait(due, self._frame):
                     break
-                tiles.idle(idle_ns)
                 self._follow_requests()
-            tiles.own()
             record(stream.take(tiles.at), recogniser.frontend.stage_ids, self._frame - frame, lane)
             frames = max(stream.decodable(recogniser.scorer) - frame, 1)
             _, lost = tiles.end(CHUNK, self._frame, frames, surely=True)
