@@ -125,14 +125,13 @@ class Configurations:
 
     def sides(self, session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
         """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
-        rows = self.up_to(session, end)
-        if not rows:
-            return None
-        going = going_on(session, end)
+        rows, going = self.up_to(session, end), going_on(session, end)
         by_epoch = dict(rows)
         if going is not None and not set(going.epochs) <= by_epoch.keys():
             # One of them has not had its turn: until then, what was known before.
             rows, going = self.up_to(session, going.start), None
+        if not rows:
+            return None
         now = rows[-1][1]
         earlier = rows[:-1]
         if going is not None:

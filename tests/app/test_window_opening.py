@@ -102,6 +102,7 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp
         from PySide6.QtCore import QTimer
         from PySide6.QtWidgets import QWidget
         from app import gui
+        from app.pictures.writers import settle
         from app.style.theme import theme
         from app.window import first_window
 
@@ -121,10 +122,11 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(tmp
             print("charts loaded:", "app.views.cost" in sys.modules)
             shown = [w for w in window.findChildren(QWidget) if w.isVisible()]
             print("faces:", *set(w.font().family() for w in shown))
-            before = window.top.grab().toImage()
+            settle()
+            before = window.top.preset.grab().toImage()
             window.choose_theme("light" if theme().name == "dark" else "dark")
             window.choose_theme("light" if theme().name == "dark" else "dark")
-            print("as after a change of the theme:", window.top.grab().toImage() == before)
+            print("as after a change of the theme:", window.top.preset.grab().toImage() == before)
             QTimer.singleShot(0, window.close)
 
         gui._first_page = page

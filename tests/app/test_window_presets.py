@@ -147,7 +147,7 @@ def chosen_own(w: MainWindow, folder: Path) -> list[str]:
     file = folder / "own.wav"
     file.write_bytes(NOT_READ)
     w.files.take_audio([file])
-    return [banner.text for banner in w.notices.banners if banner.kind == "info"]
+    return [banner.text for banner in w.notices.banners if banner.text.startswith("The next run")]
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(items, bundled_s
     assert all(key in (verb.__doc__ or "") for key in tree if key != "schema")
     assert main([*arguments[:5], "--audio", str(items[0].path)]) == 0
     text = capsys.readouterr().out
-    assert "same best senone" in text
+    assert "which is the exact one in 100.0 % of the frames" in text
     assert "unknown: no transcripts" in text
 
 
