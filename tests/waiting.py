@@ -9,7 +9,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
 PATIENCE_S = 600.0
-"""How long a test waits for an event: a process may have to compile kernels first, beside other programs on both cores.
+"""How long a test waits for an event: a process may have to compile kernels first, while other programs use both cores.
 
 What has not come by then never comes.
 """

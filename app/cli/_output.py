@@ -170,7 +170,7 @@ def _escape_unusual(match: re.Match[str]) -> str:
 
 
 def print_report(tree: Tree, arguments: argparse.Namespace, document: Callable[[Tree], Document]) -> None:
-    """Print `tree` as one JSON object, for the window with its document beside; else the document as text."""
+    """Print `tree` as one JSON object, for the window with its document in it; else the document as text."""
     if arguments.document:
         print_json(tree | {"document": msgspec.to_builtins(document(tree))})
     elif arguments.json:

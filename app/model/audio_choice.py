@@ -40,7 +40,7 @@ NIST = b"NIST_1A\n"
 class AudioChoice:
     """Files or folders as the worker gets them, and the transcripts that belong to them.
 
-    `found`: nobody chose the transcripts, which lie beside the audio and may be of something else.
+    `found`: nobody chose the transcripts, which lie next to the audio and may be of something else.
     """
 
     paths: tuple[str, ...]

@@ -283,7 +283,7 @@ class Pipeline(QObject):
             self.replaced.emit()
 
     def prepare(self, left_s: int | None) -> None:
-        """A run is being prepared, for so many seconds more."""
+        """A run is being prepared, for `left_s` seconds more (None: not known)."""
         self._say_ready(self.tr("not ready yet") if left_s is None else self.tr("ready in {0} s").format(left_s))
 
     def be_ready(self) -> None:

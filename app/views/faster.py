@@ -154,7 +154,7 @@ class FasterView(View):
             for number, change in enumerate(one.changes):
                 child = row.child(number)
                 assert child is not None
-                child.setText(WHAT, f"{self.tr(change.title)}: {self._said(change)}")
+                child.setText(WHAT, f"{self.tr(change.title)}: {self._change_text(change)}")
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, AT_RIGHT)
             self.tree.resizeColumnToContents(column)
@@ -169,7 +169,7 @@ class FasterView(View):
     def _outcome(self, change: Change) -> RatioRow | None:
         return None if self.snapshot is None else self._outcomes.get((str(self.snapshot.session.path), change.text))
 
-    def _said(self, change: Change) -> str:
+    def _change_text(self, change: Change) -> str:
         """What a change does to the RTF where that is known, else why it would help."""
         outcome, why = self._outcome(change), self.tr(change.why)
         if outcome is None or self._rtf is None:
@@ -310,5 +310,5 @@ class FasterView(View):
             shares = (one.share, one.headroom, one.could_give)
             figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(self._lowest(one)))
             rows.append([one.name, "", *figures, ""])
-            rows += [[one.name, c.text, *[None] * 5, self._said(c)] for c in one.changes]
+            rows += [[one.name, c.text, *[None] * 5, self._change_text(c)] for c in one.changes]
         return headers, rows

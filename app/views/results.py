@@ -1,4 +1,4 @@
-"""Results: what tasks have found (explanations, comparisons, sweeps), a tab each, beside the desk's own figures."""
+"""Results: what tasks have found (explanations, comparisons, sweeps), a tab each."""
 
 from __future__ import annotations
 

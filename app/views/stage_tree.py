@@ -35,7 +35,7 @@ ROW = 20
 """Height of a row in pixels."""
 
 BAR_STEPS = 500
-"""Lengths of a bar that differ by less than one in so many look alike: no column of bars has more pixels."""
+"""Lengths of a bar that differ by less than one part in this many look alike: no column of bars has more pixels."""
 
 LEAST_BAR = 50
 """Pixels that the column of bars keeps before anything else has room."""

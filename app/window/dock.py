@@ -82,7 +82,7 @@ class DockTitle(QFrame):
 
 
 class ViewDock(QDockWidget):
-    """A view in a dock, made when it is first seen (or asked for), and asleep while nobody sees it."""
+    """A view in a dock, made when it is first seen (or called up), and asleep while nobody sees it."""
 
     woken = Signal(View)  # It came to the front: its view is to be updated
     made = Signal()

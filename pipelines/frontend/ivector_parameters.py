@@ -107,7 +107,7 @@ class SilenceWeights:
     def changes(self, ready: int, before: int, silent: Bool, decoded: int) -> tuple[I64, F64]:
         """The frames i64 [k] of the utterance whose weight changes now, ascending, and by how much, f64 [k].
 
-        `ready` frames of the utterance are known, and `before` were the last time that the search was asked; it has
+        `ready` frames of the utterance are known, and `before` were the last time; the search has
         decoded `decoded` rows of the segment, and `silent` bool [≤ decoded] says of the last of these whether they are
         silence.
         """

@@ -115,7 +115,7 @@ def pronounced(graph: Graph) -> dict[tuple[int, ...], str]:
     return said
 
 
-def greedy(rows: Array, units: Units, said: Mapping[tuple[int, ...], str]) -> list[str]:
+def greedy(rows: Array, units: Units, spelt: Mapping[tuple[int, ...], str]) -> list[str]:
     """The words whose units the net puts out between two boundaries exactly; others are shown by their units."""
     best = rows.argmax(axis=1)
     kept = best[np.append(True, best[1:] != best[:-1])]
@@ -125,7 +125,7 @@ def greedy(rows: Array, units: Units, said: Mapping[tuple[int, ...], str]) -> li
             words.append([])
         else:
             words[-1].append(unit)
-    return [said.get(tuple(word), "".join(units.symbols[unit] for unit in word)) for word in words if word]
+    return [spelt.get(tuple(word), "".join(units.symbols[unit] for unit in word)) for word in words if word]
 
 
 def real_time_factors(result: SweepResult) -> Timings:

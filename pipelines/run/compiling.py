@@ -1,4 +1,4 @@
-"""Compiles the kernels that settings need in a child process: while a run is prepared, and beside it for a live change.
+"""Compiles the kernels that settings need in a child process: while a run is prepared, and during it for a live change.
 
 Those of front end, scoring and measuring, for a live change also those of the search, and none that other settings
 need. Only once for each choice: the child leaves a mark, next to the kernels that numba keeps, which holds the

@@ -60,7 +60,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
 
     Without any path the files that the transcripts name are taken; without those, too, the bundled synthetic voices.
     Raises `audio.AudioError`, also when none of the files can be decoded; those among others that cannot be are named
-    when their turn comes. Transcripts that nobody has `chosen`, which only lie beside the audio, are left out with a
+    when their turn comes. Transcripts that nobody has `chosen`, which only lie next to the audio, are left out with a
     note where they cannot be read or name none of the files.
     """
     notes: list[str] = []

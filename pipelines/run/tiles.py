@@ -53,7 +53,7 @@ class Tiles:
     def end(self, name: str, first: int, frames: int, *, surely: bool) -> tuple[int, Lost]:
         """Record a tile that ends now; returns its wall time, ns, without a standstill, and what it lost.
 
-        `surely`: what it lost is asked for however short it was.
+        `surely`: what it lost is read however short it was.
         """
         start, self.at = self.at, self._clock()
         took = self.at - start

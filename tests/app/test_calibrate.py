@@ -86,12 +86,12 @@ def test_the_json_has_the_contracts_keys(measured, capsys):
     assert set(measured[0]["kernels"]) <= {"gemm.scorer:int8"}
 
 
-def said(known: Calibration) -> str:
+def text_of(known: Calibration) -> str:
     return _output.text(calibrate.document(calibrate.as_json(known)))
 
 
 def test_the_tables_have_units_spread_plateaus_and_reasons(known):
-    text = said(known)
+    text = text_of(known)
     lines = [re.sub(" {2,}", "|", line) for line in text.splitlines()]
     assert "GEMM float32|1|100 Gop/s|102 Gop/s|2.0%" in lines
     assert "GEMM int8 (torch)|2|800 Gop/s|1.28 Top/s|60.0%*" in lines
@@ -103,7 +103,7 @@ def test_the_tables_have_units_spread_plateaus_and_reasons(known):
     assert any(line.startswith("to_device.pinned@cuda|1|1 MiB|") for line in lines)
     assert "gemm.torch float16: no fast kernel" in lines
     assert any(line.startswith("* 2 figures were disturbed") for line in lines)
-    assert said(Calibration()).startswith("Last measured: never")
+    assert text_of(Calibration()).startswith("Last measured: never")
 
 
 @pytest.mark.parametrize(

@@ -318,7 +318,7 @@ def test_a_stage_of_the_breakdown_is_confirmed_from_its_menu(tmp_path, qtbot, wi
 
 
 def explained(w: MainWindow, monkeypatch: pytest.MonkeyPatch, code: str) -> TaskPage:
-    """The page of an explanation that has just been asked for."""
+    """The page of an explanation that has just begun."""
     before = w.findChildren(TaskPage)
     monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", code))
     w.desk.breakdown.explain.emit("score.gaussians")

@@ -21,10 +21,10 @@ def voice(seconds: float = 3.0, rate: int = RATE) -> np.ndarray:
     return 0.1 * tones * (1.1 + np.sin(2 * np.pi * 3.0 * t)) + 0.01 * noise
 
 
-def refused(use: Callable[..., object], *given: object, says: Iterable[str], **more: object) -> str:
+def refused(use: Callable[..., object], *arguments: object, says: Iterable[str], **more: object) -> str:
     """`use` ends with an error in one sentence that holds `says`: that sentence."""
     with pytest.raises(AudioError) as error:
-        use(*given, **more)
+        use(*arguments, **more)
     sentence(error, *says)
     return str(error.value)
 

@@ -130,7 +130,7 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(items, bundled_s
     assert main([*arguments[:5], "--audio", str(items[0].path)]) == 0
     text = capsys.readouterr().out
     assert "which is the exact one in 100.0 % of the frames" in text
-    assert "unknown: no transcripts" in text
+    assert "Without transcripts the word errors are not known." in text
 
 
 def test_a_refusal_comes_before_any_work(capsys):

@@ -100,7 +100,7 @@ def test_only_what_is_chosen_is_compiled(quick, monkeypatch):
     called = set()
     for made in {getattr(make, "func", make) for methods in selection.METHODS.values() for make in methods.values()}:
         score = made.score
-        noting = lambda *given, score=score, made=made: called.add(made) or score(*given)  # noqa: E731
+        noting = lambda *arguments, score=score, made=made: called.add(made) or score(*arguments)  # noqa: E731
         monkeypatch.setattr(made, "score", noting)
     monkeypatch.setattr(scorer, "COMPILED", set())
     monkeypatch.setattr(calibration, "warm_up", lambda *_: None)

@@ -235,6 +235,6 @@ def test_a_span_holds_what_other_programs_took_however_long(rig_measured):
 @pytest.mark.parametrize(
     ("stolen_ns", "wall_ns", "notes"), [(5e8, 2e10, 1), (4e8, 1e9, 0), (5e8, 3e10, 0), (7e8, 3e10, 1)]
 )
-def test_what_the_host_took_is_told_where_it_is_worth_telling(rig_measured, stolen_ns, wall_ns, notes):
+def test_what_the_host_took_is_noted_where_it_is_worth_a_note(rig_measured, stolen_ns, wall_ns, notes):
     rig_measured.queue.steal.total_ns = int(stolen_ns)
     assert len(rig_measured.measurements.notes(int(wall_ns))) == notes

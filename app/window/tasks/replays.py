@@ -76,13 +76,13 @@ def trial(bench: Workbench, settings: Mapping[str, Value], tell: Callable[[Ratio
     keep = Button(tr("Keep it for the next run"))
     keep.setEnabled(False)
 
-    def done() -> None:
+    def show_outcome() -> None:
         keep.setEnabled(page.copy.isEnabled())
         rows = [row for chart in page.charts if isinstance(chart, Ratios) for row in chart.rows]
         if page.copy.isEnabled() and rows:
             tell(rows[0])
 
-    page.over.connect(done)
+    page.over.connect(show_outcome)
 
     def kept() -> None:
         bench.pipeline.edit()  # the settings that the session shows cannot be changed

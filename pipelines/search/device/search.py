@@ -118,7 +118,7 @@ class BatchSearch(ABC):
         """Pass tokens over at most BLOCK_FRAMES frames."""
 
     def host_costs(self) -> dict[str, Cost]:
-        """Cost laws of what the host does beside the device."""
+        """Cost laws of what the host does for the device."""
         return {
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.active": Cost(unmodelled=ASKS),

@@ -160,7 +160,7 @@ CALLS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _asked(folder: Path, file: str) -> None:
+def _requests(folder: Path, file: str) -> None:
     """A folder of sessions that has more than sessions, and requests to the server."""
     place = folder / "sessions"
     place.mkdir()
@@ -199,7 +199,7 @@ def _answered(outputs: list[bytes]) -> str | None:
 
 ASSISTANTS: Final = Kind(
     files=lambda: [STDIN],
-    make=_asked,
+    make=_requests,
     commands=lambda file: (("mcp", "sessions"),),
     damages=(request, request, mutate.mutated),
     more={"check": _answered, "patience": 2.0},
