@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
@@ -55,6 +56,7 @@ class Docks(QMainWindow):
         self.offered: Sequence[QAction] = ()
         self.begun_with = ""  # The layout that this began as, of those that come with the program
         self._before: QByteArray | None = None
+        self._concerned: tuple[Path, dict[str, bool | None]] | None = None
         self._hidden: list[ViewDock] = []
         """Floating docks that are hidden with the desk."""
         self._later = QTimer(self, singleShot=True, interval=0)
@@ -149,13 +151,16 @@ class Docks(QMainWindow):
     def show_concerned(self, session: Session) -> None:
         """Show the views that only some sessions have something for, behind the others; hide them for other sessions.
 
-        What is in front or floats stays.
+        What is in front or floats stays. A session that begins has no settings yet, and concerns none of them.
         """
+        there = {view_id: VIEWS[view_id].load().concerns(session) for view_id in self.docks}
+        if (session.path, there) == self._concerned:
+            return
+        self._concerned = session.path, there
         front = self.in_front()
         for view_id, dock in self.docks.items():
-            there = VIEWS[view_id].load().concerns(session)
-            if not (there is None or self.is_alone or view_id in front or dock.isFloating()):
-                dock.setVisible(there)
+            if not (there[view_id] is None or self.is_alone or view_id in front or dock.isFloating()):
+                dock.setVisible(bool(there[view_id]))
         for view_id in front:
             self.docks[view_id].raise_()
 

@@ -401,14 +401,13 @@ class MainWindow(FirstWindow):
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         shown = self._snapshot
         self._snapshot = snapshot
-        if self._desk is not None and (shown is None or shown.session is not snapshot.session):
-            self._desk.docks.show_concerned(snapshot.session)
         if shown is None or shown.desk is not snapshot.desk or not snapshot.moving:
             self._show_figures(snapshot)
 
     def _show_figures(self, snapshot: Snapshot) -> None:
         self.top.show_desk(snapshot.desk)
         if self._desk is not None:
+            self._desk.docks.show_concerned(snapshot.session)
             self._desk.form.show_arm(snapshot.desk.arm if snapshot.live else {})  # type: ignore[arg-type]  # of a file
         self.others.show_share(snapshot.desk.other_share)
         self.status.show_snapshot(snapshot)

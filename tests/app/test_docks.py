@@ -19,6 +19,7 @@ from app.window import layouts
 from app.window.docks import VERSION, Docks
 from app.window.main_window import MainWindow
 from tests.app.shown_windows import show
+from tests.app.window_recording import Recording
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
@@ -162,6 +163,20 @@ def test_views_that_few_sessions_concern_are_there_for_those(opened: MainWindow)
     assert opened.open_session(SAMPLE)
     settle()
     assert docks.is_in_front("latency"), "what is looked at stays"
+
+
+def test_latency_comes_as_soon_as_a_run_says_that_it_is_a_stream(
+    qtbot: QtBot, opened: MainWindow, recording: Callable[..., Recording]
+) -> None:
+    made, docks = recording("stream.asrs"), opened.desk.docks
+    made.write(100)
+    assert opened.open_session(made.path)
+    settle()
+    assert not docks.is_open("latency")
+    made.writer.config(1, 100, {"stream": {"chunk_ms": 160}})
+    made.write(100)
+    qtbot.waitUntil(lambda: docks.is_open("latency"))
+    assert not docks.is_in_front("latency")
 
 
 # -- single docks ----------------------------------------------------------------------------
