@@ -30,6 +30,8 @@ def _read_settings(module: ModuleType, usual: importlib.abc.Loader) -> None:
     """Load numba's settings without the file in the current folder, and with a folder for kernels."""
     from profiler.process import kernel_cache
 
+    # Each candidate that does not fit makes an error that nobody sees, in colours.
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     before = sys.modules.get("yaml")
     sys.modules["yaml"] = None  # type: ignore[assignment]  # import's own sign for "is not there"
     try:
@@ -41,8 +43,9 @@ def _read_settings(module: ModuleType, usual: importlib.abc.Loader) -> None:
         if before is not None:
             sys.modules["yaml"] = before
     module.CACHE_DIR = str(kernel_cache.place(module.CACHE_DIR))  # type: ignore[attr-defined]
-    # Each candidate that does not fit makes an error that nobody sees, in colours.
-    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+    # Each compilation would read a changed environment anew, and forget this folder and what modules set: kernels
+    # would then be kept in the current folder, and loaded from there.
+    module.reload_config = lambda: None  # type: ignore[attr-defined]
     module.CACHE_LOCATOR_CLASSES = ""  # type: ignore[attr-defined]  # others than the one below
 
 

@@ -72,14 +72,14 @@ def copy(tmp_path: Path) -> Path:
     return root
 
 
-def called(root: Path, cache: Path) -> list[str]:
+def called(root: Path, cache: Path, before: str = "", **more: Path) -> list[str]:
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(root), "ASRSCOPE_CACHE": str(cache)}
     # Another way to keep them would look at a kernel's own file alone.
     environment |= {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
-    code = "import runpy; runpy.run_module('pipelines.caller', run_name='__main__')"
+    code = f"{before}\nimport runpy; runpy.run_module('pipelines.caller', run_name='__main__')"
     command = [sys.executable, "-P", "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, **more)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -96,6 +96,16 @@ def test_a_changed_constant_has_what_depends_on_it_compiled_anew_and_nothing_els
     assert called(copy, cache) == ["3", "7", "1", "1"]
     names = sorted(path.name.partition("-")[0] for path in (cache / paths.KERNELS).iterdir())
     assert names == ["pipelines.apart", *["pipelines.callee"] * 2, *["pipelines.caller"] * 2]
+
+
+def test_kernels_loaded_after_another_was_compiled_are_not_in_the_current_folder(copy, tmp_path):
+    here, cache = tmp_path / "here", tmp_path / "cache"
+    here.mkdir()
+    compiled = "import profiler, numba, os\nos.environ['NUMBA_DEBUG'] = '0'\nnumba.njit(lambda x: x)(1)"
+    assert called(copy, cache, compiled, cwd=here) == ["3", "7", "0", "0"]
+    assert list(here.iterdir()) == []
+    kept = {path.name.partition("-")[0] for path in (cache / paths.KERNELS).iterdir()}
+    assert kept == {"pipelines.apart", "pipelines.callee", "pipelines.caller"}
 
 
 @pytest.mark.parametrize(
