@@ -14,12 +14,10 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
 from app.window.first_window import FirstWindow, Skeleton
-from profiler.clock import FRAME_S
 from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.model.audio_choice import AudioChoice
-    from app.model.playhead import Snapshot
     from app.model.recent import Memory
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
@@ -123,9 +121,10 @@ class MainWindow(FirstWindow):
         from app.window.bars.topbar import OtherPrograms, TopBar
         from app.window.notices import InputNotes
         from app.window.tasks.workbench import TaskStrip
+        from app.window.updates import Updates
         from app.window.welcome import Welcome
 
-        self._snapshot: Snapshot | None = None
+        self.updates = Updates(self)
         self._palette: Palette | None = None
         self._desk: Desk | None = None
         self._lab: LabPage | None = None
@@ -182,27 +181,27 @@ class MainWindow(FirstWindow):
                 lambda _: desk.docks.hide_floating(self.pages.currentWidget() is not desk)
             )
             self.menus.fill()
-            self._show_latency()
+            self.updates.show_latency()
             self.layouts.restore(desk)
             self.refresh()
         return self._desk
 
     def _connect(self) -> None:
-        told = self.playhead.failed, self.bookmarks.failed, self.layouts.refused, self.sound.failed
+        failures = self.playhead.failed, self.bookmarks.failed, self.layouts.refused, self.sound.failed
         own = self.axis.windowed_changed, self.axis.baseline_changed, self.pipeline.readiness_changed
         models = self.undo, self.history, self.side_by_side, self.sound
         all_of_it = self.playhead.mode_changed, *(m.changed for m in (self.recorded_settings, self.runs, self.strip))
         for signals, do in (
-            (told, self.notices.error),
+            (failures, self.notices.error),
             ((*own, *(model.changed for model in models)), self.actions_.refresh),
             (all_of_it, self.refresh),
         ):
             for signal in signals:
                 signal.connect(do)
-        self.playhead.changed.connect(self._on_snapshot)
+        self.playhead.changed.connect(self.updates.show_snapshot)
         self.playhead.opened.connect(self._on_opened)
-        self.playhead.closed.connect(self._on_closed)
-        self.axis.visible_changed.connect(lambda *_: self._show_scope())
+        self.playhead.closed.connect(self.updates.show_nothing)
+        self.axis.visible_changed.connect(lambda *_: self.updates.show_scope())
         self.jumps.arrived.connect(self.status.show_message)
         self.bookmarks.changed.connect(self._on_bookmarks)
         self.layouts.changed.connect(self._on_layouts)
@@ -210,7 +209,7 @@ class MainWindow(FirstWindow):
         self.runs.current.given_up.connect(self.show_welcome)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
-            changed.connect(lambda *_: self._show_latency())
+            changed.connect(lambda *_: self.updates.show_latency())
         self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
@@ -218,7 +217,7 @@ class MainWindow(FirstWindow):
         self.files.audio_chosen.connect(self._take_audio)
         self.files.model_chosen.connect(self.model_folder.take)
         self.model_folder.taken.connect(self.show_desk)
-        self.model_folder.read.connect(self._show_latency)
+        self.model_folder.read.connect(self.updates.show_latency)
         self.files.deleted.connect(self.show_welcome)
         self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
@@ -352,30 +351,12 @@ class MainWindow(FirstWindow):
 
     def refresh(self) -> None:
         """Bring buttons, texts and titles up to date."""
-        from app.style.plain_text import set_title
+        self.updates.refresh()
 
-        self.actions_.refresh()
-        self._show_recording()
-        if self._desk is not None:
-            form, at = self._desk.form, self.recorded_settings
-            self._show_speech()
-            form.which.show_which(at.editing, at.offered, not self.when.is_idle())
-        path, session = self.playhead.path, self.playhead.session
-        self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
-        names = [] if path is None else [path.stem]
-        if self.playhead.live and not self.runs.current.is_shown:
-            names.append(self.tr("recorded by another process"))
-        set_title(self, " – ".join([*names, "asrscope"]))
-
-    def _show_speech(self) -> None:
-        """Show in the form what the next run decodes, or what the recording did whose settings are shown."""
-        from app.model import audio_choice
-
-        session, form = self.playhead.session, self.desk.form
-        if session is None or self.recorded_settings.editing:
-            form.show_speech(self.runs.next.audio, self.runs.audio_waits)
-        else:
-            form.show_speech(audio_choice.recorded(session), recorded=True)
+    @property
+    def made_desk(self) -> Desk | None:
+        """The desk if it has been made."""
+        return self._desk
 
     def _on_layouts(self) -> None:
         from app.window.actions.views import register_layouts
@@ -392,51 +373,6 @@ class MainWindow(FirstWindow):
             self.menus.fill()
             self.actions_.refresh()
 
-    def _show_recording(self) -> None:
-        if self.playhead.live:
-            self.top.show_recording(self.playhead.n_frames * FRAME_S)
-        else:
-            self.top.show_recording(float("nan") if self.when.is_running() else None)
-
-    def _on_snapshot(self, snapshot: Snapshot) -> None:
-        shown = self._snapshot
-        self._snapshot = snapshot
-        if shown is None or shown.desk is not snapshot.desk or not snapshot.moving:
-            self._show_figures(snapshot)
-
-    def _show_figures(self, snapshot: Snapshot) -> None:
-        self.top.show_desk(snapshot.desk)
-        if self._desk is not None:
-            self._desk.docks.show_concerned(snapshot.session)
-            self._desk.form.show_arm(snapshot.desk.arm if snapshot.live else {})  # type: ignore[arg-type]  # of a file
-        self.others.show_share(snapshot.desk.other_share)
-        self.status.show_snapshot(snapshot)
-        self._show_scope()
-        self._show_recording()
-        self._show_latency()
-
-    def _show_scope(self) -> None:
-        """Say where the scope lies that is not in view."""
-        if self._snapshot is not None:
-            first, last = self.axis.visible
-            scope = self._snapshot.desk.scope
-            before, after = scope.last * FRAME_S <= first, scope.first * FRAME_S >= last
-            self.top.scope.show_direction(-1 if before else 1 if after else 0)
-
-    def _show_latency(self) -> None:
-        """Show the model folder, and next to the block size how long its first frame waits.
-
-        That is measured if the session has the same settings.
-        """
-        if self._desk is None:
-            return
-        self._desk.form.show_model(self.model_folder.about())
-        from app.model import latency
-
-        chosen = self.pipeline.chosen(latency.NET_KEY)
-        parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen).as_dict()
-        self._desk.form.fields[latency.BLOCK_KEY].show_note(*latency.texts(parts))
-
     def _on_opened(self, session: Session) -> None:
         if session.configs and self.when.is_idle():
             preset = str(session.meta.get("preset", ""))
@@ -448,14 +384,6 @@ class MainWindow(FirstWindow):
         if self.side_by_side.active:
             text = self.tr("{0} waits for the end of this turn: then the A/B ends, and the change acts.")
             self.status.show_message(text.format(self.tr(self.pipeline.option(key).title)))
-
-    def _on_closed(self) -> None:
-        self._snapshot = None
-        self.top.show_desk(None)
-        self.others.show_share(0.0)
-        self._show_latency()
-        self.status.show_snapshot(None)
-        self.refresh()
 
     # -- Qt ----------------------------------------------------------------------------------
 

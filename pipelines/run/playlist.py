@@ -85,7 +85,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL, ch
     rows, of_rows = _matched(said.rows if said else (), files)
     notes += of_rows
     if said is not None and not rows and not chosen:
-        beside = f"{audio.printable(said.path)}, which lies beside the audio, names none of it"
+        beside = f"{audio.printable(said.path)}, which lies next to the audio, names none of it"
         notes = [f"{beside}; choose transcripts with the audio to have its words judged."]
     elif said is not None and not rows:
         given = counted(len(files), "audio file", "audio files")

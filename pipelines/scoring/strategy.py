@@ -2,7 +2,7 @@
 
 What must be made before scoring (codebooks, shortlists, tables) takes up to seconds, so that is a step of its own: the
 `make` of a `Need` touches nothing that scores and may run on any thread, while scoring goes on by its present settings;
-`configure` swaps the result in between two blocks and takes no time.
+Between two blocks `configure` takes the result over, which takes no time.
 """
 
 from __future__ import annotations

@@ -160,15 +160,15 @@ def test_a_change_that_was_tried_can_be_kept(qtbot, window, finished, monkeypatc
         ({"document": None}, "What the command printed cannot be read.", False),
     ):
         monkeypatch.setattr(replays, "VERB", (sys.executable, "-c", f"print({json.dumps(json.dumps(tree))})"))
-        told: list[RatioRow] = []
-        w.desk.faster.tried.emit({"search.beam": 7.5}, told.append)
+        outcomes: list[RatioRow] = []
+        w.desk.faster.tried.emit({"search.beam": 7.5}, outcomes.append)
         made = w.findChildren(TaskPage)[-1]
         assert made.windowTitle() == "Try search.beam=7.5"
         qtbot.waitUntil(lambda made=made: not made.working)
         assert made.state.text().startswith(says)
         (keep,) = (button for button in made.findChildren(Button) if button.text() == "Keep it for the next run")
         assert keep.isEnabled() == good
-        assert [row.name for row in told] == ["whole run"] * good
+        assert [row.name for row in outcomes] == ["whole run"] * good
         if good:
             qtbot.mouseClick(keep, Qt.MouseButton.LeftButton)
             assert w.pipeline.next.search.beam == 7.5

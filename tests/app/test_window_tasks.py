@@ -55,9 +55,9 @@ WAITS = "import time; time.sleep(60)"
 SLOW = """
 import pathlib, signal, sys, time
 place = pathlib.Path({0!r})
-signal.signal(signal.SIGTERM, lambda *_: (place / "told").touch())
+signal.signal(signal.SIGTERM, lambda *_: (place / "terminated").touch())
 print("ready", file=sys.stderr, flush=True)
-while not (place / "told").exists() or not (place / "may end").exists():
+while not (place / "terminated").exists() or not (place / "may end").exists():
     time.sleep(0.01)
 (place / "ended").touch()
 """
@@ -205,7 +205,7 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
     first.close()
     begun = concluding(f"str(pathlib.Path({str(tmp_path / 'ended')!r}).exists())")
     second = explanation(parent, begun)
-    qtbot.waitUntil((tmp_path / "told").exists)
+    qtbot.waitUntil((tmp_path / "terminated").exists)
     assert second.working
     assert second.state.text() == "Waits for the measurement before …"
     if not waits:

@@ -263,8 +263,8 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
         for block, limit in BLOCKS.items():
             recogniser.configure(settings.replace(recogniser.config, "block", block))
             decode(recogniser, items[0], None)  # pages and caches warm
-            told = partial(progress, f"decoding on and off, block {block}")
-            pairs = decode_pairs(recogniser, items, PASSES * repeat, told)
+            note = partial(progress, f"decoding on and off, block {block}")
+            pairs = decode_pairs(recogniser, items, PASSES * repeat, note)
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
             wall_s = sum(pair["off"].times[WALL] for pair in pairs) / 1e9
             differing = sum(pair["on"].words != pair["off"].words for pair in pairs)

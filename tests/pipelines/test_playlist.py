@@ -65,7 +65,7 @@ def test_rows_that_name_no_file_are_reported(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("file\ttranscript\nc.wav\tnine\n", "t.tsv, which lies beside the audio, names none of it; choose"),
+        ("file\ttranscript\nc.wav\tnine\n", "t.tsv, which lies next to the audio, names none of it; choose"),
         ("pitch\tgain\n1\t2\n", "The words are not judged: "),
     ],
 )
