@@ -56,9 +56,11 @@ class Tiles:
         `surely`: what it lost is read however short it was.
         """
         start, self.at = self.at, self._clock()
-        took = self.at - start
         # Asked when the tile is over: with cold caches the answer takes 30 µs, which are none of the recogniser's.
         lost = NOTHING if self._measurements is None else self._measurements.lost(self.at, surely=surely)
+        if lost.stopped_ns:  # perhaps between the end of the tile and the answer: it belongs to this tile then
+            self.at = self._clock()
+        took = self.at - start
         stopped_ms = min(lost.stopped_ns, took) // MS
         self._lane.put(self._stage[name], start, self.at, first, frames, lost.other_ns, lost.throttled_ns, stopped_ms)
         if stopped_ms:

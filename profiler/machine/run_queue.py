@@ -139,7 +139,7 @@ class RunQueue:
         self.throttling = cpu_limit.Throttling()
         self.steal = _Steal()
         self._throttled = self.throttling.total_ns() if self.throttling.limited else 0
-        self._at, self._away = time.perf_counter_ns(), _away_ns()
+        self._at, self._away = _away_ns()
         with suppress(OSError, ValueError, IndexError):
             self._file = os.open(PATH.format(threading.get_native_id()), os.O_RDONLY)
             self._last = self._ready_ns()
@@ -154,7 +154,7 @@ class RunQueue:
 
     def lost(self) -> Lost:
         """Return what the thread has lost since the last call; nothing where the system does not tell it."""
-        away = _away_ns()
+        now, away = _away_ns()
         lost = away - self._away
         if lost < LEAST_AWAY_NS or not self.readable:
             return NOTHING
@@ -162,8 +162,8 @@ class RunQueue:
             ready = self._ready_ns()
             # A kernel that counts anew takes nothing back.
             queued, self._last = max(ready - self._last, 0), ready
-            since, self._at = self._at, time.perf_counter_ns()
-            self._away = away
+            # The moment until which `away` counts: what stands still from here on is told by the next reading.
+            since, self._at, self._away = self._at, now, away
             return self._divided(since, lost, queued)
         return NOTHING
 
@@ -242,10 +242,11 @@ def _stolen_and_busy() -> tuple[int, int] | None:
     return None
 
 
-def _away_ns() -> int:
-    """Time in which the calling thread was on no processor, from some moment on.
+def _away_ns() -> tuple[int, int]:
+    """Now, and the time in which the calling thread was on no processor until then, from some moment on.
 
     Its own time is read first: a kernel takes the processor away when a call to it returns, and that waiting counts.
     """
     own = time.thread_time_ns()
-    return time.perf_counter_ns() - own
+    now = time.perf_counter_ns()
+    return now, now - own

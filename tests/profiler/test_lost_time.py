@@ -238,6 +238,20 @@ def test_a_process_that_stood_still(machine):
     assert machine.pass_(own=1, queued=3000) == ms(3000)
 
 
+def test_a_process_that_stood_still_while_it_asked(machine, monkeypatch):
+    machine.pulse.beat()
+    read = machine.queue._ready_ns
+
+    def read_and_stop() -> int:
+        machine.clock.advance(4000 * MS)
+        return read()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(machine.queue, "_ready_ns", read_and_stop)
+        assert machine.pass_(own=15, queued=5) == ms(5)
+    assert machine.pass_(own=15) == ms(0, 0, 4000), "it belongs to the next tile, which contains it"
+
+
 def test_without_a_pulse_nobody_can_tell(machine):
     machine.queue = RunQueue()
     assert machine.pass_(own=15, blocked=4000) == ms()
@@ -294,7 +308,7 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue):
 def test_a_thread_with_its_processor(queue, monkeypatch):
     away = 0
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
-    monkeypatch.setattr(run_queue, "_away_ns", lambda: away)
+    monkeypatch.setattr(run_queue, "_away_ns", lambda: (0, away))
     queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
         queue.write_text("9000 1000 4\n")
