@@ -20,10 +20,7 @@ Part = QWidget | QLayout | int | tuple[QWidget | QLayout | int, int]
 
 
 def lay_out(
-    layout: QBoxLayout,
-    *parts: Part,
-    spacing: int | None = None,
-    margins: tuple[int, int, int, int] | None = None,
+    layout: QBoxLayout, *parts: Part, spacing: int | None = None, margins: tuple[int, int, int, int] | None = None
 ) -> QBoxLayout:
     """Fill a row or column."""
     if spacing is not None:

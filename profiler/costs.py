@@ -141,13 +141,7 @@ class Cost:
     @property
     def is_empty(self) -> bool:
         """Whether the law says nothing at all, as for a stage that only waits or is not modelled."""
-        laws = (
-            *self.operations.values(),
-            *self.calls.values(),
-            self.bytes_min,
-            self.bytes_max,
-            self.transferred,
-        )
+        laws = (*self.operations.values(), *self.calls.values(), self.bytes_min, self.bytes_max, self.transferred)
         return not self.accesses and all(law == Linear() for law in laws)
 
     def as_dict(self) -> dict[str, Any]:

@@ -33,17 +33,7 @@ __all__ = [
     "now_ns",
 ]
 
-GROUPS: Final = (
-    "frontend",
-    "scoring",
-    "search",
-    "transfer",
-    "overhead",
-    "idle",
-    "setup",
-    "prepare",
-    "decode",
-)
+GROUPS: Final = ("frontend", "scoring", "search", "transfer", "overhead", "idle", "setup", "prepare", "decode")
 """What a stage belongs to. Spans of `decode` (each moves the decoded frontier to its last frame) and of
 `prepare` (work done ahead for the frames it names, such as an utterance's features) together tile the
 decode lane's wall time; all others are leaves."""

@@ -96,11 +96,7 @@ def samples() -> Iterator[Tier]:
         ("sampled: CPU load", "process.cpu_percent", "psutil cannot read it on this system"),
         ("sampled: memory", "process.rss_bytes", "psutil cannot read it on this system"),
         ("sampled: page faults", "process.faults_minor", "this system does not report them"),
-        (
-            "sampled: context switches",
-            "process.switches_voluntary",
-            "this system does not report them",
-        ),
+        ("sampled: context switches", "process.switches_voluntary", "this system does not report them"),
         ("sampled: CPU frequency", "system.cpu_mhz", _no_frequency(psutil.LINUX)),
     ):
         here = sample in names

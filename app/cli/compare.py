@@ -52,9 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a session file (.asrs); alone, an A/B session")
     parser.add_argument("b", metavar="B", nargs="?", help="the session to compare it with")
     parser.add_argument(
-        "--fail-if",
-        choices=("slower",),
-        help=f"exit with status {SLOWER} if B is decidedly slower than A",
+        "--fail-if", choices=("slower",), help=f"exit with status {SLOWER} if B is decidedly slower than A"
     )
     _output.report_flags(parser)
 

@@ -17,9 +17,7 @@ from app.cli.open import has_display, show_window
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--folder",
-        default="asrscope-demo",
-        help="folder for session and picture if there is no display",
+        "--folder", default="asrscope-demo", help="folder for session and picture if there is no display"
     )
 
 

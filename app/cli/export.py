@@ -67,10 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not _streamed(path):
                 print(path, file=news)
     if idle := [f"--{name}" for name in OF_PICTURES if not pictures and given[name] is not None]:
-        print(
-            f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.",
-            file=sys.stderr,
-        )
+        print(f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.", file=sys.stderr)
     if request is not None:
         from app.pictures.session import SessionPictures
 

@@ -101,12 +101,7 @@ def _run(arguments: argparse.Namespace) -> int:
     assignments = assignments_of(lab.parameters, arguments.set)
     out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
     request = Request(
-        name,
-        assignments,
-        out,
-        tuple(arguments.audio),
-        arguments.transcripts,
-        replace=bool(arguments.out),
+        name, assignments, out, tuple(arguments.audio), arguments.transcripts, replace=bool(arguments.out)
     )
     asked = threading.Event()
     with _output.Progress() as progress, signals.stopping(asked.set) as stop:

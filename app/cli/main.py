@@ -119,10 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, module in verbs().items():
         text = about(module)
         command = commands.add_parser(
-            name,
-            help=text.partition("\n")[0],
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=text.partition("\n")[0], description=text, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         module.arguments(command)
         command.add_argument("--debug", action="store_true", help="show the traceback of errors")

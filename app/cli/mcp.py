@@ -146,12 +146,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
             with suppress(OSError):  # removed meanwhile
                 known.append((path, path.stat()))
         return [
-            {
-                "name": path.name,
-                "folder": str(path.parent),
-                "bytes": about.st_size,
-                "written_s": about.st_mtime,
-            }
+            {"name": path.name, "folder": str(path.parent), "bytes": about.st_size, "written_s": about.st_mtime}
             for path, about in sorted(known, key=lambda row: -row[1].st_mtime)
         ]
 
@@ -178,11 +173,7 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         with closing(opened(session)) as recording:
             found = recording.predict(factors)
             return finite(
-                {
-                    "rtf": found.rtf,
-                    "predicted_rtf": found.predicted_rtf,
-                    "assumptions": list(found.assumptions),
-                }
+                {"rtf": found.rtf, "predicted_rtf": found.predicted_rtf, "assumptions": list(found.assumptions)}
             )
 
     @tool

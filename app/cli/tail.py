@@ -84,9 +84,7 @@ def _pass_on(descriptor: int, commands: Commands) -> None:
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """Add --on."""
     parser.add_argument(
-        "--on",
-        metavar="HOST",
-        help="run on that machine, as ssh knows it; all files but --out are files there",
+        "--on", metavar="HOST", help="run on that machine, as ssh knows it; all files but --out are files there"
     )
 
 

@@ -45,9 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _output.repeatable(parser, "--scale", "STAGE=FACTOR", help)
     _output.repeatable(parser, "--set", "key=value", "change a setting; can be repeated")
     parser.add_argument(
-        "--check",
-        action="store_true",
-        help="run what --set changes, and show the result next to the prediction",
+        "--check", action="store_true", help="run what --set changes, and show the result next to the prediction"
     )
     _output.report_flags(parser)
 

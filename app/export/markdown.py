@@ -30,11 +30,7 @@ CHANGED: Final = "Its settings changed while it ran; what changed then is not in
 
 LONGEST: Final = 2000  # Characters of a text: a sentence or a list of settings has a few hundred
 
-_REFERENCES: Final = {ord(c): f"&#{ord(c)};" for c in "|`\\"} | {
-    ord("&"): "&amp;",
-    ord("<"): "&lt;",
-    ord(">"): "&gt;",
-}
+_REFERENCES: Final = {ord(c): f"&#{ord(c)};" for c in "|`\\"} | {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _MARKS: Final = {ord(c): f"\\{c}" for c in "*_[]#~!"}
 
 

@@ -64,13 +64,7 @@ class SessionPictures:
         with writing(target, "the picture", own_files(self._path)) as draft:
             draft.write_bytes(self.draw(wanted, kind, target.name))
 
-    def draw(
-        self,
-        wanted: PictureRequest,
-        kind: str,
-        name: str = "the picture",
-        scale: float | None = None,
-    ) -> bytes:
+    def draw(self, wanted: PictureRequest, kind: str, name: str = "the picture", scale: float | None = None) -> bytes:
         """Return a picture as the file that `write` would write.
 
         `name` begins sentences about its size; `scale`: pixels per point of a preview instead of those wanted.

@@ -115,8 +115,7 @@ def _part(part: QWidget, name: str) -> str:
     if "<g" not in body:
         return ""
     return _TEXT_OR_NAME.sub(
-        lambda match: f"{match[0]}{name}-" if match["named"] else _outlined(match),
-        _THIN.sub(_moved, body),
+        lambda match: f"{match[0]}{name}-" if match["named"] else _outlined(match), _THIN.sub(_moved, body)
     )
 
 

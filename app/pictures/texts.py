@@ -224,11 +224,7 @@ def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
         counted = tr("{0}; {1} of {2} utterances have a transcript").format(counted, *of)
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), found.scope.text),
-        Figure(
-            found.errors.name,
-            "–" if rate is None else f"{100 * rate:.1f} %",
-            "" if rate is None else counted,
-        ),
+        Figure(found.errors.name, "–" if rate is None else f"{100 * rate:.1f} %", "" if rate is None else counted),
     )
 
 

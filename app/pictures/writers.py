@@ -137,13 +137,7 @@ def write_picture(
 
 
 def picture(
-    make: Make,
-    kind: str,
-    size: tuple[int, int] | None,
-    *,
-    scale: float,
-    theme: str,
-    name: str = "the picture",
+    make: Make, kind: str, size: tuple[int, int] | None, *, scale: float, theme: str, name: str = "the picture"
 ) -> bytes:
     """Return a picture of the widget that `make` makes, as the file of a kind.
 

@@ -206,11 +206,7 @@ def set_tip(target: HasTip, text: str) -> None:
 def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: str) -> None:
     """Give `target` a tool tip with a bold title, lines below it and a last line in the style of commands."""
     middle = [_escaped(displayable(line)) for line in lines]
-    parts = [
-        f"<b>{_escaped(displayable(title))}</b>",
-        *middle,
-        f"<code>{_escaped(displayable(command))}</code>",
-    ]
+    parts = [f"<b>{_escaped(displayable(title))}</b>", *middle, f"<code>{_escaped(displayable(command))}</code>"]
     target.setToolTip("<br>".join(parts))
 
 
@@ -249,12 +245,7 @@ def fitting(metrics: QFontMetricsF, room: float, *texts: str) -> str:
 
 
 def write(
-    painter: QPainter,
-    area: QRectF | QRect,
-    flags: int | Qt.AlignmentFlag,
-    text: str,
-    *,
-    broken: bool = False,
+    painter: QPainter, area: QRectF | QRect, flags: int | Qt.AlignmentFlag, text: str, *, broken: bool = False
 ) -> None:
     """Draw `text` into `area` with pen and font of `painter`; with `broken`, long words may go on in the next line."""
     painter.drawText(area, flags, breakable(displayable(text)) if broken else displayable(text))

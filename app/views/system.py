@@ -80,10 +80,7 @@ def system_model(
         if curves:
             panels.append(Panel(curves, _scale(curves, before)))
     return LanesModel(
-        first_s=float(edges[0]) * FRAME_S,
-        last_s=float(edges[-1]) * FRAME_S,
-        block_frames=1,
-        panels=tuple(panels),
+        first_s=float(edges[0]) * FRAME_S, last_s=float(edges[-1]) * FRAME_S, block_frames=1, panels=tuple(panels)
     )
 
 

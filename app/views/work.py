@@ -89,10 +89,7 @@ def work_model(
         if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
             panels.append(Panel(tuple(curves), _held(curves, before)))
     return LanesModel(
-        first_s=float(edges[0]) * FRAME_S,
-        last_s=float(edges[-1]) * FRAME_S,
-        block_frames=size,
-        panels=tuple(panels),
+        first_s=float(edges[0]) * FRAME_S, last_s=float(edges[-1]) * FRAME_S, block_frames=size, panels=tuple(panels)
     )
 
 

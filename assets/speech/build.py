@@ -162,9 +162,7 @@ def build(folder: Path) -> list[Path]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rebuild the bundled speech in place, or say why not."""
     parser = argparse.ArgumentParser(
-        prog="python -m assets.speech.build",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m assets.speech.build", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--folder",

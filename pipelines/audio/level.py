@@ -10,12 +10,7 @@ import numpy as np
 from profiler.arrays import F32, F64
 
 FULL_SCALE_16: Final = 32_767 / 32_768
-FULL_SCALE: Final = {
-    "PCM_S8": 127 / 128,
-    "PCM_U8": 127 / 128,
-    "ULAW": 32_124 / 32_768,
-    "ALAW": 32_256 / 32_768,
-}
+FULL_SCALE: Final = {"PCM_S8": 127 / 128, "PCM_U8": 127 / 128, "ULAW": 32_124 / 32_768, "ALAW": 32_256 / 32_768}
 """The largest sample of a subtype, where that is not the one of 16 bits."""
 CLIPPED_SHARE: Final = 1e-3
 """Samples at full scale of all: fewer lie there in loud recordings that are not clipped."""

@@ -102,8 +102,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
     for row in found:
         if len(row.text) > MAX_TRANSCRIPT:
             raise text.error(
-                row.line,
-                f"a transcript of {len(row.text):,} characters; one file says at most {MAX_TRANSCRIPT:,}.",
+                row.line, f"a transcript of {len(row.text):,} characters; one file says at most {MAX_TRANSCRIPT:,}."
             )
         if len(speakers[row.place or row.file, row.part, row.name]) > 1:  # at once
             row = replace(row, name=f"{row.name or PurePath(row.file).stem}-{row.speaker}")
@@ -149,10 +148,7 @@ def _named_behind(text: TextFile) -> Iterator[Row]:
     for number, line in text.numbered():
         found = _NAMED.fullmatch(line)
         if found is None:
-            raise text.error(
-                number,
-                "words and behind them the name of the sound file in parentheses are needed.",
-            )
+            raise text.error(number, "words and behind them the name of the sound file in parentheses are needed.")
         said = _SENTENCE.sub(" ", found["text"])
         yield Row(found["name"], _first_of_each(said).strip(), number)
 
@@ -273,8 +269,7 @@ def _wav_scp(scp: TextFile) -> dict[str, str | None]:
         if file.endswith("|"):
             if scp.plain:
                 raise scp.error(
-                    number,
-                    f"a command ({one_line(file, 60)}) is not run; write the sound to a file and name that.",
+                    number, f"a command ({one_line(file, 60)}) is not run; write the sound to a file and name that."
                 )
             found[name] = None
             continue

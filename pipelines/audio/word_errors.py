@@ -200,10 +200,7 @@ def counted(steps: Iterable[Aligned]) -> Count:
     """Word errors of an alignment."""
     kinds = [step.kind for step in steps]
     return Count(
-        kinds.count(SUBSTITUTED),
-        kinds.count(DELETED),
-        kinds.count(INSERTED),
-        len(kinds) - kinds.count(INSERTED),
+        kinds.count(SUBSTITUTED), kinds.count(DELETED), kinds.count(INSERTED), len(kinds) - kinds.count(INSERTED)
     )
 
 

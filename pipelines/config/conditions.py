@@ -51,10 +51,5 @@ NOT_DENSE = {
 }
 """Why a device scores nothing else, by the setting that asks for it."""
 
-IN_ONE_GO = {
-    "model": (*MIXTURES, "dnn"),
-    "search.lattice": (False,),
-    "gmm.senones": ("all",),
-    "dnn.senones": ("all",),
-}
+IN_ONE_GO = {"model": (*MIXTURES, "dnn"), "search.lattice": (False,), "gmm.senones": ("all",), "dnn.senones": ("all",)}
 """What a device can search: whole blocks of scores, one for each frame, for the best path only."""

@@ -70,10 +70,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 off="all",
                 on="active",
                 without="all outputs",
-                says={
-                    "active": "only active senones",
-                    "active-ahead": "active senones, some frames ahead",
-                },
+                says={"active": "only active senones", "active-ahead": "active senones, some frames ahead"},
             ),
         ),
     ] = "all"

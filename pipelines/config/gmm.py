@@ -184,10 +184,7 @@ class Gmm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             live=True,
             when={"model": MIXTURES},
             choices_when={
-                "partial-distance": {
-                    "gmm.selection.enabled": (True,),
-                    "gmm.selection.method": ("top-n",),
-                }
+                "partial-distance": {"gmm.selection.enabled": (True,), "gmm.selection.method": ("top-n",)}
                 | ALL_SENONES,
                 "int8": (WHOLE, LISTED),
                 "max": (WHOLE, LISTED),

@@ -69,12 +69,7 @@ class Traits(TypedDict, total=False):
 
 
 def setting(
-    title: str,
-    help: str,
-    *,
-    ge: float | None = None,
-    le: float | None = None,
-    **traits: Unpack[Traits],
+    title: str, help: str, *, ge: float | None = None, le: float | None = None, **traits: Unpack[Traits]
 ) -> msgspec.Meta:
     """Describe one field of the tree.
 

@@ -177,8 +177,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 0.0
     loop: Annotated[
-        bool,
-        setting("Loop", "Start again with the first file after the last.", layer="Audio", live=True),
+        bool, setting("Loop", "Start again with the first file after the last.", layer="Audio", live=True)
     ] = False
     repeat_on_change: Annotated[
         bool,

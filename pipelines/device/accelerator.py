@@ -75,9 +75,7 @@ class _Torch(Device):
         return lost
 
 
-def _translating_losses(
-    method: Callable[Concatenate[Own, P], Result],
-) -> Callable[Concatenate[Own, P], Result]:
+def _translating_losses(method: Callable[Concatenate[Own, P], Result]) -> Callable[Concatenate[Own, P], Result]:
     """`method`; where the device is lost, which any call may be the first to notice, DeviceLost in one sentence."""
 
     @functools.wraps(method)
@@ -97,11 +95,7 @@ class TorchDevice(_Torch):
     can_pin = True
 
     def __init__(
-        self,
-        name: str,
-        backend: Any,
-        empty: Callable[..., Tensor],
-        streams: tuple[str, ...] = STREAMS,
+        self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...] = STREAMS
     ) -> None:
         super().__init__(name, backend, empty, streams)
         self._streams = [backend.Stream() for _ in streams]
@@ -191,10 +185,7 @@ class TorchDevice(_Torch):
             with (
                 self._on(COMPUTE),
                 self._backend.graph(
-                    graph,
-                    pool=self._pool,
-                    stream=self._streams[COMPUTE],
-                    capture_error_mode="thread_local",
+                    graph, pool=self._pool, stream=self._streams[COMPUTE], capture_error_mode="thread_local"
                 ),
             ):
                 work()

@@ -154,14 +154,7 @@ class DeviceWork:
             self._lane.put(stage, self._since, self.now(), first_frame, frames)
 
     def _copy(
-        self,
-        stage: int,
-        target: Tensor,
-        source: Tensor,
-        on_host: Tensor,
-        first_frame: int,
-        frames: int,
-        directly: bool,
+        self, stage: int, target: Tensor, source: Tensor, on_host: Tensor, first_frame: int, frames: int, directly: bool
     ) -> None:
         pinned = self.device.can_pin and bool(on_host.is_pinned())
         # Without page-locked memory the library waits; a thread in a stream's place never has to.

@@ -184,10 +184,7 @@ def audit(config: Config, items: Sequence[Item], progress: Progress, cancelled: 
 
 
 def audits(
-    configs: Sequence[Config],
-    items: Sequence[Item],
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    configs: Sequence[Config], items: Sequence[Item], progress: Progress, cancelled: Callable[[], bool]
 ) -> list[Audit]:
     """`audit` of several configurations that differ in live settings only: exact scoring is done once for all."""
     for config in configs:
@@ -285,11 +282,7 @@ class _Exact:
 
 
 def _compare(
-    recogniser: Recogniser,
-    ours: _Counted,
-    exact: _Exact,
-    result: Audit,
-    cancelled: Callable[[], bool],
+    recogniser: Recogniser, ours: _Counted, exact: _Exact, result: Audit, cancelled: Callable[[], bool]
 ) -> str:
     """Decode with the configuration frame by frame and compare with the exact scores; returns the words."""
     search, scorer = recogniser.search, ours.scorer

@@ -245,12 +245,7 @@ def confirm(
             # Whatever a thread waits for, it waits for less of it when another shares the work.
             shared = config.threads / arm.config.threads
             by_verdict = expected(
-                unchanged,
-                after,
-                roof_table.overhead_ns("numpy"),
-                change.per,
-                otherwise=shared,
-                judged=row,
+                unchanged, after, roof_table.overhead_ns("numpy"), change.per, otherwise=shared, judged=row
             )
             done.append(weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per))
     return Confirmation(unchanged, done, rounds)

@@ -91,14 +91,7 @@ class Predictor:
 
     @cached_property
     def _tried(self) -> tuple[Tried, Tried]:
-        return tried(
-            self._before,
-            self._after,
-            self._stretch,
-            self._roof_table,
-            self._progress,
-            self._cancelled,
-        )
+        return tried(self._before, self._after, self._stretch, self._roof_table, self._progress, self._cancelled)
 
 
 def tried(

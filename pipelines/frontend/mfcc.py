@@ -102,10 +102,7 @@ class Mfcc:
     """Whether features depend on the search; frames that are decoded together."""
 
     def __init__(
-        self,
-        parameters: FeatureParameters | Mapping[str, str],
-        warp: float = 1.0,
-        transform: Array | None = None,
+        self, parameters: FeatureParameters | Mapping[str, str], warp: float = 1.0, transform: Array | None = None
     ) -> None:
         """Take parameters, or the options of a `feat.params` (FeatureParameterError if unfit).
 

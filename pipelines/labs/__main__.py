@@ -35,10 +35,7 @@ class LabWorker(worker.Worker):
     """Runs labs where the other runs pipelines."""
 
     def execute(
-        self,
-        command: Mapping[str, object],
-        control: Control,
-        running: Callable[[Path | None], None],
+        self, command: Mapping[str, object], control: Control, running: Callable[[Path | None], None]
     ) -> tuple[list[str], str]:
         """Run the lab of a `start` command; see `Worker.execute`."""
         from pipelines.labs.running import Request, execute

@@ -91,11 +91,7 @@ class Scoring:
         return score
 
     def sweep(
-        self,
-        settings: Mapping[str, Mapping[str, Value]],
-        what: str,
-        frames: int = 0,
-        share: float = 1.0,
+        self, settings: Mapping[str, Mapping[str, Value]], what: str, frames: int = 0, share: float = 1.0
     ) -> Sweep:
         variants = {name: self.work(some, frames) for name, some in settings.items()}
         return one_size(variants, frames or self.frames, what, calls=1, share=share)

@@ -46,11 +46,7 @@ class Workers(Parameters, frozen=True, kw_only=True):
         ),
     ] = 1
     address: Annotated[
-        str,
-        setting(
-            "Address",
-            "HOST:PORT of this machine, as the others reach it; needed for several machines only.",
-        ),
+        str, setting("Address", "HOST:PORT of this machine, as the others reach it; needed for several machines only.")
     ] = ""
 
 

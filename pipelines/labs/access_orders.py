@@ -106,11 +106,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         share=0.25,
     )
     orders, strides = run_all(desk, params.seconds, [by_size, by_stride])
-    return SweepResult(
-        timings=per_access(orders),
-        more={"strides": per_access(strides)},
-        cache_bytes=desk.cache_bytes,
-    )
+    return SweepResult(timings=per_access(orders), more={"strides": per_access(strides)}, cache_bytes=desk.cache_bytes)
 
 
 def judge(result: SweepResult) -> Finding:

@@ -29,8 +29,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     workers: Annotated[int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)] = 2
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
     accumulate: Annotated[
-        int,
-        setting("Accumulated", "Minibatches whose mean gradient is sent at once.", ge=2, le=256),
+        int, setting("Accumulated", "Minibatches whose mean gradient is sent at once.", ge=2, le=256)
     ] = 4
     batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each way.", ge=16, le=1_000_000)] = 480
     rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)] = 7
@@ -61,13 +60,7 @@ def measure(params: Params, desk: Desk) -> Result:
 
     tasks = [
         task("one worker", method="synchronous", workers=1),
-        task(
-            "synchronous",
-            method="synchronous",
-            batch=n * params.batch,
-            batches=params.batches // n,
-            rate=n * RATE,
-        ),
+        task("synchronous", method="synchronous", batch=n * params.batch, batches=params.batches // n, rate=n * RATE),
         task("each batch"),
         task(f"{params.accumulate} batches", accumulate=params.accumulate),
         task("by staleness", rule="by staleness"),
@@ -75,11 +68,7 @@ def measure(params: Params, desk: Desk) -> Result:
     job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
     return Result(
-        workers=n,
-        batch=params.batch,
-        accumulate=params.accumulate,
-        parameters=shared.weights(WIDTHS),
-        curves=curves,
+        workers=n, batch=params.batch, accumulate=params.accumulate, parameters=shared.weights(WIDTHS), curves=curves
     )
 
 
@@ -117,10 +106,7 @@ def judge(result: Result) -> Finding:
     saved = waited(several) < waited(each)
     # That fewer exchanges take a smaller share is counted over thousands of them; it needs no interval.
     verdict = all_of(
-        at_least(speed, 1.0),
-        at_least(against, 1.0),
-        at_most(loss, shared.NO_LOSS),
-        HOLDS if saved else FAILS,
+        at_least(speed, 1.0), at_least(against, 1.0), at_most(loss, shared.NO_LOSS), HOLDS if saved else FAILS
     )
     staleness = shared.mean_delay(each.by_worker[0])
     model = modelled(several, 4)
@@ -178,12 +164,7 @@ def picture(result: Result) -> Chart:
                 tuple(parts),
                 title="Exchanges",
             ),
-            Chart(
-                Axis("updates since the copy"),
-                Axis("gradients", "%", low=0.0),
-                late,
-                title="Staleness",
-            ),
+            Chart(Axis("updates since the copy"), Axis("gradients", "%", low=0.0), late, title="Staleness"),
             Chart(Axis("training", "s"), loss, by_time, title="Loss by time"),
             Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
         ),

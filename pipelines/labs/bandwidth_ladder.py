@@ -37,14 +37,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     threads: Annotated[
-        int,
-        setting(
-            "Threads",
-            "Cores that read at once, each its share; 0: all.",
-            ge=0,
-            le=1024,
-            words={0: "all"},
-        ),
+        int, setting("Threads", "Cores that read at once, each its share; 0: all.", ge=0, le=1024, words={0: "all"})
     ] = 0
     seconds: Seconds = 30.0
 
@@ -122,11 +115,7 @@ def picture(result: SweepResult) -> Chart:
         Mark("claimed: 16 cores can take 1 TB/s", PROCESSOR),
         Mark("claimed: a server's memory gives 100 GB/s", MEMORY),
     )
-    return Chart(
-        Axis("data", "B", log=True),
-        Axis("read", "B/s", log=True),
-        (*lines, *result.cache_marks(), *note),
-    )
+    return Chart(Axis("data", "B", log=True), Axis("read", "B/s", log=True), (*lines, *result.cache_marks(), *note))
 
 
 LAB = Lab(

@@ -27,18 +27,11 @@ class Params(Parameters, frozen=True, kw_only=True):
     """What is batched, and how far."""
 
     largest: Annotated[
-        int,
-        setting("Largest batch", "Batches go in powers of two up to it.", unit="frames", ge=2, le=128),
+        int, setting("Largest batch", "Batches go in powers of two up to it.", unit="frames", ge=2, le=128)
     ] = 128
     net: NetName = "base"
     gaussians: Annotated[
-        int,
-        setting(
-            "Gaussians",
-            "Gaussians of the bare product in numpy, 81 numbers each.",
-            ge=1,
-            le=1 << 22,
-        ),
+        int, setting("Gaussians", "Gaussians of the bare product in numpy, 81 numbers each.", ge=1, le=1 << 22)
     ] = 168_000
     seconds: Seconds = 12.0
 
@@ -135,11 +128,7 @@ def picture(result: SweepResult) -> Chart:
     names = {NET: f"net {result.texts['net']}", MIXTURES: "continuous mixtures"}
     lines = tuple(frame.line(v, names.get(v, v), milliseconds) for v in VARIANTS)
     batches = frame.sizes()
-    waits = Line(
-        "until the last frame is there",
-        tuple(map(float, batches)),
-        tuple(waiting_ms(n) for n in batches),
-    )
+    waits = Line("until the last frame is there", tuple(map(float, batches)), tuple(waiting_ms(n) for n in batches))
     x = Axis("frames scored together", log=True)
     return Chart(
         x,

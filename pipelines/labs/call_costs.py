@@ -151,13 +151,7 @@ def picture(result: SweepResult) -> Chart:
         Axis("one sum of two numbers", categories=tuple(timings.variants)),
         Axis("time of the call", "s", log=True),
         (first,),
-        beside=(
-            Chart(
-                Axis("numbers in a call", log=True),
-                Axis("time per number", "s", log=True),
-                (*lines, *marks),
-            ),
-        ),
+        beside=(Chart(Axis("numbers in a call", log=True), Axis("time per number", "s", log=True), (*lines, *marks)),),
     )
 
 

@@ -54,11 +54,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         return run
 
     start = np.uint64(88172645463325252)
-    variants: dict[str, Work] = {
-        CLOCK: lambda: chain(start, STEPS),
-        ONE: product(1),
-        EVERY: product(cores),
-    }
+    variants: dict[str, Work] = {CLOCK: lambda: chain(start, STEPS), ONE: product(1), EVERY: product(cores)}
     if desk.device:
         from pipelines.device import COMPUTE, open_device
 

@@ -43,8 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """How long each net is trained."""
 
     frames: Annotated[
-        int,
-        setting("Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000),
+        int, setting("Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000)
     ] = 100_000
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
@@ -168,11 +167,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
             if target:
                 desk.once(f"train {recipe.name}", partial(trainer.run, there, progressed))
             points.append(
-                (
-                    trainer.place.frames,
-                    trainer.place.seconds,
-                    *exam.taken(trainer.module, recipe.temperature),
-                )
+                (trainer.place.frames, trainer.place.seconds, *exam.taken(trainer.module, recipe.temperature))
             )
     frames, seconds, apart, wrong = zip(*points, strict=True)
     trained = trainer.module.tensors()
@@ -243,19 +238,13 @@ def picture(result: Result) -> Chart:
     return Chart(
         Axis("frames of training"),
         apart,
-        (
-            *(Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences)) for c in result.courses),
-            whole,
-        ),
+        (*(Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences)) for c in result.courses), whole),
         title="By frames",
         beside=(
             Chart(
                 Axis("training", "s"),
                 apart,
-                (
-                    *(Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences)) for c in result.courses),
-                    whole,
-                ),
+                (*(Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences)) for c in result.courses), whole),
                 title="By time",
             ),
             Chart(

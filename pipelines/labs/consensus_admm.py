@@ -29,8 +29,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     """More than four, as the claim has it."""
     batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
     local: Annotated[
-        int,
-        setting("Between exchanges", "Minibatches that each worker takes on its own.", ge=1, le=100_000),
+        int, setting("Between exchanges", "Minibatches that each worker takes on its own.", ge=1, le=100_000)
     ] = 25
     exchanges: Annotated[int, setting("Exchanges", "Exchanges in a round of ADMM.", ge=1, le=10_000)] = 4
     rounds: Annotated[int, setting("Rounds", "Points of each curve.", ge=2, le=1000)] = 8
@@ -60,14 +59,7 @@ def measure(params: Params, desk: Desk) -> Result:
             batches=batches // n,
             rate=n * RATE,
         ),
-        Task(
-            name="asynchronous",
-            method="asynchronous",
-            workers=n,
-            batch=params.batch,
-            batches=batches,
-            rate=RATE,
-        ),
+        Task(name="asynchronous", method="asynchronous", workers=n, batch=params.batch, batches=batches, rate=RATE),
         *(
             Task(
                 name=f"ADMM, ρ = {rho:g}",
@@ -85,11 +77,7 @@ def measure(params: Params, desk: Desk) -> Result:
     job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
     return Result(
-        workers=n,
-        rhos=list(RHOS),
-        exchanges=params.exchanges,
-        parameters=shared.weights(WIDTHS),
-        curves=curves,
+        workers=n, rhos=list(RHOS), exchanges=params.exchanges, parameters=shared.weights(WIDTHS), curves=curves
     )
 
 

@@ -44,8 +44,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     vocabulary: Vocabulary = 5000
     speech_s: Words = 60.0
     share: Annotated[
-        float,
-        setting("Blank", "Frames whose blank is more probable are left out where they repeat.", ge=0.5, le=1.0),
+        float, setting("Blank", "Frames whose blank is more probable are left out where they repeat.", ge=0.5, le=1.0)
     ] = 0.95
     seconds: Seconds = 20.0
 

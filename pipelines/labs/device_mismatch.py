@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PLACES = ("both on the host", "both on the device", "one on each", "after .to(device)")
-OPERATIONS = (
-    "add",
-    "matrix product",
-    "linear layer",
-    "concatenate",
-    "compare",
-    "add in place",
-    "add a scalar tensor",
-)
+OPERATIONS = ("add", "matrix product", "linear layer", "concatenate", "compare", "add in place", "add a scalar tensor")
 ALLOWED = "add a scalar tensor"
 """What torch takes across devices: a tensor of no dimension counts as a number."""
 RULES = "privateuseone:0"
@@ -155,9 +147,7 @@ def picture(result: Result) -> Chart:
         for trial in result.trials
     )
     return Chart(
-        Axis("where the tensors live", categories=PLACES),
-        Axis("operation", categories=OPERATIONS),
-        (Gantt(blocks),),
+        Axis("where the tensors live", categories=PLACES), Axis("operation", categories=OPERATIONS), (Gantt(blocks),)
     )
 
 

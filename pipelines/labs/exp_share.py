@@ -38,10 +38,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     model: Annotated[
         Literal["single-stream", "continuous"],
-        setting(
-            "Model",
-            "single-stream: one exp for 39 dimensions, as in textbooks. continuous: one for 13.",
-        ),
+        setting("Model", "single-stream: one exp for 39 dimensions, as in textbooks. continuous: one for 13."),
     ] = "single-stream"
     components: Gaussians = 42
     largest: Annotated[
@@ -86,9 +83,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         calls=lambda variant, batch: 1,
     )
     return SweepResult(
-        timings=sweep.run(desk, params.seconds),
-        counts={"gaussians": packed.n_gaussians},
-        texts={"model": params.model},
+        timings=sweep.run(desk, params.seconds), counts={"gaussians": packed.n_gaussians}, texts={"model": params.model}
     )
 
 
@@ -160,11 +155,7 @@ def picture(result: SweepResult) -> Chart:
 
 
 def _share_line(name: str, shares: dict[int, Ratio | None]) -> Line:
-    return Line(
-        name,
-        tuple(map(float, shares)),
-        *ratio_columns([scaled(share, 100) for share in shares.values()]),
-    )
+    return Line(name, tuple(map(float, shares)), *ratio_columns([scaled(share, 100) for share in shares.values()]))
 
 
 LAB: Final = Lab(

@@ -112,15 +112,9 @@ def between(times: Sequence[float], figure: Callable[[float], float] = lambda s:
     return Interval(middle, ends[0], ends[1])
 
 
-def columns(
-    intervals: Sequence[Interval],
-) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+def columns(intervals: Sequence[Interval]) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     """Values, lower and upper ends, as the layers of a chart take them."""
-    return (
-        tuple(i.value for i in intervals),
-        tuple(i.low for i in intervals),
-        tuple(i.high for i in intervals),
-    )
+    return (tuple(i.value for i in intervals), tuple(i.low for i in intervals), tuple(i.high for i in intervals))
 
 
 def ratio_columns(ratios: Sequence[Ratio | None]) -> tuple[Values, Values, Values]:

@@ -135,13 +135,7 @@ def picture(result: SweepResult) -> Chart:
         Axis("time of scoring", "%", low=0.0),
         (*times, follows, julius),
         title="frame by frame",
-        beside=(
-            Chart(
-                computed,
-                Axis("frames with the same best senone", "%", low=0.0, high=100.0),
-                tuple(kept),
-            ),
-        ),
+        beside=(Chart(computed, Axis("frames with the same best senone", "%", low=0.0, high=100.0), tuple(kept)),),
     )
 
 
@@ -165,24 +159,14 @@ LAB: Final = Lab(
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(
-        PublishedValue(
-            "Gaussians computed by usual selection (Gales 1999: 20 to 30 %)",
-            0.3,
-            SHARE,
-            "gaussians_share",
-        ),
+        PublishedValue("Gaussians computed by usual selection (Gales 1999: 20 to 30 %)", 0.3, SHARE, "gaussians_share"),
         PublishedValue(
             "Gaussians computed by clusters (Gales 1999, by state: 10 to 15 %)",
             0.15,
             SHARE,
             "clusters_64_expanded_gaussians_share",
         ),
-        PublishedValue(
-            "speed-up of the likelihoods without loss (Knill 1996)",
-            5.0,
-            "×",
-            "gaussians_fewer_times",
-        ),
+        PublishedValue("speed-up of the likelihoods without loss (Knill 1996)", 5.0, "×", "gaussians_fewer_times"),
     ),
     bytes_needed=lambda params: 6 * 4 * 5126 * params.components * 81,
 )

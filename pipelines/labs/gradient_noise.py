@@ -42,8 +42,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     frames: Annotated[
-        int,
-        setting("Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192),
+        int, setting("Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192)
     ] = 2048
     largest: Annotated[int, setting("Largest minibatch", "Sizes go in powers of two up to it.", ge=8, le=65536)] = 1024
     draws: Annotated[int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)] = 400
@@ -195,10 +194,7 @@ def picture(result: Result) -> Chart:
     for name, noise in (("drawn at random", result.drawn), ("in order", result.running)):
         ends = [
             bootstrap_interval(
-                np.array(each),
-                lambda v: float(np.sqrt((v**2).mean())),
-                method="percentile",
-                resamples=80,
+                np.array(each), lambda v: float(np.sqrt((v**2).mean())), method="percentile", resamples=80
             )
             for each in noise
         ]

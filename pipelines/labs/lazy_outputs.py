@@ -39,8 +39,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     net: NetName = "base"
     vocabulary: Vocabulary = 5000
     speech_s: Annotated[
-        float,
-        setting("Speech", "Speech that is decoded to see what is asked for.", unit="s", ge=0.1, le=600.0),
+        float, setting("Speech", "Speech that is decoded to see what is asked for.", unit="s", ge=0.1, le=600.0)
     ] = 60.0
     frames: Annotated[int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)] = 48
     seconds: Seconds = 12.0

@@ -109,13 +109,7 @@ def measure(params: Params, desk: Desk) -> Result:
     weights = {f"{share:g}": float(count(shrink.low_rank(net, share))) for share in SHARES}
     for name, each in ((WHOLE, net), (RETRAINED, nets.load(nets.find(params.retrained)))):
         weights[name] = float(count(each))
-    return Result(
-        timings=timings,
-        by_variant={"weights": weights},
-        decoded=found,
-        changed=changed,
-        layers=layers,
-    )
+    return Result(timings=timings, by_variant={"weights": weights}, decoded=found, changed=changed, layers=layers)
 
 
 def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:

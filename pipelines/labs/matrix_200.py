@@ -229,18 +229,8 @@ def picture(result: SweepResult) -> Chart:
         (timings.bars("time", [(variant, n) for variant in VARIANTS], microseconds),),
         title=f"{n} × {n}, float32",
         beside=(
-            Chart(
-                Axis("", categories=("copied each time",)),
-                Axis("time", "µs"),
-                parts,
-                title="Its parts",
-            ),
-            Chart(
-                Axis("size n", log=True),
-                Axis("time", "µs", log=True),
-                (*by_size, *marks),
-                title="By size",
-            ),
+            Chart(Axis("", categories=("copied each time",)), Axis("time", "µs"), parts, title="Its parts"),
+            Chart(Axis("size n", log=True), Axis("time", "µs", log=True), (*by_size, *marks), title="By size"),
         ),
     )
 

@@ -37,18 +37,12 @@ LARGEST_BY_ELEMENT: Final = 512
 class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
-    n: Annotated[
-        int,
-        setting("Size", "Rows and columns of the square matrices.", ge=8, le=LARGEST_BY_ELEMENT),
-    ] = 256
+    n: Annotated[int, setting("Size", "Rows and columns of the square matrices.", ge=8, le=LARGEST_BY_ELEMENT)] = 256
     block: Annotated[int, setting("Block", "Columns that are taken at a time.", ge=1, le=4096)] = 64
     largest: Annotated[
         int,
         setting(
-            "Largest size",
-            "The sweep over the levels of cache goes in powers of two up to this size.",
-            ge=8,
-            le=16384,
+            "Largest size", "The sweep over the levels of cache goes in powers of two up to this size.", ge=8, le=16384
         ),
     ] = 2048
     seconds: Seconds = 26.0
@@ -238,9 +232,7 @@ def judge(result: SweepResult) -> Finding:
     }
     figures |= timings.table("{variant}_flops_per_s", lambda n, s: 1e9 * gflops_per_s(n, s))
     verdict = all_of(
-        at_least(element_over_column, 1.0),
-        at_least(column_over_whole, 1.0),
-        at_least(kept, KEPT_IN_BLOCKS),
+        at_least(element_over_column, 1.0), at_least(column_over_whole, 1.0), at_least(kept, KEPT_IN_BLOCKS)
     )
     return Finding(verdict, why, figures)
 
@@ -267,12 +259,7 @@ def picture(result: SweepResult) -> Chart:
         title=f"{n} × {n}, float32",
         beside=(
             Chart(Axis("size n", log=True), rate, (*by_size, *fits), title="numpy by size"),
-            Chart(
-                Axis("columns in a block", log=True),
-                rate,
-                (by_block,),
-                title=f"numpy by block, {n} × {n}",
-            ),
+            Chart(Axis("columns in a block", log=True), rate, (by_block,), title=f"numpy by block, {n} × {n}"),
         ),
     )
 

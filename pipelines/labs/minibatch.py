@@ -140,10 +140,7 @@ def judge(result: Result) -> Finding:
         f"{winner.size} frames run at {format_integer(rate[winner.size])} a second, "
         f"{smallest} at {format_integer(rate[smallest])}, {largest} at {format_integer(rate[largest])}."
     )
-    figures: dict[str, float | None] = {
-        "best_minibatch": float(winner.size),
-        "loss_usual_over_other": ratio.ratio,
-    }
+    figures: dict[str, float | None] = {"best_minibatch": float(winner.size), "loss_usual_over_other": ratio.ratio}
     figures |= {f"frames_per_s_at_{size}": value for size, value in rate.items()}
     figures |= {f"loss_at_{size}": run.losses[-1] for size, run in chosen.items()}
     return Finding(verdict, why, figures)

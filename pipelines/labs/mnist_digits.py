@@ -92,8 +92,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """How much is trained."""
 
     digits: Annotated[
-        int,
-        setting("Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000),
+        int, setting("Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000)
     ] = 1920
     rounds: Annotated[int, setting("Rounds", "Passes of each model on each device.", ge=3, le=100)] = 5
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1

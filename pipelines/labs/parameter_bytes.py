@@ -33,10 +33,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     ] = 4096
     gaussians: Annotated[int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)] = 42
     dimensions: Annotated[int, setting("Dimensions", "Floats of a frame of features.", ge=1, le=1024)] = 40
-    batch: Annotated[
-        int,
-        setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256),
-    ] = 64
+    batch: Annotated[int, setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256)] = 64
     seconds: Seconds = 25.0
 
 

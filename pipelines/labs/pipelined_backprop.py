@@ -43,8 +43,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
     batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000)] = 40
     rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)] = 14
     cost_seconds: Annotated[
-        float,
-        setting("Costs", "Time for measuring what each layer costs.", unit="s", ge=0.0, le=60.0),
+        float, setting("Costs", "Time for measuring what each layer costs.", unit="s", ge=0.0, le=60.0)
     ] = 3.0
 
 
@@ -180,9 +179,7 @@ def judge(result: Result) -> Finding:
     delays = [max(each.delays, key=each.delays.__getitem__) for each in longest.by_worker]
     four = longest.workers == 4 <= result.devices
     verdict = all_of(
-        at_least(speed, SAID_2),
-        at_most(loss, shared.NO_LOSS),
-        at_least(speed_of_most, SAID_4) if four else IMPOSSIBLE,
+        at_least(speed, SAID_2), at_most(loss, shared.NO_LOSS), at_least(speed_of_most, SAID_4) if four else IMPOSSIBLE
     )
     model = {k: simulated(result, k) for k in SIMULATED}
     what = f"{result.devices} core{'s' if result.devices > 1 else ''}"
@@ -217,11 +214,7 @@ def picture(result: Result) -> Chart:
     )
     alone = result.curves[0]
     speeds = [ratio(alone.per_example, curve.per_example) for curve in result.curves[1:]]
-    measured = Line(
-        "measured",
-        tuple(float(curve.workers) for curve in result.curves[1:]),
-        *ratio_columns(speeds),
-    )
+    measured = Line("measured", tuple(float(curve.workers) for curve in result.curves[1:]), *ratio_columns(speeds))
     model = Line(
         "simulated, a device each",
         tuple(float(k) for k in SIMULATED),

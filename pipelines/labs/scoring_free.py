@@ -48,13 +48,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     vocabulary: Vocabulary = 5000
     speech_s: Annotated[
         float,
-        setting(
-            "Speech",
-            "The beginning of the first utterance, which a turn decodes.",
-            unit="s",
-            ge=0.1,
-            le=600.0,
-        ),
+        setting("Speech", "The beginning of the first utterance, which a turn decodes.", unit="s", ge=0.1, le=600.0),
     ] = 4.0
     seconds: Seconds = 20.0
 
@@ -226,10 +220,7 @@ LAB: Final = Lab(
     },
     published=(
         PublishedValue(
-            "whole recogniser with scoring 5 times as fast (Cardinal 2008)",
-            1.35,
-            "×",
-            "tied_mixtures_speed_up_at_most",
+            "whole recogniser with scoring 5 times as fast (Cardinal 2008)", 1.35, "×", "tied_mixtures_speed_up_at_most"
         ),
     ),
     bytes_needed=lambda params: 900_000_000 + int(params.speech_s * 100) * 4 * 5126 * len(MODELS),

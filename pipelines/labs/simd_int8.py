@@ -27,12 +27,7 @@ PRESETS: Final = {
 TAKEN: Final = ("block", "dnn.product", "dnn.dtype")
 FLOATS: Final = ("vectors", "BLAS")
 PLAIN, EIGHT, BATCHED = "plain loop", "8 bit", "8 bit, batches"
-ONE_SUM, UNROLLED, LIBRARY, INTEGERS = (
-    "one sum",
-    "8 at a time, 4 sums",
-    "numpy, float32",
-    "numpy, int32",
-)
+ONE_SUM, UNROLLED, LIBRARY, INTEGERS = ("one sum", "8 at a time, 4 sums", "numpy, float32", "numpy, int32")
 COMPARED: Final = 100
 """Frames on which scores are compared."""
 
@@ -56,9 +51,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
     settings = {rung: {key: get(presets.load(name).config, key) for key in TAKEN} for rung, name in PRESETS.items()}
     scoring = Scoring(
-        assign(Config(), {"model": "dnn", "dnn.net": params.net}),
-        desk,
-        frames=max(params.frames, COMPARED),
+        assign(Config(), {"model": "dnn", "dnn.net": params.net}), desk, frames=max(params.frames, COMPARED)
     )
     exact = scoring.scores(settings["vectors"]).argmax(axis=1)
     same = {rung: float((scoring.scores(some).argmax(axis=1) == exact).mean()) for rung, some in settings.items()}

@@ -111,24 +111,14 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def line(
-        self,
-        variant: str,
-        name: str = "",
-        figure: Figure = lambda _, s: s,
-        x: Callable[[int], float] = float,
+        self, variant: str, name: str = "", figure: Figure = lambda _, s: s, x: Callable[[int], float] = float
     ) -> Line:
         """`figure` of a variant over the sizes, with intervals; `x`: where a size lies."""
         sizes = self.sizes(variant)
         at = tuple(x(size) for size in sizes)
         return Line(name or variant, at, *self._columns([(variant, n) for n in sizes], figure))
 
-    def across(
-        self,
-        name: str,
-        x: Mapping[str, float],
-        figure: Figure = lambda _, s: s,
-        joined: bool = True,
-    ) -> Line:
+    def across(self, name: str, x: Mapping[str, float], figure: Figure = lambda _, s: s, joined: bool = True) -> Line:
         """`figure` of variants over where each lies, with intervals, as one line; each has one size."""
         return Line(name, tuple(x.values()), *self._columns(self.cells(x), figure), joined=joined)
 
@@ -231,14 +221,7 @@ class Sweep:
 
 def one_size(variants: Mapping[str, Work], size: int, what: str, calls: int | None = None, share: float = 1.0) -> Sweep:
     """Variants that are taken at one size alone: how much a call works on, such as its frames."""
-    return Sweep(
-        lambda _: variants,
-        [size],
-        what,
-        label="{variant}",
-        calls=lambda variant, size: calls,
-        share=share,
-    )
+    return Sweep(lambda _: variants, [size], what, label="{variant}", calls=lambda variant, size: calls, share=share)
 
 
 def run_all(desk: Desk, seconds: float, sweeps: Sequence[Sweep]) -> list[Timings]:

@@ -77,11 +77,7 @@ def picture(result: NetResult) -> Chart:
         (Bars("word errors", percent_wrong(counts)),),
         beside=(
             Chart(nets, Axis("time per frame", "ms", low=0.0), (times,)),
-            Chart(
-                nets,
-                Axis("frames with the teacher's best senone", "%", low=0.0),
-                (Bars("same best senone", same),),
-            ),
+            Chart(nets, Axis("frames with the teacher's best senone", "%", low=0.0), (Bars("same best senone", same),)),
         ),
     )
 

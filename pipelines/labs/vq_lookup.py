@@ -39,8 +39,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     components: Gaussians = 42
     codewords: Annotated[
-        int,
-        setting("Codewords", "Codebooks go in powers of four up to this number of codewords.", ge=16, le=4096),
+        int, setting("Codewords", "Codebooks go in powers of four up to this number of codewords.", ge=16, le=4096)
     ] = 1024
     speech_s: Compared = 7.0
     frames: Singly = 8

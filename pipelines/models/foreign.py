@@ -28,21 +28,12 @@ CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
 
-SINGLE: Final = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "2",
-}
+SINGLE: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """One thread: time is then the work, and memory what is used of it."""
 
 
 def load(
-    path: Path,
-    senones: int,
-    dimension: int,
-    max_frames: int,
-    cancelled: Callable[[], bool] = lambda: False,
+    path: Path, senones: int, dimension: int, max_frames: int, cancelled: Callable[[], bool] = lambda: False
 ) -> Any:
     """Load and check the `nets.Net` of a .safetensors file or the `onnx.OnnxModel` of an .onnx file.
 
@@ -118,10 +109,7 @@ def _problem(path: Path, status: int, output: deque[bytes]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `foreign FILE SENONES DIMENSION FRAMES TARGET`; not meant to be called by people."""
     path, senones, dimension, max_frames, target = read_arguments(
-        "pipelines.models.foreign",
-        __doc__,
-        *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),
-        arguments=arguments,
+        "pipelines.models.foreign", __doc__, *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"), arguments=arguments
     )
     return answer(Path(path), lambda: _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target)))
 

@@ -27,9 +27,7 @@ FrontEnd = Mfcc | KaldiMfcc | CtcFrontEnd
 
 
 def open_model(
-    config: Config,
-    progress: Progress = lambda title, fraction: None,
-    cancelled: Callable[[], bool] = lambda: False,
+    config: Config, progress: Progress = lambda title, fraction: None, cancelled: Callable[[], bool] = lambda: False
 ) -> AcousticModel:
     """The model for `model`, `model_directory` and `gmm.components` of a pipelines.config.Config.
 

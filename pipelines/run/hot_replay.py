@@ -213,10 +213,7 @@ class HotReplay:
             # Most blocks: what can be replayed is looked at when it is time.
             self._wait -= 1
             return 0
-        possible = (
-            isinstance(scorer, LayeredScorer) and scorer.replayable,
-            isinstance(search, Viterbi),
-        )
+        possible = (isinstance(scorer, LayeredScorer) and scorer.replayable, isinstance(search, Viterbi))
         self._possible = tuple(half for half, can in zip(self._halves, possible, strict=True) if can)
         self._find_rate()
         if not any(possible):

@@ -92,11 +92,7 @@ class Recogniser:
 
 
 def build(
-    config: Config,
-    recorder: Recorder,
-    lane: Lane | NullLane,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    config: Config, recorder: Recorder, lane: Lane | NullLane, progress: Progress, cancelled: Callable[[], bool]
 ) -> Recogniser:
     """Make a recogniser ready; spans of group `setup` say where the time went.
 

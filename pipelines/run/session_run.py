@@ -171,11 +171,7 @@ def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
 
 
 def _open(
-    request: Request,
-    recorder: Recorder,
-    items: Sequence[Item],
-    about: Mapping[str, Any],
-    group: Group | None,
+    request: Request, recorder: Recorder, items: Sequence[Item], about: Mapping[str, Any], group: Group | None
 ) -> tuple[Journal, Lane | NullLane]:
     if request.out is None:
         return NullWriter(), NullLane()

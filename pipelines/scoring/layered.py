@@ -100,11 +100,7 @@ class LayeredScorer(Scorer, ABC):
     """A frame rule over a `FrameScorer`, which a senone rule may be (`_arranged`)."""
 
     def __init__(
-        self,
-        n_senones: int,
-        dim: int,
-        layers: Mapping[str, SenoneRule],
-        rules: Mapping[str, FrameRule],
+        self, n_senones: int, dim: int, layers: Mapping[str, SenoneRule], rules: Mapping[str, FrameRule]
     ) -> None:
         """`dim`: floats of a frame of features. A subclass calls `configure` when it is ready for it."""
         self.n_senones = n_senones

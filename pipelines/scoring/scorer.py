@@ -68,11 +68,7 @@ class GmmScorer(LayeredScorer):
     """Scores by Gaussian mixtures, of tied or continuous density."""
 
     def __init__(
-        self,
-        config: Config,
-        model: AcousticModel,
-        progress: Progress = quietly,
-        cancelled: Cancelling = never,
+        self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
         n = model.n_senones
         family = self._family = _family(model, config.threads)

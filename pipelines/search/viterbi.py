@@ -271,12 +271,7 @@ class Viterbi:
 
     def costs(self, turns: bool = False) -> dict[str, Cost]:
         """Cost laws of the stages; `turns`: whether it takes turns with scoring frame by frame."""
-        return costs.laws(
-            self.graph,
-            self._space.numbers.max_active,
-            float(self._space.books.history.nbytes),
-            turns,
-        )
+        return costs.laws(self.graph, self._space.numbers.max_active, float(self._space.books.history.nbytes), turns)
 
     def _use_beam(self, beam: float) -> None:
         config = self._config

@@ -147,13 +147,7 @@ def align(graph: Graph, phones: list[int], words: list[int]) -> list[tuple[int, 
 
 
 def collect(
-    history: Array,
-    first: int,
-    roots: Array,
-    other_roots: Array,
-    alternative: Array,
-    delta: Array,
-    beam: float,
+    history: Array, first: int, roots: Array, other_roots: Array, alternative: Array, delta: Array, beam: float
 ) -> tuple[int, int]:
     """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `history_kernels.collect`.
 

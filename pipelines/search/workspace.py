@@ -141,10 +141,7 @@ class Workspace:
         if not (beam > 0.0 and beam_delta >= 0.0 and most >= 0):
             raise ArrayError(f"no search is pruned by a beam of {beam} and {most} tokens")
         self.numbers = self.numbers._replace(
-            beam=float(beam),
-            beam_delta=float(beam_delta),
-            max_active=int(most),
-            min_active=int(least),
+            beam=float(beam), beam_delta=float(beam_delta), max_active=int(most), min_active=int(least)
         )
 
     def skip(self, share: float) -> None:

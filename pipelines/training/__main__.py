@@ -50,9 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m pipelines.training",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m pipelines.training", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
 
@@ -65,20 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     defaults = data.DataRecipe()
     made.add_argument("--text", type=Path, default=SENTENCES, help="sentences, one per line")
     made.add_argument(
-        "--human",
-        nargs="*",
-        default=(),
-        metavar="FILE",
-        help="recordings without transcripts; the last is held out",
+        "--human", nargs="*", default=(), metavar="FILE", help="recordings without transcripts; the last is held out"
     )
     made.add_argument("--passes", type=int, default=defaults.passes, help="of each sentence")
     made.add_argument("--human-passes", type=int, default=defaults.human_passes, help="of each recording")
     made.add_argument("--shards", type=int, help="make only the first N")
-    made.add_argument(
-        "--labels",
-        action="store_true",
-        help="align what was spoken with its words, for hard labels",
-    )
+    made.add_argument("--labels", action="store_true", help="align what was spoken with its words, for hard labels")
     made = verb("train", train)
     made.add_argument("name", help="of a recipe")
     made.add_argument("--data", type=Path, help="folder of shards (default: the newest)")
@@ -108,10 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 def prepare(options: argparse.Namespace) -> None:
     """Make the shards of training data and print their folder."""
     recipe = data.DataRecipe(
-        text=str(options.text),
-        passes=options.passes,
-        human=tuple(options.human),
-        human_passes=options.human_passes,
+        text=str(options.text), passes=options.passes, human=tuple(options.human), human_passes=options.human_passes
     )
     folder = cache_dir("training", f"data-{recipe.digest}")
     model = sphinx.load(sphinx.default_directory())

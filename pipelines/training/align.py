@@ -197,10 +197,7 @@ class _Builder:
         """Units of one pronunciation after `entries` (left context → units); its ends by right context."""
         if len(pron) == 1:
             return [
-                (
-                    right,
-                    [self._phone(pron[0], left, right, SINGLE, number, before) for left, before in entries.items()],
-                )
+                (right, [self._phone(pron[0], left, right, SINGLE, number, before) for left, before in entries.items()])
                 for right in rights
             ]
         units = [self._phone(pron[0], left, pron[1], BEGIN, number, before) for left, before in entries.items()]

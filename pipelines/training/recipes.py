@@ -66,28 +66,14 @@ TUNED = replace(BASE, start="base", frames=1_000_000, rate=5e-4)
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        replace(
-            BASE,
-            name="large",
-            title="6 × 1024",
-            widths=(1024,) * 6,
-            frames=2_000_000,
-            batch=1024,
-            rate=1e-3,
-        ),
+        replace(BASE, name="large", title="6 × 1024", widths=(1024,) * 6, frames=2_000_000, batch=1024, rate=1e-3),
         BASE,
         replace(SMALL, teacher="large"),
         replace(SMALL, name="small-hard", title="3 × 256, taught by hard labels", hard=True),
         replace(TUNED, name="low-rank", title="base at 30 % of its size", low_rank=0.3),
         replace(TUNED, name="sparse", title="base with 30 % of its weights", kept=0.3),
         replace(TUNED, name="sparse-blocks", title="base with 30 % of its blocks", kept_blocks=0.3),
-        replace(
-            TUNED,
-            name="multi-frame",
-            title="small, answering for four frames",
-            start="small",
-            heads=4,
-        ),
+        replace(TUNED, name="multi-frame", title="small, answering for four frames", start="small", heads=4),
     )
 }
 

@@ -161,11 +161,7 @@ class Batch:
 
 
 def _aligned(
-    base: AcousticModel,
-    speech: Speech,
-    hours: float,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    base: AcousticModel, speech: Speech, hours: float, progress: Progress, cancelled: Callable[[], bool]
 ) -> Iterator[Batch]:
     """Batches of aligned utterances from the cache, or made now, until there are enough frames."""
     recipe = {"frames": RECIPE, "sharing": [NEIGHBOURS, SHARPNESS, ALIGNED_SHARE]}

@@ -96,12 +96,7 @@ def recognised(session: Session) -> Recognised:
 
 
 def _details(one: Utterance) -> Detail:
-    return {
-        "audio_s": one.audio_s,
-        "hypothesis": one.hypothesis,
-        "reference": one.reference,
-        "errors": one.errors,
-    }
+    return {"audio_s": one.audio_s, "hypothesis": one.hypothesis, "reference": one.reference, "errors": one.errors}
 
 
 class _Clock:

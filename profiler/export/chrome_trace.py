@@ -104,11 +104,7 @@ def _recognised(recognised: Recognised, tid: int, origin: int, file: TextIO) -> 
     for piece in in_order(recognised.spans):
         triples = zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True)
         for start, duration, place in triples:
-            more = {
-                "dur": round(int(duration) * US, 3),
-                "cat": "said",
-                "args": recognised.details[place],
-            }
+            more = {"dur": round(int(duration) * US, 3), "cat": "said", "args": recognised.details[place]}
             file.write(",\n" + _line("X", recognised.names[place], tid, int(start) - origin, **more))
 
 

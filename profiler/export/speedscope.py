@@ -77,13 +77,7 @@ def _fill(session: Session, file: TextIO) -> None:
 def _profile(name: str, spans: Array, chosen: Array | None, events: _Events, file: TextIO) -> None:
     ends = spans["start_ns"] + spans["duration_ns"]
     end = int((ends if chosen is None else ends[chosen]).max()) - events.origin_ns
-    head = {
-        "type": "evented",
-        "name": name,
-        "unit": "nanoseconds",
-        "startValue": 0,
-        "endValue": end,
-    }
+    head = {"type": "evented", "name": name, "unit": "nanoseconds", "startValue": 0, "endValue": end}
     file.write(json.dumps(head)[:-1] + ',"events":[')
     comma = ""
     for piece in in_order(spans, chosen):

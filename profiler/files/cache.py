@@ -128,14 +128,7 @@ def read(path: Path) -> Kept:
         return Kept(arrays, dict(header["about"]))
     except OSError as error:
         raise CacheError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, CacheError):
             raise
         raise CacheError(f"{path} is damaged: its header is not as it was written.") from error

@@ -32,14 +32,8 @@ _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) |
 
 _HEAD_BYTES: Final = 64
 _INSTEAD: Final = (
-    (
-        b"version https://git-lfs.github.com/",
-        "a Git LFS pointer, not the file itself: run `git lfs pull`",
-    ),
-    (
-        b"<!doctype html",
-        "an HTML page, not the file itself: the address that it came from shows a page",
-    ),
+    (b"version https://git-lfs.github.com/", "a Git LFS pointer, not the file itself: run `git lfs pull`"),
+    (b"<!doctype html", "an HTML page, not the file itself: the address that it came from shows a page"),
     (b"<html", "an HTML page, not the file itself: the address that it came from shows a page"),
 )
 """What downloads leave in place of a file: how it begins, in small letters, and what it is."""

@@ -77,10 +77,7 @@ class Sampler:
         """Load, switches and faults: the own process's in one call where the system has it."""
         if resource is not None and self._process.pid == os.getpid():
             return {"usage": self._usage}
-        return {
-            "cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()},
-            "switches": self._switches,
-        }
+        return {"cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()}, "switches": self._switches}
 
     def start(self) -> "Sampler":
         """Begin sampling."""
@@ -110,13 +107,7 @@ class Sampler:
             for name, reading in list(self._readings.items()):
                 try:
                     values.update(reading())
-                except (
-                    psutil.AccessDenied,
-                    AttributeError,
-                    NotImplementedError,
-                    OSError,
-                    KeyError,
-                ):
+                except (psutil.AccessDenied, AttributeError, NotImplementedError, OSError, KeyError):
                     del self._readings[name]
         return values
 
@@ -143,10 +134,7 @@ class Sampler:
 
     def _switches(self) -> dict[str, float]:
         switches = self._process.num_ctx_switches()
-        return {
-            "process.switches_voluntary": switches.voluntary,
-            "process.switches_involuntary": switches.involuntary,
-        }
+        return {"process.switches_voluntary": switches.voluntary, "process.switches_involuntary": switches.involuntary}
 
     def _frequency(self) -> dict[str, float]:
         frequency = psutil.cpu_freq()

@@ -189,9 +189,7 @@ def read_arguments(module: str, purpose: str | None, *names: str, arguments: Seq
     module's docstring, and ends the process (SystemExit), as does any unknown argument (status 2).
     """
     parser = argparse.ArgumentParser(
-        prog=f"python -m {module}",
-        description=purpose,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=f"python -m {module}", description=purpose, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name in names:
         plain = name.rstrip("?+")

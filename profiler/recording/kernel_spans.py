@@ -69,13 +69,7 @@ else:
 
 @numba.njit(nogil=True)
 def put(
-    spans: Any,
-    stage: int,
-    start_ns: int,
-    end_ns: int,
-    first_frame: int,
-    frames: int,
-    work: tuple[int, int, int],
+    spans: Any, stage: int, start_ns: int, end_ns: int, first_frame: int, frames: int, work: tuple[int, int, int]
 ) -> None:  # pragma: no cover - compiled
     """Record one span into a lent ring, as `Lane.put` does; `work`: its counts, 0 where there are fewer.
 

@@ -184,16 +184,8 @@ ALONE = with_p99(0.2, n=1, processor_s_per_chunk=0.010, waited_s_per_chunk=0.001
             "Waiting for a core grows most.",
             "Computing takes 1.50 times as long as well.",
         ),
-        (
-            (0.0105, 0.2, 0.7, 1.3, False),
-            "Other programs keep the cores busy.",
-            "other programs 1.3.",
-        ),
-        (
-            (0.0105, None, 0.7, None, False),
-            "With 40 streams",
-            "how long it waits for a core is not known here",
-        ),
+        ((0.0105, 0.2, 0.7, 1.3, False), "Other programs keep the cores busy.", "other programs 1.3."),
+        ((0.0105, None, 0.7, None, False), "With 40 streams", "how long it waits for a core is not known here"),
     ],
 )
 def test_the_reason_is_what_has_grown(failing, begins, has):

@@ -110,7 +110,7 @@ TREE = COMPARE | {
         {"name": name, "edges_ms": [0.0, 1.0, 2.0], "a": side | {"p50_ms": 0.5}, "b": side | {"p50_ms": middle}}
         for name, middle in (("whole frame", 1.5), ("score.gaussians", 0.75))
         for side in [{"frames": 5, "mean_ms": 0.6, "p90_ms": 1.2, "p99_ms": 1.9, "highest_ms": 2.0, "counts": [4, 1]}]
-    ],
+    ]
 }
 
 

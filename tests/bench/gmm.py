@@ -90,10 +90,7 @@ def theirs() -> Side:
 def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
     """The first of `items`, up to about MAX_AUDIO_S."""
     return [
-        Utterance(
-            pcm(sound).tobytes(),
-            frontend.features(sound.samples, 0, LANE),
-        )
+        Utterance(pcm(sound).tobytes(), frontend.features(sound.samples, 0, LANE))
         for _, sound in spoken(items, MAX_AUDIO_S)
     ]
 

@@ -162,10 +162,7 @@ def _t_one(units: int) -> tuple[Any, ...]:
         nodes,
         constants,
         inputs,
-        [
-            _value("logprobs", "FLOAT", ["N", 10, units]),
-            _value("state_next", "FLOAT16", ["N", STATE]),
-        ],
+        [_value("logprobs", "FLOAT", ["N", 10, units]), _value("state_next", "FLOAT16", ["N", STATE])],
     )
 
 

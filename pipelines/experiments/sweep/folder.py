@@ -198,10 +198,7 @@ def opened(folder: Path, sweep: Sweep, note: Callable[[str], object] = lambda se
             repair(journal, sweep.axes, sweep.objectives, note)
         storage = JournalStorage(JournalFileBackend(str(journal)))
         made = optuna.create_study(
-            study_name=NAME,
-            storage=storage,
-            load_if_exists=True,
-            directions=["minimize"] * len(sweep.objectives),
+            study_name=NAME, storage=storage, load_if_exists=True, directions=["minimize"] * len(sweep.objectives)
         )
         # Another seed each time, or a resumed study would suggest what it has suggested.
         made.sampler = optuna.samplers.TPESampler(seed=SEED + len(made.get_trials(deepcopy=False)))

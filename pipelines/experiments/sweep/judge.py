@@ -113,12 +113,9 @@ class Figures(msgspec.Struct, frozen=True):
 
     def objective(self, name: str) -> float | None:
         """The value that is minimised: times as ratios to the reference."""
-        return {
-            "rtf": self.rtf_ratio,
-            "wer": self.wer,
-            "memory": self.memory_bytes,
-            "latency": self.latency_ratio,
-        }[name]
+        return {"rtf": self.rtf_ratio, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_ratio}[
+            name
+        ]
 
     def measured(self, name: str) -> float | None:
         return {"rtf": self.rtf, "wer": self.wer, "memory": self.memory_bytes, "latency": self.latency_s}[name]

@@ -197,11 +197,7 @@ def quantised(net: Ctc) -> bytes:
             # Products outside any part of the net are those of its features.
             outside = [node.name for node in plain.graph.node if node.name.count("/") <= 1]
             quantize_dynamic(
-                plain,
-                made,
-                weight_type=QuantType.QUInt8,
-                op_types_to_quantize=["MatMul"],
-                nodes_to_exclude=outside,
+                plain, made, weight_type=QuantType.QUInt8, op_types_to_quantize=["MatMul"], nodes_to_exclude=outside
             )
         except Exception as error:  # of onnx and of the quantiser, which share no other base
             raise ModelError(f"{net.path} cannot be put into 8-bit integers: {one_line(str(error), 200)}") from None

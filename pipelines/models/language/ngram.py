@@ -335,19 +335,14 @@ def _left_over(model: NGram, k: int, lower: F64, prob: F64, context: I64) -> tup
     n = len(model.ids[k - 2])
     explicit = np.bincount(context, prob, n)
     backed = np.bincount(context, lower, n)
-    return (
-        np.maximum(1.0 - explicit, MIN_BACKOFF_MASS),
-        np.maximum(1.0 - backed, MIN_BACKOFF_MASS),
-    )
+    return (np.maximum(1.0 - explicit, MIN_BACKOFF_MASS), np.maximum(1.0 - backed, MIN_BACKOFF_MASS))
 
 
 def _history_log_prob(model: NGram, history: Ids) -> F64:
     """ln of the marginal probability of each history [n, k]; `<s>` is as frequent as `</s>`."""
     index = model.index()
     first = np.where(
-        history[:, 0] == index[SENTENCE_START],
-        model.log_prob[0][index[SENTENCE_END]],
-        model.log_prob[0][history[:, 0]],
+        history[:, 0] == index[SENTENCE_START], model.log_prob[0][index[SENTENCE_END]], model.log_prob[0][history[:, 0]]
     )
     for k in range(2, history.shape[1] + 1):
         first = first + model.score(history[:, :k])

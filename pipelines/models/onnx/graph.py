@@ -51,12 +51,7 @@ SIZED_BY_VALUES = frozenset({
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 """Operators whose result depends on all frames before: scores would depend on how frames come in blocks."""
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-SHAPED_BY = {
-    "Slice": slice(1, 5),
-    "Reshape": slice(1, 2),
-    "Split": slice(1, 2),
-    "TopK": slice(1, 2),
-}
+SHAPED_BY = {"Slice": slice(1, 5), "Reshape": slice(1, 2), "Split": slice(1, 2), "TopK": slice(1, 2)}
 """Inputs that say how large a result is; they may follow from the number of frames, not from what is in them."""
 SIZED = SHAPED_BY | {
     "CenterCropPad": slice(1, 2),

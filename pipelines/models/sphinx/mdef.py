@@ -97,12 +97,7 @@ def _name(cursor: Cursor) -> str:
 
 VERSION = "0.3"
 COUNTS = ("n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat")
-POSITION_LETTERS = {
-    "i": INTERNAL,
-    "b": BEGIN,
-    "e": END,
-    "s": SINGLE,
-}
+POSITION_LETTERS = {"i": INTERNAL, "b": BEGIN, "e": END, "s": SINGLE}
 LONGEST_LINE = 4096
 COLUMNS = 6 + STATES + 1
 

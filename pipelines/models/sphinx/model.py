@@ -211,10 +211,7 @@ def _transform(directory: Path, options: dict[str, str]) -> Array | None:
 
 
 def _as_parted(
-    directory: Path,
-    options: dict[str, str],
-    transform: Array | None,
-    means: parameters.GaussianTable,
+    directory: Path, options: dict[str, str], transform: Array | None, means: parameters.GaussianTable
 ) -> dict[str, str]:
     """The options, with the streams that `means` has where `feat.params` leaves that open; ModelError."""
     source = str(directory / "feat.params")
@@ -239,10 +236,7 @@ def _stacked(table: parameters.GaussianTable, filling: float) -> Array:
 
 
 def _check_gaussians(
-    directory: Path,
-    definition: ModelDefinition,
-    means: parameters.GaussianTable,
-    variances: parameters.GaussianTable,
+    directory: Path, definition: ModelDefinition, means: parameters.GaussianTable, variances: parameters.GaussianTable
 ) -> str:
     path = directory / "means"
     if variances.shape != means.shape:

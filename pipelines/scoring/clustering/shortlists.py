@@ -204,15 +204,7 @@ def _distance_rows(panels: Array, scale: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def _masks(
-    words: Array,
-    rows: Array,
-    panels: Array,
-    bound: Any,
-    shared: bool,
-    products: Array,
-    masks: Array,
-) -> None:
+def _masks(words: Array, rows: Array, panels: Array, bound: Any, shared: bool, products: Array, masks: Array) -> None:
     """masks uint16 [words, groups, slots]: lanes of `rows` that reach the bound, and one of the likeliest panel.
 
     `words` f32 [words, depth], `rows` and `panels` f32 [groups, slots, depth, 16].

@@ -25,14 +25,7 @@ MAX_KEPT = 128
 
 @njit(nogil=True, cache=True)
 def eliminate(
-    x: Array,
-    gaussians: Array,
-    within: Bounds,
-    tile: Array,
-    sums: Array,
-    scores: Array,
-    first: int,
-    last: int,
+    x: Array, gaussians: Array, within: Bounds, tile: Array, sums: Array, scores: Array, first: int, last: int
 ) -> tuple[int, int]:
     """Scores f32 [n, senones] of the groups first … last − 1; returns (ns of log-sum-exp, dimensions computed).
 

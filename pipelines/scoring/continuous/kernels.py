@@ -40,14 +40,7 @@ def finish(products: int, shifts: int, t: int, target: int, width: int) -> None:
 
 @njit(nogil=True, cache=True)
 def dense(
-    x: Array,
-    gaussians: Array,
-    tile: Array,
-    sums: Array,
-    scores: Array,
-    first: int,
-    last: int,
-    best: bool = False,
+    x: Array, gaussians: Array, tile: Array, sums: Array, scores: Array, first: int, last: int, best: bool = False
 ) -> int:
     """Scores f32 [n, senones] of the groups first … last − 1; returns ns spent in log-sum-exp.
 

@@ -24,13 +24,7 @@ _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
 
 @njit_part
 def finish(
-    tile: Array,
-    sums: Array,
-    counts: Array,
-    scores: Array,
-    group: int,
-    best: bool,
-    lanes: np.uint16 = EVERY,
+    tile: Array, sums: Array, counts: Array, scores: Array, group: int, best: bool, lanes: np.uint16 = EVERY
 ) -> None:
     """Scores of some `lanes` of a group of senones from its log densities, by log-sum-exp or by the `best` alone.
 
@@ -105,16 +99,7 @@ def _computed(
                 panel,
                 expanded,
                 later,
-                (
-                    frame + a * step,
-                    frame + b * step,
-                    frame + c * step,
-                    frame + d * step,
-                    ta,
-                    tb,
-                    tc,
-                    td,
-                ),
+                (frame + a * step, frame + b * step, frame + c * step, frame + d * step, ta, tb, tc, td),
             )
 
 
@@ -138,14 +123,7 @@ def _approximate(tile: Array, counts: Array, group: int, s: int, backing: Backin
 
 @njit(nogil=True, cache=True)
 def queued(
-    x: Array,
-    queue: Queue,
-    panels: Array,
-    backing: Backing,
-    tile: Array,
-    sums: Array,
-    scores: Array,
-    best: bool,
+    x: Array, queue: Queue, panels: Array, backing: Backing, tile: Array, sums: Array, scores: Array, best: bool
 ) -> int:
     """Scores f32 [n, senones] of the groups of a queue; returns ns of log-sum-exp.
 
@@ -251,11 +229,7 @@ def queued_of_bytes(x: Array, queue: Queue, panels: Array, tile: Array, sums: Ar
         counts[:] = 0
         for s in range(streams):
             while at < ends[place * streams + s]:
-                panel, later, frames = (
-                    base + offsets[at],
-                    base + offsets[at + AHEAD],
-                    frame_bits[at],
-                )
+                panel, later, frames = (base + offsets[at], base + offsets[at + AHEAD], frame_bits[at])
                 at += 1
                 while frames:
                     t = lowest_bit(frames)

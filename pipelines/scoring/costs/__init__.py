@@ -19,12 +19,7 @@ WAITING: Final = Cost(
 
 
 def per(
-    first: float = 0.0,
-    second: float = 0.0,
-    third: float = 0.0,
-    *,
-    fixed: float = 0.0,
-    frame: float = 0.0,
+    first: float = 0.0, second: float = 0.0, third: float = 0.0, *, fixed: float = 0.0, frame: float = 0.0
 ) -> Linear:
     """Return a quantity per unit of each work count, and what is `fixed` per span or comes with each covered frame."""
     return Linear(fixed, frame, (first, second, third))

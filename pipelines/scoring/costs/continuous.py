@@ -67,11 +67,7 @@ def _log_sum_exp(p: PackedContinuous, padding: float, tile: float) -> Cost:
     Each log density is read from the cache; the second pass over a senone's finds them in the first.
     """
     return Cost(
-        operations={
-            "exp": per(padding),
-            "fma": per(3.0 * padding, 2.0 * p.n_streams),
-            "log": per(0.0, 1.0),
-        },
+        operations={"exp": per(padding), "fma": per(3.0 * padding, 2.0 * p.n_streams), "log": per(0.0, 1.0)},
         bytes_min=per(FLOAT, FLOAT),
         bytes_max=per(FLOAT * padding, 2.0 * FLOAT),
         working_set_bytes=tile,

@@ -49,10 +49,7 @@ def scaled_splice(card: Card, frames: int) -> Cost:
     features = float(FLOAT * card.dimension)
     law = splice(card, frames)
     return replace(
-        law,
-        operations={"fma": per(2.0 * card.dimension)},
-        bytes_max=law.bytes_max.plus(per(4.0 * features)),
-        calls={},
+        law, operations={"fma": per(2.0 * card.dimension)}, bytes_max=law.bytes_max.plus(per(4.0 * features)), calls={}
     )
 
 
@@ -82,13 +79,7 @@ def product(
 
 
 def dense_layer(
-    layer: Product,
-    frames: int,
-    net_bytes: float,
-    frame: float,
-    times: float,
-    moved: float,
-    maxima: float,
+    layer: Product, frames: int, net_bytes: float, frame: float, times: float, moved: float, maxima: float
 ) -> Cost:
     """Law of a product in a net, in calls of `frames` frames.
 
@@ -125,13 +116,7 @@ def chosen_rows(weights: Array, operation: str, scaling: float) -> Cost:
 
 
 def integer_layer(
-    layer: Quantised,
-    operation: str,
-    frames: int,
-    net_bytes: float,
-    frame: float,
-    times: float,
-    touched: int,
+    layer: Quantised, operation: str, frames: int, net_bytes: float, frame: float, times: float, touched: int
 ) -> Cost:
     """Law of a layer of integers: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more."""
     outputs, inputs = layer.shape
@@ -139,10 +124,7 @@ def integer_layer(
     fixed, each = layer.moved
     most = (each + FLOAT * (1 + touched) * outputs) * frame
     return Cost(
-        operations={
-            operation: per(2.0 * inputs * outputs * frame),
-            "fma": per(touched * outputs * frame),
-        },
+        operations={operation: per(2.0 * inputs * outputs * frame), "fma": per(touched * outputs * frame)},
         bytes_min=per(least, fixed=times * layer.nbytes),
         bytes_max=per(most, fixed=fixed * times),
         working_set_bytes=net_bytes,

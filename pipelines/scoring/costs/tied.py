@@ -37,10 +37,7 @@ def gaussians(p: PackedGmm, frames: int) -> Cost:
     Compulsory: the parameters once per call, each log density written. A codebook's parameters of one stream (14 kB)
     stay in the first cache for all frames, so the tiling only adds that a line is read before it is overwritten.
     """
-    parameters, expanded = (
-        float(p.gaussians.nbytes),
-        p.n_streams * p.expanded * FLOAT / p.n_gaussians,
-    )
+    parameters, expanded = (float(p.gaussians.nbytes), p.n_streams * p.expanded * FLOAT / p.n_gaussians)
     return Cost(
         operations={"gemm": per(2.0 * p.expanded), "fma": per(2.0 * len(p.centre) / p.n_gaussians)},
         bytes_min=per(FLOAT + expanded, fixed=parameters),
@@ -88,10 +85,7 @@ def mixtures(p: PackedGmm, frames: int) -> Cost:
     return Cost(
         operations={"gemm": per(2.0), "fma": per((p.n_streams - 1) * p.n_senones / p.n_weights)},
         bytes_min=per((densities + results) / p.n_weights, fixed=weights),
-        bytes_max=per(
-            (densities + 2 * results * p.columns / p.n_senones) / p.n_weights,
-            fixed=float(p.weights.nbytes),
-        ),
+        bytes_max=per((densities + 2 * results * p.columns / p.n_senones) / p.n_weights, fixed=float(p.weights.nbytes)),
         working_set_bytes=block_bytes(p, frames),
         calls=calls(1),
     )

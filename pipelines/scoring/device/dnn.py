@@ -120,9 +120,7 @@ class Layers(Arithmetic):
         # The product is read once more and written as float32.
         moved = size * inputs / self.n_senones + (1.0 + padding) * size + FLOAT
         costs[OUTPUT_STAGE] = on.cost(
-            {on.gemm: per(2.0 * inputs * padding)},
-            per(moved, fixed=size * outputs * (inputs + 1.0)),
-            net_bytes,
+            {on.gemm: per(2.0 * inputs * padding)}, per(moved, fixed=size * outputs * (inputs + 1.0)), net_bytes
         )
         return costs
 

@@ -129,11 +129,7 @@ class Tied(_Mixtures):
             "score.mixture": ("components",),
             "score.log": ("senones",),
         }
-        self.arrays = {
-            "centre": centre,
-            "scale": scale,
-            "gaussians": _padded(gaussians),
-        }
+        self.arrays = {"centre": centre, "scale": scale, "gaussians": _padded(gaussians)}
         self._groups: list[tuple[int, int]] = []
         column = np.empty(model.n_senones, np.int64)
         self._columns = 0
@@ -216,9 +212,7 @@ class Tied(_Mixtures):
             ),
             # Floor, logarithm, shift, two copies into order: each reads and writes once.
             "score.log": on.cost(
-                {"log": per(padding), "fma": per(2.0 * padding)},
-                per(40.0 * padding),
-                8.0 * frames * self._columns,
+                {"log": per(padding), "fma": per(2.0 * padding)}, per(40.0 * padding), 8.0 * frames * self._columns
             ),
         }
 
@@ -256,15 +250,8 @@ class Owned(_Mixtures):
         matrix[:, :, -1] += weights.transpose(2, 0, 1)
         gaussians = matrix.transpose(1, 2, 0, 3).reshape(self._streams, expanded, -1)
         self._constant = expanded - 1
-        self.stages = {
-            "score.gaussians": ("gaussians",),
-            "score.lse": ("exponentials", "senones"),
-        }
-        self.arrays = {
-            "centre": centre,
-            "scale": scale,
-            "gaussians": _padded(gaussians),
-        }
+        self.stages = {"score.gaussians": ("gaussians",), "score.lse": ("exponentials", "senones")}
+        self.arrays = {"centre": centre, "scale": scale, "gaussians": _padded(gaussians)}
 
     def score(self, p: dict[str, Tensor], x: Tensor, out: Tensor, stages: Stages) -> None:
         n, k = len(x), self._densities

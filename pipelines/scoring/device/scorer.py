@@ -58,12 +58,7 @@ class DeviceScorer(Scorer):
     looks_ahead = True
 
     def __init__(
-        self,
-        config: Config,
-        model: AcousticModel,
-        work: DeviceWork,
-        spare: Callable[[], Scorer],
-        keep: bool = False,
+        self, config: Config, model: AcousticModel, work: DeviceWork, spare: Callable[[], Scorer], keep: bool = False
     ) -> None:
         """Raises ModelError where the net that the settings name cannot be used."""
         self.n_senones = model.n_senones
@@ -151,11 +146,7 @@ class DeviceScorer(Scorer):
         try:
             if before is None or (arithmetic.context, pinned) != (self.context, before.pinned):
                 self._make_slots(arithmetic)
-            if before is None or (arithmetic, dtype, pinned) != (
-                self._arithmetic,
-                before.dtype,
-                before.pinned,
-            ):
+            if before is None or (arithmetic, dtype, pinned) != (self._arithmetic, before.dtype, before.pinned):
                 self._place(arithmetic)
             self._warm_again(before, config)
         except RuntimeError as problem:
@@ -209,10 +200,7 @@ class DeviceScorer(Scorer):
                 bool(self._held) and name != COPY_STAGE,
                 lambda each: Linear(fixed=each),
             )
-            for name, cost in {
-                **self._arithmetic.costs(frames, self._on),
-                COPY_STAGE: copied,
-            }.items()
+            for name, cost in {**self._arithmetic.costs(frames, self._on), COPY_STAGE: copied}.items()
         }
         return found | {LAUNCH: Cost(unmodelled=LAUNCHES)} | self._work.costs()
 

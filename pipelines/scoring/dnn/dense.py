@@ -204,15 +204,7 @@ class DenseNet(Splicer):
             costs[layer_stage(i + 1)] = self._law(layer, frames, 1.0, 1.0, outputs, outputs)
         return costs
 
-    def _law(
-        self,
-        layer: Product,
-        frames: int,
-        frame: float,
-        times: float,
-        moved: float,
-        maxima: float = 0.0,
-    ) -> Cost:
+    def _law(self, layer: Product, frames: int, frame: float, times: float, moved: float, maxima: float = 0.0) -> Cost:
         net_bytes = float(sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads)))
         return laws.dense_layer(layer, frames, net_bytes, frame, times, moved, maxima)
 

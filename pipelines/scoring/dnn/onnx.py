@@ -87,10 +87,7 @@ class OnnxNet(Splicer):
         if not scores.flags.c_contiguous:
             raise ValueError("scores of which rows do not lie one behind the other")
         bound, model = self._binding, self._model
-        for bind, name, array in (
-            (bound.bind_input, model.input, frames),
-            (bound.bind_output, model.output, scores),
-        ):
+        for bind, name, array in ((bound.bind_input, model.input, frames), (bound.bind_output, model.output, scores)):
             bind(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         self._session.run_with_iobinding(bound)
         if self.gives_probabilities:

@@ -92,14 +92,7 @@ def float_rows(
 
 @njit(nogil=True, cache=True)
 def byte_rows(
-    weights: Array,
-    affine: Array,
-    hidden: Array,
-    scales: Array,
-    first: int,
-    last: int,
-    senones: Array,
-    scores: Array,
+    weights: Array, affine: Array, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array
 ) -> None:
     """As `float_rows` of integers, with a scale f32 for each row and each frame.
 

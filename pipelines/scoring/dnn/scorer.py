@@ -62,11 +62,7 @@ class DnnScorer(LayeredScorer):
     _recorder: Recorder | None = None
 
     def __init__(
-        self,
-        config: Config,
-        model: AcousticModel,
-        progress: Progress = quietly,
-        cancelled: Cancelling = never,
+        self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
         """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
         n, parents = model.n_senones, senones.parents_of(model)
@@ -74,10 +70,7 @@ class DnnScorer(LayeredScorer):
         super().__init__(
             n,
             self._features,
-            {
-                "active": senones.Active(n, parents, ahead=1),
-                "active-ahead": senones.Active(n, parents, ahead=AHEAD),
-            },
+            {"active": senones.Active(n, parents, ahead=1), "active-ahead": senones.Active(n, parents, ahead=AHEAD)},
             {name: frames.RULES[name](model) for name in FRAME_RULES},
         )
         self._since = UNSEEN

@@ -105,10 +105,7 @@ def rests(gaussians: Array) -> Array:
     result = aligned((*gaussians.shape[:3], PARTS, LANES))
     for part in range(PARTS):
         d = slice(part * dim // PARTS, (part + 1) * dim // PARTS)
-        square, linear = (
-            gaussians[:, :, :, :dim][:, :, :, d],
-            gaussians[:, :, :, dim : 2 * dim][:, :, :, d],
-        )
+        square, linear = (gaussians[:, :, :, :dim][:, :, :, d], gaussians[:, :, :, dim : 2 * dim][:, :, :, d])
         most = np.zeros_like(square)
         np.divide(linear**2, -4 * square, out=most, where=square < 0)
         result[:, :, :, : part + 1] += most.sum(axis=3)[:, :, :, None]

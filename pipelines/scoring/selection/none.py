@@ -35,10 +35,7 @@ Evaluate = Callable[[int, int, Meter], Array]
 class Tied(Strategy[Gmm]):
     """Exact scoring; by component: in 8 bits, or with the best component in place of the sum."""
 
-    stages: Mapping[str, tuple[str, ...]] = {
-        "score.exp": ("exponentials",),
-        "score.mixture": ("components",),
-    }
+    stages: Mapping[str, tuple[str, ...]] = {"score.exp": ("exponentials",), "score.mixture": ("components",)}
 
     def __init__(self, family: Gmm) -> None:
         super().__init__(family)
@@ -105,10 +102,7 @@ class Tied(Strategy[Gmm]):
             costs["score.gaussians"] = continuous.gaussians_in_bytes(self._bytes, stored=2.0 * FLOAT)
         if self._log_rows is not None:
             return costs | {"score.mixture": tied.best_mixtures(p)}
-        return costs | {
-            "score.exp": tied.exponentials(p, frames),
-            "score.mixture": tied.mixtures(p, frames),
-        }
+        return costs | {"score.exp": tied.exponentials(p, frames), "score.mixture": tied.mixtures(p, frames)}
 
 
 class Continuous(Strategy[ContinuousGmm]):

@@ -50,10 +50,7 @@ class Table:
 class _Lookup(Strategy[Family]):
     """Base of both kinds: all but the making of the table."""
 
-    stages: Mapping[str, tuple[str, ...]] = {
-        QUANTISE: ("codewords",),
-        LOOKUP: ("lookups", "senones"),
-    }
+    stages: Mapping[str, tuple[str, ...]] = {QUANTISE: ("codewords",), LOOKUP: ("lookups", "senones")}
 
     def __init__(self, family: Family) -> None:
         super().__init__(family)

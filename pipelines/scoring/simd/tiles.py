@@ -102,14 +102,7 @@ def make_rows(panels: int) -> Callable[..., None]:
 
     @instruction(types.void, *[types.intp] * 6, types.boolean)
     def rows(
-        builder: Any,
-        factors: Any,
-        indices: Any,
-        count: Any,
-        b: Any,
-        b_stride: Any,
-        c: Any,
-        multiply: Any,
+        builder: Any, factors: Any, indices: Any, count: Any, b: Any, b_stride: Any, c: Any, multiply: Any
     ) -> None:
         sums = [sum_from(builder, constant(0.0)) for _ in range(panels)]
         with cgutils.for_range(builder, count) as loop:
@@ -120,11 +113,7 @@ def make_rows(panels: int) -> Callable[..., None]:
             for p, slot in enumerate(sums):
                 weights = load(builder, builder.add(row, word(VECTOR_BYTES * p)))
                 builder.store(fma(builder, spread, weights, builder.load(slot)), slot)
-        _finish(
-            builder,
-            multiply,
-            [(_cell(builder, c, word(0), 0, p), slot) for p, slot in enumerate(sums)],
-        )
+        _finish(builder, multiply, [(_cell(builder, c, word(0), 0, p), slot) for p, slot in enumerate(sums)])
 
     return rows
 
@@ -146,16 +135,7 @@ def make_layer_tile(frames: int, vectors: int, prefetching: bool = False, chains
     """
 
     @instruction(types.void, *[types.intp] * 7)
-    def tile(
-        builder: Any,
-        x: Any,
-        x_frame: Any,
-        x_input: Any,
-        panel: Any,
-        inputs: Any,
-        later: Any,
-        out: Any,
-    ) -> None:
+    def tile(builder: Any, x: Any, x_frame: Any, x_input: Any, panel: Any, inputs: Any, later: Any, out: Any) -> None:
         cells = [(f, v) for f in range(frames) for v in range(vectors)]
         sums = [{cell: sum_from(builder, constant(0.0)) for cell in cells} for _ in range(chains)]
         rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]

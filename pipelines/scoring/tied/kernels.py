@@ -275,10 +275,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
                 later = base + (p * panel + after) * 4
                 to = address(products, np.float32) + (start[book] + p * LANES) * 4
                 _multiply(
-                    (
-                        address(g, np.float32) + book * book_bytes + s * densities * 4,
-                        books * book_bytes,
-                    ),
+                    (address(g, np.float32) + book * book_bytes + s * densities * 4, books * book_bytes),
                     n,
                     (here, panel * 4),
                     min(together, panels - p),

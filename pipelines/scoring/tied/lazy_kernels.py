@@ -27,14 +27,7 @@ Mixtures = tuple[Array, Array]
 
 @njit(nogil=True, cache=True)
 def mix_some(
-    g: Array,
-    shift: Array,
-    mixtures: Mixtures,
-    senones: Array,
-    first: int,
-    last: int,
-    products: Array,
-    scores: Array,
+    g: Array, shift: Array, mixtures: Mixtures, senones: Array, first: int, last: int, products: Array, scores: Array
 ) -> None:
     """scores[t, senone] = log Π over streams Σ over densities weight · exponential, plus shift.
 

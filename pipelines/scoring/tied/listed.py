@@ -106,13 +106,7 @@ def exponentiate_listed(kept: Array, count: Array, shift: Array, first: int, las
 
 @njit(nogil=True, cache=True)
 def mix_listed(
-    listed: Listed,
-    rows: Array,
-    densities: int,
-    start: Array,
-    products: Array,
-    first: int,
-    last: int,
+    listed: Listed, rows: Array, densities: int, start: Array, products: Array, first: int, last: int
 ) -> None:
     """products = Π over streams Σ over the listed densities weight · exponential."""
     index, kept, count = listed

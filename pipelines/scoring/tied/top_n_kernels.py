@@ -139,14 +139,7 @@ def _prefetch_rows(index: Array, t: int | np.int64, book: int, s: int, row: int,
 
 @njit(nogil=True, cache=True)
 def mix_kept(
-    index: Array,
-    kept: Array,
-    rows: Array,
-    densities: int,
-    start: Array,
-    products: Array,
-    first: int,
-    last: int,
+    index: Array, kept: Array, rows: Array, densities: int, start: Array, products: Array, first: int, last: int
 ) -> None:
     """products = Π over streams Σ over the kept densities weight · exponential.
 
@@ -173,12 +166,7 @@ def mix_kept(
                 if t + 1 == n and book + 1 < last:
                     lines = (start[book + 2] - start[book + 1]) // LANES
                     _prefetch_rows(
-                        index,
-                        np.int64(0),
-                        book + 1,
-                        s,
-                        _row(rows, start, streams, densities, book + 1, s),
-                        lines,
+                        index, np.int64(0), book + 1, s, _row(rows, start, streams, densities, book + 1, s), lines
                     )
                 elif t + 1 < n and t * keep < densities:
                     _prefetch_rows(index, t + 1, book, s, row, width // LANES)

@@ -67,11 +67,7 @@ class UtteranceHistory:
     def close_up(self, tokens: int) -> None:
         """Keep the best tokens, at most `tokens`, in the first places."""
         best = np.argsort(self.costs, kind="stable")[:tokens]
-        self._entry, self.states, self.costs = (
-            self._entry[best],
-            self.states[best],
-            self.costs[best],
-        )
+        self._entry, self.states, self.costs = (self._entry[best], self.states[best], self.costs[best])
 
     def take(self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array) -> None:
         """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""

@@ -96,13 +96,7 @@ class BatchSearch(ABC):
             self._ids[name] = recorder.stage(name, "search", counts)
         self.launches.renumber(before, self._ids)
 
-    def advance(
-        self,
-        scores: Array | Tensor,
-        lengths: Sequence[int],
-        first_frame: int,
-        lane: Lane | NullLane,
-    ) -> None:
+    def advance(self, scores: Array | Tensor, lengths: Sequence[int], first_frame: int, lane: Lane | NullLane) -> None:
         """Pass tokens over `scores` f32 [frames, batch, senones] (natural logs, unscaled).
 
         Utterance b has `lengths[b]` frames of these. A tensor of torch already lies on the device.

@@ -91,14 +91,7 @@ class Fst:
 
 
 def from_arcs(
-    n_states: int,
-    start: int,
-    final: F32,
-    source: Array,
-    ilabel: Array,
-    olabel: Array,
-    weight: Array,
-    target: Array,
+    n_states: int, start: int, final: F32, source: Array, ilabel: Array, olabel: Array, weight: Array, target: Array
 ) -> Fst:
     """An Fst from arcs in any order, which is kept within each state."""
     sources = np.ascontiguousarray(source, dtype=np.int64)

@@ -71,13 +71,7 @@ def entry_of(
 
 @njit_inlined
 def _relax(
-    arrays: Arrays,
-    n_epsilon_states: int,
-    front: Front,
-    i: np.uint32,
-    goal: np.uint32,
-    value: np.float32,
-    record: Index,
+    arrays: Arrays, n_epsilon_states: int, front: Front, i: np.uint32, goal: np.uint32, value: np.float32, record: Index
 ) -> Front:  # pragma: no cover - compiled
     """Take the token at place `i` into state `goal` for `value`, if that is better than what stands there.
 

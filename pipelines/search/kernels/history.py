@@ -26,13 +26,7 @@ def append(history: I32, used: int, entry: Index, arc: Index, frame: Index) -> n
 
 @numba.njit(cache=True, nogil=True)
 def collect(
-    history: I32,
-    first: int,
-    roots: I32,
-    other_roots: I32,
-    alternative: I32,
-    delta: F32,
-    beam: float,
+    history: I32, first: int, roots: I32, other_roots: I32, alternative: I32, delta: F32, beam: float
 ) -> tuple[int, int]:  # pragma: no cover - compiled
     """Keep only entries of `history`, all of it in use, that the roots lead to; renumber them.
 

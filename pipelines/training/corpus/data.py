@@ -253,11 +253,7 @@ def joined(parts: Sequence[Frames]) -> Frames:
 
 
 def prepare(
-    recipe: DataRecipe,
-    folder: Path,
-    feat_params: dict[str, str],
-    progress: Progress,
-    shards: int | None = None,
+    recipe: DataRecipe, folder: Path, feat_params: dict[str, str], progress: Progress, shards: int | None = None
 ) -> None:
     """Make the shards of `recipe`, or the first `shards`, in `folder`.
 

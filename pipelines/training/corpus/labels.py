@@ -54,11 +54,7 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
 
 
 def aligned(
-    frames: Frames,
-    words: Sequence[Sequence[str]],
-    aligner: Aligner,
-    scorer: Scorer,
-    progress: Callable[[float], None],
+    frames: Frames, words: Sequence[Sequence[str]], aligner: Aligner, scorer: Scorer, progress: Callable[[float], None]
 ) -> U16:
     """The senone of each frame by what the teacher hears; UNLABELLED where an utterance has no words or none fit.
 

@@ -39,10 +39,7 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
     model = sphinx.load(sphinx.default_directory())
     maker = Maker(model.feat_params)
     taught = [item for item in items if item.name not in HELD]
-    parts = [
-        (HELD_OUT, [item for item in items if item.name in HELD], 1),
-        ("shard-0000", taught, passes),
-    ]
+    parts = [(HELD_OUT, [item for item in items if item.name in HELD], 1), ("shard-0000", taught, passes)]
     for stem, spoken, times in parts:
         path = folder / f"{stem}.safetensors"
         if not path.exists():
@@ -57,11 +54,7 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
             frames = data.read(path)
             labels.write(
                 labels.aligned(
-                    frames,
-                    words,
-                    aligner,
-                    scorer,
-                    lambda part: progress("labels of the shipped voices", part),
+                    frames, words, aligner, scorer, lambda part: progress("labels of the shipped voices", part)
                 ),
                 path,
             )

@@ -52,13 +52,7 @@ class Diary:
 
     def report(self, rank: int) -> Report:
         """The piece so far."""
-        return Report(
-            rank=rank,
-            ns=dict(self.ns),
-            bytes=self.bytes,
-            delays=dict(self.delays),
-            spans=self.spans,
-        )
+        return Report(rank=rank, ns=dict(self.ns), bytes=self.bytes, delays=dict(self.delays), spans=self.spans)
 
 
 class Peers:

@@ -34,12 +34,7 @@ def read(job: Job) -> Lessons:
 
 
 def run(
-    job: Job,
-    lessons: Lessons,
-    world: Peers,
-    group: Group,
-    device: torch.device,
-    deliver: Callable[[Piece], None],
+    job: Job, lessons: Lessons, world: Peers, group: Group, device: torch.device, deliver: Callable[[Piece], None]
 ) -> None:
     """Do `job` as one of its workers; the first one calls `deliver` with each piece."""
     torch.set_num_threads(job.threads)

@@ -320,8 +320,7 @@ def _small(torch: Any, device: Device) -> tuple[Callable[[], object], ...]:
 def _over(key: Key, device: Device, kinds: tuple[Callable[[], object], ...], effort: Effort) -> Roof:
     """Return the roof of calls of several kinds: the quickest, the middle one, the slowest."""
     each = sorted(
-        (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds),
-        key=lambda roof: roof.median,
+        (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds), key=lambda roof: roof.median
     )
     return replace(each[len(each) // 2], low=each[0].low, high=each[-1].high)
 

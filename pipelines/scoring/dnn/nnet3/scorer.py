@@ -35,11 +35,7 @@ class Nnet3Scorer(DnnScorer):
     """Scores by the net of the model."""
 
     def __init__(
-        self,
-        config: Config,
-        model: AcousticModel,
-        progress: Progress = quietly,
-        cancelled: Cancelling = never,
+        self, config: Config, model: AcousticModel, progress: Progress = quietly, cancelled: Cancelling = never
     ) -> None:
         """Raises ModelError when the settings ask for what the net cannot do, or Cancelled."""
         assert model.kaldi is not None

@@ -45,13 +45,7 @@ def _panels_fit(starts: Array, columns: Array, blocks: Array, out: Array, first:
 
 @njit(nogil=True, cache=True)
 def _multiply_few(
-    starts: Array,
-    columns: Array,
-    blocks: Array,
-    x: tuple[int, int, int],
-    out: Array,
-    first: int,
-    last: int,
+    starts: Array, columns: Array, blocks: Array, x: tuple[int, int, int], out: Array, first: int, last: int
 ) -> None:
     """Rows of out f32 [outputs, n ≤ 8] that the panels first … last − 1 make, from x f32 [inputs, n].
 
@@ -90,14 +84,7 @@ def _multiply_few(
 
 @njit(nogil=True, cache=True)
 def _multiply_many(
-    starts: Array,
-    columns: Array,
-    blocks: Array,
-    inputs: int,
-    frames: Array,
-    out: Array,
-    first: int,
-    last: int,
+    starts: Array, columns: Array, blocks: Array, inputs: int, frames: Array, out: Array, first: int, last: int
 ) -> None:
     """The same of any number of frames f32 [n/16, inputs, 16], as `by_sixteen` gives them.
 

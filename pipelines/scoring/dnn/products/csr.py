@@ -32,14 +32,7 @@ _row_1, _row_2 = make_sparse_row(1), make_sparse_row(VECTORS)
 
 @njit(nogil=True, cache=True)
 def _multiply(
-    starts: Array,
-    columns: Array,
-    values: Array,
-    inputs: int,
-    frames: Array,
-    out: Array,
-    first: int,
-    last: int,
+    starts: Array, columns: Array, values: Array, inputs: int, frames: Array, out: Array, first: int, last: int
 ) -> None:
     """Rows first … last − 1 of out f32 [outputs, n], from `frames` f32 [n/16, inputs, 16] as `by_sixteen` gives them.
 
@@ -77,14 +70,7 @@ def _multiply(
 # No leave to reassociate: of four loads LLVM would make one gather, which here takes thrice as long.
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _multiply_one(
-    starts: Array,
-    columns: Array,
-    values: Array,
-    inputs: int,
-    x: Array,
-    out: Array,
-    first: int,
-    last: int,
+    starts: Array, columns: Array, values: Array, inputs: int, x: Array, out: Array, first: int, last: int
 ) -> None:
     """The same at one frame: x f32 [inputs], out f32 [outputs]."""
     if len(x) != inputs or len(starts) != len(out) + 1 or not sparse_fits(starts, columns, values, first, last):

@@ -49,13 +49,7 @@ Without names: numba looks at each name in every call.
 
 @njit(nogil=True, cache=True)
 def _multiply(
-    panels: Array,
-    x: Strided,
-    out: Strided,
-    shape: tuple[int, int],
-    sums: Array,
-    first: int,
-    last: int,
+    panels: Array, x: Strided, out: Strided, shape: tuple[int, int], sums: Array, first: int, last: int
 ) -> None:
     """Compute the rows of `out` f32 [outputs, n] of the panels first … last − 1 of f32 [panels, inputs, PANEL].
 

@@ -41,11 +41,7 @@ class _PhaseLaw(NamedTuple):
 
 PHASE_LAWS: Final = {
     "search.cutoff": _PhaseLaw(
-        operations=(10.0, 0.0),
-        least=(12.0, 0.0),
-        most=(SECTOR + 4.0, 0.0),
-        loads=(2.0, 0.0, 0.0),
-        barriers=3.0,
+        operations=(10.0, 0.0), least=(12.0, 0.0), most=(SECTOR + 4.0, 0.0), loads=(2.0, 0.0, 0.0), barriers=3.0
     ),
     "search.compact": _PhaseLaw(
         operations=(10.0, 20.0),

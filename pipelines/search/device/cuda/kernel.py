@@ -345,15 +345,7 @@ def _owner(lists: I32, n: np.int32, position: np.int32) -> np.int32:  # pragma: 
 
 @device_function
 def _pass(
-    states: I32,
-    arcs: I32,
-    row: F32,
-    numbers: F64,
-    keys: I64,
-    lists: I32,
-    ints: I32,
-    limit: np.float32,
-    relaxing: bool,
+    states: I32, arcs: I32, row: F32, numbers: F64, keys: I64, lists: I32, ints: I32, limit: np.float32, relaxing: bool
 ) -> np.float32:  # pragma: no cover - compiled
     """This thread's share of the emitting arcs: the least cost over them; `relaxing`: take tokens over those within
     `limit`, and over self-loops."""

@@ -121,9 +121,7 @@ def spell(fst: Fst, sequences: I32, first_symbol: int) -> Fst:
     middle_state = n + len(last_keys) + np.arange(len(middle_keys))
     others = ~is_phone
     other_label = np.where(
-        fst.ilabel[others] > len(sequences),
-        fst.ilabel[others] - len(sequences) - 1 + first_symbol,
-        0,
+        fst.ilabel[others] > len(sequences), fst.ilabel[others] - len(sequences) - 1 + first_symbol, 0
     )
     silent = np.zeros(len(middle_keys) + len(last_keys))
     return from_arcs(
@@ -134,14 +132,7 @@ def spell(fst: Fst, sequences: I32, first_symbol: int) -> Fst:
         np.concatenate([senones[:, 0], middle_keys % span, last_keys % span, other_label]),
         np.concatenate([fst.olabel[is_phone], silent, fst.olabel[others]]),
         np.concatenate([fst.weight[is_phone], silent, fst.weight[others]]),
-        np.concatenate(
-            [
-                middle_state[middle],
-                last_state[middle_keys // span],
-                last_keys // span,
-                fst.target[others],
-            ]
-        ),
+        np.concatenate([middle_state[middle], last_state[middle_keys // span], last_keys // span, fst.target[others]]),
     )
 
 
