@@ -18,16 +18,9 @@ from app.style.plain_text import write
 from app.style.theme import font, theme
 from profiler.arrays import F64, U32, Array
 
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
-
-
-SPARE = 1024
-"""Columns of a strip besides those shown: when the range has moved by half of them, another is begun."""
-
-
-APART = 32
-"""Columns that are as they were between two that are not, from which on the two are drawn apart."""
+FAR_S = 1e6  # Beyond the ends of every session, in seconds: the plot cuts lines off
+SPARE = 1024  # Columns of a strip besides those shown: when the range has moved by half of them, another is begun
+APART = 32  # Columns that are as they were between two that are not, from which on the two are drawn apart
 
 
 def hair(color: str | QColor) -> QPen:

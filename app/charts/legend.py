@@ -37,11 +37,8 @@ def paint_spike(painter: QPainter, x: float, y: float, color: QColor) -> None:
     painter.restore()
 
 
-LINE = 20
-"""Height of a line in pixels."""
-
-MIN_GAP = 6
-"""Minimum pixels between two names."""
+LINE = 20  # Height of a line in pixels
+MIN_GAP = 6  # Minimum pixels between two names
 
 
 class Legend(QWidget):
@@ -110,7 +107,6 @@ class Legend(QWidget):
         return lines
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw; the gaps between the names shrink before the note is dropped."""
         with QPainter(self) as painter:
             face = font(0.95)
             painter.setFont(face)
@@ -138,8 +134,7 @@ class Legend(QWidget):
                 write(painter, place, middle | Qt.AlignmentFlag.AlignRight, self.remark)
 
 
-BESIDE = 12
-"""Pixels between the mouse and the box."""
+BESIDE = 12  # Pixels between the mouse and the box
 
 
 @dataclass(frozen=True)
@@ -180,7 +175,6 @@ class Readout(QWidget):
         return self._metrics.height() + 1
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the box and its lines."""
         with QPainter(self) as painter:
             tokens = theme()
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

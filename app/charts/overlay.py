@@ -24,29 +24,14 @@ from profiler.arrays import I64
 from profiler.clock import FRAME_S
 from profiler.session.model import Marker
 
-FLAG_ROW = 21
-"""Height of one row of marker flags in pixels."""
-
-FLAG_WIDTH = 170
-"""A flag's text is shortened to this many pixels."""
-
-FLAG_PADDING = 14
-"""Horizontal padding of a flag around its text, pixels."""
-
-LEAST_FLAG = 60
-"""Pixels below which a shortened flag would say nothing, but for what a setting was changed to."""
-
-BOUNDARY_APART = 8
-"""Minimum average distance of utterance boundaries in pixels; closer ones are left out."""
-
-FLAG_GAP = 6
-"""Minimum pixels between two flags on a row."""
-
-DIMMED = 165
-"""Opacity (of 255) of the card's colour over what lies after the cursor."""
-
-FLAG_SHARE = 0.3
-"""Maximum share of the height for marker labels."""
+FLAG_ROW = 21  # Height of one row of marker flags in pixels
+FLAG_WIDTH = 170  # A flag's text is shortened to this many pixels
+FLAG_PADDING = 14  # Horizontal padding of a flag around its text, pixels
+LEAST_FLAG = 60  # Pixels below which a shortened flag would say nothing, but for what a setting was changed to
+BOUNDARY_APART = 8  # Minimum average distance of utterance boundaries in pixels; closer ones are left out
+FLAG_GAP = 6  # Minimum pixels between two flags on a row
+DIMMED = 165  # Opacity (of 255) of the card's colour over what lies after the cursor
+FLAG_SHARE = 0.3  # Maximum share of the height for marker labels
 
 
 @dataclass(frozen=True)
@@ -183,7 +168,6 @@ class Overlay(PixelItem):
         self._readout.show_lines(lines, self.plot.mapTo(self.plot.window(), at))
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw from back to front."""
         lines = area.adjusted(0, 0, 0, -self._floor)
         self._paint_future(painter, area)
         self._paint_boundaries(painter, lines)

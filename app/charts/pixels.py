@@ -29,8 +29,7 @@ def is_pixels(painter: QPainter) -> bool:
     return painter.paintEngine().type() == QPaintEngine.Type.Raster
 
 
-MAX_DEVICE_SCALE = 4
-"""Beyond this many device pixels per pixel a chart is stretched instead of drawn finer."""
+MAX_DEVICE_SCALE = 4  # Beyond this many device pixels per pixel a chart is stretched instead of drawn finer
 
 
 def raster_scale(painter: QPainter) -> int:
@@ -38,8 +37,7 @@ def raster_scale(painter: QPainter) -> int:
     return min(max(1, math.ceil(device_scale(painter) - 0.01)), MAX_DEVICE_SCALE)
 
 
-MOST_STILLS = 192
-"""Pictures that are kept at once, those painted last: a time axis has another label every second."""
+MOST_STILLS = 192  # Pictures that are kept at once, those painted last: a time axis has another label every second
 
 
 class Stills:

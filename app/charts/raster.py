@@ -24,14 +24,12 @@ from app.style.theme import blended, rgb, theme
 from profiler.analysis.categories import NOT_OWN
 from profiler.arrays import F32, F64, I16, I64, U32, Array, Bool
 
-CELL = 8
-"""Side of a hatch pattern in pattern pixels."""
+CELL = 8  # Side of a hatch pattern in pattern pixels
 
 HATCH_STRENGTH = 0.14
 """How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise."""
 
-MAX_LAYERS = 16
-"""Layers that one raster can hold: the hatch planes are the bits of a 16-bit number."""
+MAX_LAYERS = 16  # Layers that one raster can hold: the hatch planes are the bits of a 16-bit number
 
 
 def hatch_cell(hatch: str) -> Bool:
@@ -207,8 +205,7 @@ def opaque(color: str) -> int:
     return 0xFF000000 | red << 16 | green << 8 | blue
 
 
-ALWAYS = NOT_OWN
-"""Layers that have their hatch on the screen as well: they are no part of the sum."""
+ALWAYS = NOT_OWN  # Layers that have their hatch on the screen as well: they are no part of the sum
 
 
 class Stack(RasterItem):
@@ -232,7 +229,6 @@ class Stack(RasterItem):
         return self.hatched
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """All layers of each column."""
         tokens = theme()
         ink = tokens.surface if tokens.is_dark else tokens.card
         colors = [tokens.category[name] for name in self._names]
@@ -244,7 +240,6 @@ class Stack(RasterItem):
         return stacked(wide, height, colors, ink, hatches, scale, self._first + at.start)
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """A polygon per layer."""
         layers = self._layers
         there = np.flatnonzero(np.isfinite(layers[:, 0]))
         if not len(there):

@@ -11,23 +11,12 @@ from profiler.plain import clock
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
-ROBUST_SHARE = 0.98
-"""Share of the columns that decides the scale if a few are far above the rest."""
-
-SPIKE_FACTOR = 1.8
-"""A maximum this many times above that share counts as a spike and does not set the scale."""
-
-HEADROOM = 1.06
-"""A scale reaches this many times as high as its values."""
-
-SHRINK_BELOW = 0.45
-"""A scale that holds is narrowed only when what is wanted falls below this share of it."""
-
-PARTS_SHOWN = 0.3
-"""A logarithmic scale begins below this share of the least sum, so that its parts are seen."""
-
-DECADES = 3
-"""Most powers of ten that a logarithmic scale shows."""
+ROBUST_SHARE = 0.98  # Share of the columns that decides the scale if a few are far above the rest
+SPIKE_FACTOR = 1.8  # A maximum this many times above that share counts as a spike and does not set the scale
+HEADROOM = 1.06  # A scale reaches this many times as high as its values
+SHRINK_BELOW = 0.45  # A scale that holds is narrowed only when what is wanted falls below this share of it
+PARTS_SHOWN = 0.3  # A logarithmic scale begins below this share of the least sum, so that its parts are seen
+DECADES = 3  # Most powers of ten that a logarithmic scale shows
 
 
 STEPS_S = (
@@ -36,8 +25,7 @@ STEPS_S = (
 )
 """Distances between two time labels: round microseconds to minutes."""
 
-LABEL_APART = 90.0
-"""Minimum distance of two time labels in pixels."""
+LABEL_APART = 90.0  # Minimum distance of two time labels in pixels
 
 
 @dataclass(frozen=True)

@@ -33,20 +33,11 @@ from app.style.plain_text import displayable, show_tip, write
 from app.style.theme import font, theme
 from profiler.arrays import F64
 
-SMALL = 0.85
-"""Size of the texts of a plot, in sizes of the window's font."""
-
-LINE = 15.0
-"""Height of a line of such a text in pixels."""
-
-REACH = 10.0
-"""Pixels around a dot or a bar within which the mouse hits it."""
-
-TICK_GAP = 5
-"""Pixels between an upright axis and its labels."""
-
-Tick = tuple[float, str]
-"""Pixel of the widget, and what stands there."""
+SMALL = 0.85  # Size of the texts of a plot, in sizes of the window's font
+LINE = 15.0  # Height of a line of such a text in pixels
+REACH = 10.0  # Pixels around a dot or a bar within which the mouse hits it
+TICK_GAP = 5  # Pixels between an upright axis and its labels
+Tick = tuple[float, str]  # Pixel of the widget, and what stands there
 
 
 class _Texts(QGraphicsItem):
@@ -62,7 +53,6 @@ class _Texts(QGraphicsItem):
         return self.room
 
     def paint(self, painter: QPainter, *_: object) -> None:
-        """Write them."""
         for written in self.each:
             painter.save()
             written(painter)
@@ -104,10 +94,8 @@ class StillPlot(pg.GraphicsView):
             axis.setZValue(self._box.zValue() - 1.0)
         self._built: object = None
         self._spots: list[Spot] = []
-        self.taken: list[QPolygonF] = []
-        """Where texts lie, and what else no text may lie on."""
-        self.area = QRectF()
-        """Between the axes."""
+        self.taken: list[QPolygonF] = []  # Where texts lie, and what else no text may lie on
+        self.area = QRectF()  # Between the axes
 
     def build(self) -> None:
         raise NotImplementedError

@@ -34,29 +34,14 @@ from app.style.plain_text import AT_RIGHT, fitting, show_tip, write
 from app.style.theme import font, text_width, theme
 from profiler.analysis.lod.columns import column_grid
 
-GUTTER = 62
-"""Width of the left axis in pixels, the same in every plot."""
-
-MARGIN = 10
-"""Pixels right of every plot."""
-
-TIME_LABELS = 22
-"""Height of the row of time labels in pixels."""
-
-LABEL = 16
-"""Height of a label of the left axis in pixels."""
-
-ZOOM_PER_NOTCH = 1.25
-"""Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
-
-PAN_PER_NOTCH = 0.08
-"""Wheel: share of the visible range per notch."""
-
-SNAP = 6
-"""Pixels from which an end of a dragged selection snaps to a boundary."""
-
-BAR = 3
-"""Height, and least width, of the bar of a bookmark in pixels."""
+GUTTER = 62  # Width of the left axis in pixels, the same in every plot
+MARGIN = 10  # Pixels right of every plot
+TIME_LABELS = 22  # Height of the row of time labels in pixels
+LABEL = 16  # Height of a label of the left axis in pixels
+ZOOM_PER_NOTCH = 1.25  # Ctrl+wheel: range per wheel notch (120 eighths of a degree)
+PAN_PER_NOTCH = 0.08  # Wheel: share of the visible range per notch
+SNAP = 6  # Pixels from which an end of a dragged selection snaps to a boundary
+BAR = 3  # Height, and least width, of the bar of a bookmark in pixels
 
 LABEL_FONT = 0.92
 
@@ -110,7 +95,6 @@ class TimeAxisItem(_Axis):
         return "\n".join(one.name for left, right, one in self._named() if left - SNAP <= x <= right + SNAP)
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
-        """Write the labels that are whole within the plot and its margins; draw the bars above them."""
         first, last = self.range
         width, scale = self.size().width(), still_scale(p)
         for second, text in time_ticks(first, last, width):
@@ -139,7 +123,6 @@ class ValueAxisItem(_Axis):
         self._kept: tuple[object, ...] = ()
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
-        """Draw each label next to its value; the first and last stay within the axis."""
         (low, high), height = self.range, self.size().height()
 
         def draw(into: QPainter) -> None:
@@ -179,8 +162,7 @@ class TimePlot(pg.GraphicsView):
         self._size, self._moving = (1, 1), QRegion()
         self._visible, self._visible_of = axis.visible, (axis.visible, 0)
         self._hovers = False
-        self.mouse = QPointF()
-        """Where the mouse was seen last, in the area's pixels."""
+        self.mouse = QPointF()  # Where the mouse was seen last, in the area's pixels
         self._pressed: QPointF | None = None
         self._dragged: QPointF | None = None
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)

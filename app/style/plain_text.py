@@ -67,8 +67,7 @@ class ToolButton(QToolButton):
 
 HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
 
-LONGEST_LINE: Final = 1000
-"""Maximum characters of a line: a path can have a few hundred, our sentences have fewer."""
+LONGEST_LINE: Final = 1000  # Maximum characters of a line: a path can have a few hundred, our sentences have fewer
 
 MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
 

@@ -14,11 +14,8 @@ from app.style.plain_text import AT_LEFT, describe, fitting, write
 from app.style.theme import font, theme
 from profiler.clock import FRAME_S
 
-HEIGHT = 20
-"""Pixels of the strip."""
-
-TICK = 4
-"""Pixels of the ends of a bracket."""
+HEIGHT = 20  # Pixels of the strip
+TICK = 4  # Pixels of the ends of a bracket
 
 
 class ArmBrackets(QWidget):
@@ -46,7 +43,6 @@ class ArmBrackets(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw each bracket in view with its name, where that has room."""
         first, last = self._plot.visible
         wide = self._plot.columns
         with QPainter(self) as painter:

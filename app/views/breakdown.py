@@ -31,8 +31,7 @@ from profiler.plain import milliseconds, percent, rtf_text
 NOT_NAMED = 0.001
 """Share of the sum up to which throttled is not named: a host takes next to nothing of most machines."""
 
-HEIGHT, BEFORE = 15, 5
-"""Pixels of the bar, and of the pale one above it."""
+HEIGHT, BEFORE = 15, 5  # Pixels of the bar, and of the pale one above it
 
 OWN = tuple(name for name in CATEGORIES if name not in NOT_OWN)
 
@@ -48,7 +47,6 @@ class CategoryBar(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_model(self, model: DeskSnapshot) -> None:
-        """Show the categories of a scope with frames."""
         after = sum(model.after.values())
         # The pale bar of a pair is to the other as the same speech before is to the same speech now.
         scale = 1.0 if model.baseline is not None or not after else model.own_ms / after
@@ -93,7 +91,6 @@ class _Bar(QWidget):
             self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw both on one scale."""
         most = max(sum(self._now.values()), sum(self._before.values()), 1e-12)
         tokens = theme()
         with QPainter(self) as painter:
@@ -111,14 +108,9 @@ class _Bar(QWidget):
                     painter.fillRect(place, tokens.hatch_brush(name))
 
 
-EXPLAINED = ("scoring", "search")
-"""Groups whose stages can be done again, to explain them."""
-
-LEAST_TREE = 6 * ROW
-"""Pixels of the tree in which all groups are in sight below its heading."""
-
-LEAST_IN_PICTURE = 274
-"""Height of a picture that has the categories, their sum and the groups."""
+EXPLAINED = ("scoring", "search")  # Groups whose stages can be done again, to explain them
+LEAST_TREE = 6 * ROW  # Pixels of the tree in which all groups are in sight below its heading
+LEAST_IN_PICTURE = 274  # Height of a picture that has the categories, their sum and the groups
 
 
 class BreakdownView(View):
@@ -126,10 +118,8 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
-    explain = Signal(str)
-    """Somebody wants to know what the time of this stage consists of."""
-    confirm = Signal(str)
-    """Somebody wants to know whether the verdict of this stage survives a change."""
+    explain = Signal(str)  # Somebody wants to know what the time of this stage consists of
+    confirm = Signal(str)  # Somebody wants to know whether the verdict of this stage survives a change
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -249,7 +239,6 @@ class BreakdownView(View):
     # -- in words and figures ------------------------------------------------------------------
 
     def summary(self) -> str:
-        """Return one sentence: the sum, the largest category, the dominating stage's verdict."""
         model = self._model
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
@@ -267,7 +256,6 @@ class BreakdownView(View):
         return f"{text} {explanation(line, self.tree.stages, self.tree.of_steps)}" if line is not None else text
 
     def table(self) -> Table:
-        """Return categories, then stages, then the groups whose parts are known."""
         headers = [
             self.tr(text)
             for text in (

@@ -26,8 +26,7 @@ from profiler.session.model import Marker
 
 Model = TypeVar("Model")
 
-AHEAD = 0.2
-"""Share of the range that is drawn right of it while it scrolls: until the figures are new, all is drawn."""
+AHEAD = 0.2  # Share of the range that is drawn right of it while it scrolls: until the figures are new, all is drawn
 
 
 class ChartView(View, Generic[Model]):
@@ -83,7 +82,6 @@ class ChartView(View, Generic[Model]):
         return menu
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Reduce to the plot's pixel columns and hand over."""
         self._soon.stop()
         columns = self.plot.columns
         ahead = int(AHEAD * columns) if snapshot.moving and self.axis.windowed else 0
@@ -136,7 +134,6 @@ class ChartView(View, Generic[Model]):
         return self.overlay.band == band
 
     def clear(self) -> None:
-        """Show an empty plot."""
         super().clear()
         self._model = self._state = None
         self.overlay.set_events((), ())

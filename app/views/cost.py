@@ -36,14 +36,9 @@ from profiler.analysis.categories import CATEGORIES, THROTTLED
 from profiler.clock import FRAME_S
 from profiler.plain import clock, milliseconds, percent, rtf_text, times
 
-TAG_HEIGHT = 16.0
-"""Pixels kept free above the area for the tag."""
-
-BESIDE = 3
-"""Pixels between a text at the right end and the cursor, which may stand there."""
-
-FAINT = 0.6
-"""Opacity of the line of the quantile."""
+TAG_HEIGHT = 16.0  # Pixels kept free above the area for the tag
+BESIDE = 3  # Pixels between a text at the right end and the cursor, which may stand there
+FAINT = 0.6  # Opacity of the line of the quantile
 
 
 def realtime_text(model: CostModel) -> str:
@@ -69,7 +64,6 @@ class CostLabels(PixelItem):
         self._model, self.band = model, band
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw line and text, or the tag at the upper right."""
         model, tokens = self._model, theme()
         data = area.adjusted(0, min(self.band, max(0.0, area.height() - 1)), 0, 0)
         if model is None or data.height() < 2:
@@ -112,11 +106,8 @@ class CostLabels(PixelItem):
         return place.left()
 
 
-FLAG_ROWS = 3
-"""Maximum rows of marker labels above the area."""
-
-TABLE_ROWS = 200
-"""Rows of the table twin: stretches of the visible range."""
+FLAG_ROWS = 3  # Maximum rows of marker labels above the area
+TABLE_ROWS = 200  # Rows of the table twin: stretches of the visible range
 
 
 class CostView(ChartView[CostModel]):
@@ -129,8 +120,7 @@ class CostView(ChartView[CostModel]):
         super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self._grid = Levels(self.plot)
         self.stack = Stack(self.plot, LAYERS)
-        self.other_programs = True
-        """Whether their time is drawn, as a cap."""
+        self.other_programs = True  # Whether their time is drawn, as a cap
         self.p95 = Curve(self.plot, z=1.0)
         self.labels = CostLabels(self.plot)
         self.holding = Holding()
@@ -141,7 +131,6 @@ class CostView(ChartView[CostModel]):
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> CostModel:
-        """Return the mean cost of the block under each pixel column."""
         return cost_model(
             snapshot.session, snapshot.track, snapshot.end_frame, visible, columns, self.holding, snapshot.desk
         )
@@ -171,7 +160,6 @@ class CostView(ChartView[CostModel]):
             self.holding = replace(self.holding, before=None)
 
     def show_model(self, model: CostModel | None) -> None:
-        """Set scale and labels, and pass the model to the stack."""
         if model is None:
             self.labels.set_model(None, 0.0)
             self.stack.show_nothing()
@@ -227,7 +215,6 @@ class CostView(ChartView[CostModel]):
         self.arms.show_turns(turns_of(shown.session, shown.end_frame, names), "" if pair is None else pair.needs)
 
     def show_texts(self, model: CostModel) -> None:
-        """Show note, remark and the names of what there is."""
         limited = self.snapshot is not None and self.snapshot.desk.categories[THROTTLED] > 0
         self.legend.set_titles({name: CATEGORY_TITLES[name] for name in CATEGORIES if name != THROTTLED or limited})
         faint = model.block_frames > 1
@@ -239,7 +226,6 @@ class CostView(ChartView[CostModel]):
         self.set_note(*self._notes(model))
 
     def summary(self) -> str:
-        """Return one sentence: of what range, mean, RTF, largest part, highest frame."""
         if self.snapshot is None or not self.snapshot.desk.frames:
             return self.tr("No frames in range yet.")
         model, desk = self.model(), self.snapshot.desk
@@ -268,7 +254,6 @@ class CostView(ChartView[CostModel]):
         )
 
     def table(self) -> Table:
-        """Return the visible range in up to `TABLE_ROWS` stretches, ms per frame."""
         headers = [self.tr("from s"), self.tr("to s"), self.tr("sum ms"), self.tr("highest ms")]
         headers += [f"{CATEGORY_TITLES[name]} ms" for name in LAYERS]
         if self.snapshot is None:
@@ -288,7 +273,6 @@ class CostView(ChartView[CostModel]):
         return headers, rows
 
     def readout(self, model: CostModel, second: float) -> list[Line]:
-        """Return time and RTF, the categories from the top of the stack down, the sum without other programs."""
         column = model.column_at(second)
         if column is None:
             return []

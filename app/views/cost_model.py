@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 LAYERS = *(name for name in CATEGORIES if name not in NOT_OWN), *NOT_OWN
 """The categories from the bottom up: other programs' time is a cap on the rest."""
 
-OWN = len(LAYERS) - len(NOT_OWN)
-"""Layers that are the run's own."""
-
-REALTIME_MS = 1e3 * FRAME_S
-"""Processing time per 10 ms frame at which RTF = 1."""
+OWN = len(LAYERS) - len(NOT_OWN)  # Layers that are the run's own
+REALTIME_MS = 1e3 * FRAME_S  # Processing time per 10 ms frame at which RTF = 1
 
 REALTIME_IN_SCALE = 0.7
 """From this share of real time on, the scale is opened up to show the line; below it, a tag says how far off it is."""
@@ -36,11 +33,8 @@ REALTIME_IN_SCALE = 0.7
 FAINT_SHARE = 1.3
 """The line of the 95 % quantile may open the scale to this many times what the means need, and is cut off beyond."""
 
-MAX_SPIKES = 5
-"""Maximum number of marked spikes: the highest ones."""
-
-SPIKE_APART = 18
-"""Columns between two marked spikes, at least."""
+MAX_SPIKES = 5  # Maximum number of marked spikes: the highest ones
+SPIKE_APART = 18  # Columns between two marked spikes, at least
 
 
 @dataclass(frozen=True)

@@ -38,16 +38,12 @@ from profiler.plain import milliseconds, percent, rtf_text
 if TYPE_CHECKING:
     from app.model.document import RatioRow
 
-WHAT, GIVES, RTF = range(3)
-"""Columns."""
+WHAT, GIVES, RTF = range(3)  # Columns
 
 CHANGE = Qt.ItemDataRole.UserRole
 
-ROW = 22
-"""Height of a row in pixels."""
-
-STEPS = 20
-"""Positions of the slider between no time and the time taken now."""
+ROW = 22  # Height of a row in pixels
+STEPS = 20  # Positions of the slider between no time and the time taken now
 
 
 class FasterView(View):
@@ -105,7 +101,6 @@ class FasterView(View):
     # -- drawing ---------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Rank the stages."""
         desk = snapshot.desk
         config = settings_at(snapshot.session, desk.scope.last)
         before = [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]
@@ -284,7 +279,6 @@ class FasterView(View):
     # -- in words and figures --------------------------------------------------------------------
 
     def summary(self) -> str:
-        """Return one sentence about the stage that could give most."""
         if not self._candidates:
             return self.tr("No stage with known time yet.")
         first = self._candidates[0]
@@ -297,7 +291,6 @@ class FasterView(View):
         return text
 
     def table(self) -> Table:
-        """Return one row per stage, and one per change below it."""
         headers = [
             self.tr(text)
             for text in (

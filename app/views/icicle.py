@@ -20,8 +20,7 @@ from profiler.plain import milliseconds, percent
 if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot, StageLine
 
-WHOLE, GROUP, STAGE, PART = range(4)
-"""Levels, from the top down."""
+WHOLE, GROUP, STAGE, PART = range(4)  # Levels, from the top down
 
 LEVELS: Final = PART + 1
 
@@ -85,17 +84,10 @@ def icicle_model(desk: DeskSnapshot, title: str = "whole frame") -> tuple[Block,
     return tuple(blocks())
 
 
-HIGHEST = 160.0
-"""Pixels of a level at most."""
-
-AIR = 4.0
-"""Pixels left and right of a text in its block."""
-
-LEAST_TEXT = 22.0
-"""Pixels of a block below which it has no text."""
-
-PALE = 0.55
-"""How far the colour of stages is moved from that of their group towards the card."""
+HIGHEST = 160.0  # Pixels of a level at most
+AIR = 4.0  # Pixels left and right of a text in its block
+LEAST_TEXT = 22.0  # Pixels of a block below which it has no text
+PALE = 0.55  # How far the colour of stages is moved from that of their group towards the card
 
 
 class Icicle(StillPlot):
@@ -139,7 +131,6 @@ class Icicle(StillPlot):
         return most.format(known, self.tr(largest.name), percent(largest.share / block.share))
 
     def build(self) -> None:
-        """Draw blocks with their names, and mark the chosen one."""
         whole = QRectF(self.rect())
         self.frame(whole, (), ())
         each = min(HIGHEST, whole.height() / LEVELS)

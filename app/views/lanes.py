@@ -37,17 +37,10 @@ if TYPE_CHECKING:
 BAND = 0.72
 """How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""
 
-HEADING = 15
-"""Pixels above each lane's curve for its name and figures."""
-
-DASHES = (1, 2)
-"""A dotted line in pixels: columns drawn and columns left out."""
-
-ROOM_FOR_BOTTOM = 30
-"""A lane lower than this has a label at its upper end only."""
-
-TABLE_ROWS = 200
-"""Rows of the table twin: stretches of the visible range."""
+HEADING = 15  # Pixels above each lane's curve for its name and figures
+DASHES = (1, 2)  # A dotted line in pixels: columns drawn and columns left out
+ROOM_FOR_BOTTOM = 30  # A lane lower than this has a label at its upper end only
+TABLE_ROWS = 200  # Rows of the table twin: stretches of the visible range
 
 
 @dataclass(frozen=True)
@@ -118,7 +111,6 @@ class PanelsItem(RasterItem):
         return tuple((drawn.curve.name, drawn.rect.top()) for drawn in self._curves)
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """All curves, as upright strokes in the columns of pixels."""
         number = self._first + np.arange(at.start, at.stop)
         pixels = np.zeros((height, len(number)), np.uint32)
         for (_, curve, rect), ends in zip(self._curves, self._ends.reshape(len(self._curves), 4, -1), strict=True):
@@ -135,7 +127,6 @@ class PanelsItem(RasterItem):
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """Bands as strokes, means as lines."""
         for panel, curve, rect in self._curves:
             there = np.flatnonzero(np.isfinite(curve.mean))
             if not len(there):
@@ -191,7 +182,6 @@ class HeadingsItem(PixelItem):
         self.update()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw one heading per lane."""
         model = self._model
         if model is None:
             return
@@ -259,7 +249,6 @@ class LanesView(ChartView[LanesModel]):
     def reduce(
         self, snapshot: Snapshot, columns: int, visible: tuple[float, float], in_blocks: bool = True
     ) -> LanesModel:
-        """Return minimum, maximum and mean per pixel column, of blocks of columns or of each."""
         return self._make_model(
             snapshot.session,
             snapshot.track,
@@ -282,7 +271,6 @@ class LanesView(ChartView[LanesModel]):
         raise NotImplementedError
 
     def show_model(self, model: LanesModel | None) -> None:
-        """Label the lanes' scales and hand the model to the item."""
         self.panels.set_model(model)
         self._scales = {} if model is None else model.scales
         if model is None:
@@ -301,7 +289,6 @@ class LanesView(ChartView[LanesModel]):
         self.plot.set_ticks(labels)
 
     def readout(self, model: LanesModel, second: float) -> list[Line]:
-        """Return the means at a second of audio."""
         column = model.column_at(second)
         there = [] if column is None else [curve for curve in model.curves if np.isfinite(curve.mean[column])]
         lines = [Line(clock(second, 2), self.readout_head(), strong=True)] if there else []
@@ -318,7 +305,6 @@ class LanesView(ChartView[LanesModel]):
         return ""
 
     def table(self) -> Table:
-        """Return the visible range in up to `TABLE_ROWS` stretches: mean and maximum."""
         headers = [self.tr("from s"), self.tr("to s")]
         if self.snapshot is None:
             return headers, []

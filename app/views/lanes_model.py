@@ -88,8 +88,7 @@ AVAILABLE: Final = "system.memory_available_bytes"
 
 CLOCK: Final = "system.cpu_mhz"
 
-PACKAGE: Final = "energy.package_watts"
-"""Power of all processor packages, from the energies that are recorded."""
+PACKAGE: Final = "energy.package_watts"  # Power of all processor packages, from the energies that are recorded
 
 BUSY, MEMORY_BUSY, MEMORY_USED, POWER = "busy_percent", "memory_busy_percent", "memory_used_bytes", "power_watts"
 """Readings of a device, after its name ("gpu0.")."""

@@ -51,17 +51,10 @@ COLORS = {
 }
 """Part → category whose colour and hatch it has, from the bottom of a bar to its top."""
 
-WIDEST = 22.0
-"""Most pixels of a bar."""
-
-LABEL = 16.0
-"""Pixels above the bars for the words."""
-
-GAP = 5.0
-"""Least pixels between two words."""
-
-DIAMOND = 3.5
-"""Half of the width of the mark of a stable word in pixels."""
+WIDEST = 22.0  # Most pixels of a bar
+LABEL = 16.0  # Pixels above the bars for the words
+GAP = 5.0  # Least pixels between two words
+DIAMOND = 3.5  # Half of the width of the mark of a stable word in pixels
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,6 @@ class Bars(PixelItem):
         return next((word for word in words if word.first_frame <= frame < word.end_frame), None)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw from back to front."""
         model = self._model
         if model is None:
             return
@@ -208,7 +200,6 @@ class LatencyView(ChartView[LatencyModel]):
         return any(setting(one.tree, "stream.chunk_ms") for one in session.configs)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> LatencyModel:
-        """Return the words in view, at most one per pixel column."""
         session = snapshot.session
         first, last = (second / FRAME_S for second in visible)
         scope = snapshot.desk.scope
@@ -235,7 +226,6 @@ class LatencyView(ChartView[LatencyModel]):
         return super().events(snapshot) if streamed else ((), ())
 
     def show_model(self, model: LatencyModel | None) -> None:
-        """Set scale and labels, and pass the model to the bars."""
         band = 0.0
         if model is None:
             self.plot.set_ticks(())
@@ -254,7 +244,6 @@ class LatencyView(ChartView[LatencyModel]):
         self.remark.show_text(nothing, self.remark.boundingRect())
 
     def show_texts(self, model: LatencyModel) -> None:
-        """Show percentiles and the sentence."""
         if model.quantiles is None:
             self.set_note("")
             self.advice.set_full("")
@@ -279,7 +268,6 @@ class LatencyView(ChartView[LatencyModel]):
             self.axis.select(word.first_frame * FRAME_S, word.end_frame * FRAME_S)
 
     def readout(self, model: LatencyModel, second: float) -> Sequence[Line]:
-        """Return the word at a time, with its parts from the top of its bar down."""
         word = self.bars.word_at(second)
         if word is None:
             return ()
@@ -296,7 +284,6 @@ class LatencyView(ChartView[LatencyModel]):
         ]
 
     def summary(self) -> str:
-        """Return one sentence: percentiles and the largest part."""
         model = self.model()
         if model is None or self.snapshot is None or model.quantiles is None:
             return self.tr("No word of a stream in range yet.") if model is None else self._nothing(model)
@@ -305,7 +292,6 @@ class LatencyView(ChartView[LatencyModel]):
         return text.format(self.snapshot.desk.scope.extent, model.number, figures, model.advice)
 
     def table(self) -> Table:
-        """Return one row per word of the session up to the cursor, the slowest first, in ms after its end."""
         titles = ["word", "first shown", "stable", "final", *COLORS, "utterance", "at s", "at frame"]
         headers = [self.tr(word_latency.PART_TITLES.get(title, title)) for title in titles]
         if self.snapshot is None:

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from profiler.machine.roofs.table import Roof
     from profiler.session.reader import Session
 
-MEMORY: Final = "memory"
-"""The level of what fits into no cache."""
+MEMORY: Final = "memory"  # The level of what fits into no cache
 
 
 @dataclass(frozen=True)
@@ -142,14 +141,9 @@ def _rungs(roofs: Sequence[Roof]) -> tuple[tuple[float, float], ...]:
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 2 * LINE + 6, 2 * LINE + 4
 """Room for the axes' texts, for the sentence above and the names of the levels."""
 
-HEIGHT = 200
-"""Pixels that the plot takes at least."""
-
-TICK_APART = 70.0
-"""Pixels between two sizes on the axis at least."""
-
-STEPS = (1, 2, 4, 5, 10)
-"""Powers of two between two of them."""
+HEIGHT = 200  # Pixels that the plot takes at least
+TICK_APART = 70.0  # Pixels between two sizes on the axis at least
+STEPS = (1, 2, 4, 5, 10)  # Powers of two between two of them
 
 
 class LadderPlot(StillPlot):
@@ -162,7 +156,6 @@ class LadderPlot(StillPlot):
         self.setMinimumHeight(HEIGHT)
 
     def show_model(self, model: LadderModel, choice: str | None) -> None:
-        """Show other stages; `choice`: the stage that is marked, if it is there, else the most expensive one."""
         if (model, choice) != (self._model, self._choice):
             self._model, self._choice = model, choice
             describe(self, self.tr("Memory traffic"), self.sentence())
@@ -213,7 +206,6 @@ class LadderPlot(StillPlot):
     # -- drawing -------------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Draw axes, levels, ladders, dots and their names."""
         marked, area = self.marked, self._area()
         if marked is None:
             self.frame(area, (), ())
@@ -343,7 +335,6 @@ class MemoryLadderView(View):
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Draw the stages of the scope."""
         desk = snapshot.desk
         rows = () if desk.costs is None else desk.costs.stages
         self._model = ladder_model(snapshot.session, rows, desk.frames, desk.threads)
@@ -363,7 +354,6 @@ class MemoryLadderView(View):
         return f"{sentence}." if sentence else self.tr("No stage whose memory traffic is known yet.")
 
     def table(self) -> Table:
-        """Return one row per stage, then the rungs of the ladders."""
         headers = [
             *("stage", "working set", "fits in", "bytes per frame", "at most", "GB/s", "GB/s at most"),
             *("GB/s measured", "share"),

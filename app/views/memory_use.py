@@ -120,8 +120,7 @@ COLORS: Final = {
 }
 """The category whose colour a component has."""
 
-LEAST: Final = 5e4
-"""Bytes from which the legend has a figure: less would be 0.0 MB."""
+LEAST: Final = 5e4  # Bytes from which the legend has a figure: less would be 0.0 MB
 
 
 class MemoryUse(QObject):
@@ -147,7 +146,6 @@ class MemoryUse(QObject):
         return {COLORS[name]: self.tr(TITLES[name]) + figures.get(name, "") for name in COMPONENTS}
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> MemoryUseModel:
-        """Return the memory under each pixel column."""
         return memory_use_model(
             snapshot.session,
             snapshot.track,
@@ -159,7 +157,6 @@ class MemoryUse(QObject):
         )
 
     def show_model(self, model: MemoryUseModel | None) -> None:
-        """Set the scale and pass the layers to the stack; None where the page is not shown."""
         self.legend.setVisible(model is not None)
         self.cost.setVisible(model is not None and bool(model.latest))
         if model is None or not model.latest:
@@ -176,7 +173,6 @@ class MemoryUse(QObject):
         self.stack.show_layers(model.layers_mb, scale, model.first_s, model.last_s)
 
     def show_texts(self, model: MemoryUseModel, session: Session) -> tuple[str, ...]:
-        """Show what the run cost; return the memory at the end of the scope, and the same in fewer words."""
         self.legend.set_titles(self._titles(model.latest))
         if not model.latest:
             return self.nothing(), self.tr("no readings")
@@ -186,7 +182,6 @@ class MemoryUse(QObject):
         return f"MB · {resident} · {grows}", f"MB · {resident}", "MB"
 
     def summary(self, model: MemoryUseModel, session: Session) -> str:
-        """Return one sentence: the memory at the end of the scope, its largest components, the most, the growth."""
         if not model.latest:
             return self.nothing()
         text = self.tr("In the end {0} are resident: {1}; {2}; {3}.").format(
@@ -214,7 +209,6 @@ class MemoryUse(QObject):
         return self.tr("This session has no readings of the memory by component.")
 
     def readout(self, model: MemoryUseModel, second: float) -> list[Line]:
-        """Return the time, the components from the top of the stack down, the sum."""
         column = model.column_at(second)
         if column is None:
             return []
@@ -228,7 +222,6 @@ class MemoryUse(QObject):
         return [*lines, Line(self.tr("resident"), size(float(layers.sum())), strong=True)]
 
     def table(self, snapshot: Snapshot, visible: tuple[float, float]) -> Table:
-        """Return the visible range in up to `TABLE_ROWS` stretches, MB."""
         headers = [self.tr("from s"), self.tr("to s"), self.tr("resident MB")]
         headers += [f"{self.tr(title)} MB" for title in TITLES.values()]
         first, last = visible

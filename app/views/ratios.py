@@ -15,20 +15,14 @@ from app.style.plain_text import AT_LEFT
 from app.style.theme import theme
 from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, EQUAL, NO_DIFFERENCE
 
-ROW: Final = 20.0
-"""Pixels of a row."""
-
-FIGURES: Final = 90.0
-"""Pixels right of the plot: the verdict."""
-
-PREDICTED: Final = 14.0
-"""Height of the bar of what was predicted."""
+ROW: Final = 20.0  # Pixels of a row
+FIGURES: Final = 90.0  # Pixels right of the plot: the verdict
+PREDICTED: Final = 14.0  # Height of the bar of what was predicted
 
 TICKS: Final = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 20.0)
 AIR: Final = 1.1
 LEAST_REACH: Final = 1.25
-MOST_REACH: Final = 20.0
-"""The axis reaches so far at least and at most from 1, on both sides; AIR beyond the rows."""
+MOST_REACH: Final = 20.0  # The axis reaches so far at least and at most from 1, on both sides; AIR beyond the rows
 
 
 class Ratios(StillPlot):
@@ -56,7 +50,6 @@ class Ratios(StillPlot):
         return low, min(max(high, LEAST_REACH), MOST_REACH)
 
     def build(self) -> None:
-        """Draw names, axis, the band of no difference, intervals and signs."""
         metrics = small_metrics()
         left = max((metrics.horizontalAdvance(row.name) for row in self.rows), default=0.0) + 10
         area = QRectF(self.rect()).adjusted(left, 4, -FIGURES, -LINE - 6)

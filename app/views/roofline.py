@@ -16,8 +16,7 @@ from app.views.table_twin import Table
 from app.views.view import View
 from profiler.plain import speed
 
-HEADER = 60
-"""Pixels of the card above and below its body, about."""
+HEADER = 60  # Pixels of the card above and below its body, about
 
 
 class RooflineView(View):
@@ -36,7 +35,6 @@ class RooflineView(View):
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Draw the stages of the scope, and those of the baseline."""
         desk = snapshot.desk
         self._points = () if desk.costs is None else points(desk.costs.stages)
         self._before = () if desk.baseline is None else points(desk.baseline.costs.stages)

@@ -22,17 +22,10 @@ from app.views.roofline_model import Place, Point, rate
 from app.views.stage_panel import group_color
 from profiler.plain import percent, prefixed, speed
 
-HEIGHT = 232
-"""Pixels that it takes at least."""
-
-WIDTHS_HIGH = 1.6
-"""Height in widths, at most: higher, every roof would look steep."""
-
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
-"""Room for the axes' texts."""
-
-INK = 3
-"""Pixels of a line of text above and below its letters."""
+HEIGHT = 232  # Pixels that it takes at least
+WIDTHS_HIGH = 1.6  # Height in widths, at most: higher, every roof would look steep
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0  # Room for the axes' texts
+INK = 3  # Pixels of a line of text above and below its letters
 
 FROM_EDGE = 0.15
 """Decades between the lower end of the axis of rates and a dot: one upon the edge has no room for its name."""
@@ -40,11 +33,8 @@ FROM_EDGE = 0.15
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
 """Of the slope's length, where the middle of its name may be; the first that is free is taken."""
 
-LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
-"""Of the length of a level's line, where the middle of its name may be."""
-
-HEAD = 6.0
-"""Pixels of the head of an arrow, along it and across."""
+LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)  # Of the length of a level's line, where the middle of its name may be
+HEAD = 6.0  # Pixels of the head of an arrow, along it and across
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 NOWHERE: Ranges = (0, 1), (0, 1)
@@ -92,13 +82,10 @@ class Roofline(StillPlot):
         self._before: dict[str, Point] = {}
         self._baseline = ""
         self._marked: str | None = None
-        self.where = Place()
-        """Where the marked stage works."""
-        self.arrows: list[tuple[str, QLineF]] = []
-        """The stages that have arrows, and where."""
+        self.where = Place()  # Where the marked stage works
+        self.arrows: list[tuple[str, QLineF]] = []  # The stages that have arrows, and where
         self._ranges = NOWHERE
-        self.named: list[tuple[Point, str, QRectF]] = []
-        """The stages that have their names, and where."""
+        self.named: list[tuple[Point, str, QRectF]] = []  # The stages that have their names, and where
         self.setMinimumHeight(HEIGHT)
 
     def show_points(
@@ -196,7 +183,6 @@ class Roofline(StillPlot):
     # -- drawing ---------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Draw axes, roofs, dots and their names."""
         self.named, self.arrows = [], []
         marked = self.marked
         if marked is None:

@@ -91,8 +91,7 @@ def longest(steps: Sequence[Phase]) -> Phase:
     return max(steps, key=lambda one: one.seconds)
 
 
-NAMED = 3
-"""Utterances that a note names."""
+NAMED = 3  # Utterances that a note names
 
 
 class SessionView(TableView):
@@ -109,7 +108,6 @@ class SessionView(TableView):
         self.add_page("start", self.tr("Start"), self.tr("What came before the first frame, step by step"), self.start)
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Renew what is shown."""
         if self.page:
             self.start.show_session(snapshot.session)
             whole = bool(self.start.steps) and self.start.steps[0].title == LIBRARIES
@@ -123,7 +121,6 @@ class SessionView(TableView):
         self.start.show_session(None)
 
     def table(self) -> Table:
-        """Return what is known, a line each; of the start, a row for each step."""
         if self.page:
             return self.start.table()
         headers = [self.tr("what"), self.tr("value")]
@@ -216,7 +213,6 @@ class StartPage(QWidget):
         self.about.setText(self.summary())
 
     def summary(self) -> str:
-        """Return one sentence: the whole and the longest step."""
         if not self.steps:
             return self.tr("No frame is decoded yet.")
         most = longest(self.steps)
@@ -225,7 +221,6 @@ class StartPage(QWidget):
         )
 
     def table(self) -> Table:
-        """Return a row for each step."""
         headers = [self.tr(text) for text in ("step", "begins s", "ends s", "takes s")]
         return headers, [
             [self.tr(one.title), f"{one.begin_s:.3f}", f"{one.end_s:.3f}", f"{one.seconds:.3f}"] for one in self.steps

@@ -29,8 +29,7 @@ from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, I64, U32, Array
 from profiler.clock import FRAME_S
 
-RANGE_DB = 60
-"""What is so much quieter than the loudest in view has no ink."""
+RANGE_DB = 60  # What is so much quieter than the loudest in view has no ink
 
 SHADES = 64
 
@@ -42,8 +41,7 @@ class Spectrogram(RasterItem):
         super().__init__(plot)
         self._levels: Array = np.empty((0, BANDS), np.int8)
         self._loudest = ABSENT_DB
-        self.area = QRectF()
-        """Where it is, in pixels from the top of the plot; empty where it is not shown."""
+        self.area = QRectF()  # Where it is, in pixels from the top of the plot; empty where it is not shown
 
     def show_levels(self, levels: Array, seconds: tuple[float, float], area: QRectF, height: float) -> None:
         """Show levels [columns, BANDS] in dB over these seconds, in an area of a plot of this height, in pixels."""
@@ -64,7 +62,6 @@ class Spectrogram(RasterItem):
         return TOP_HZ * (self.area.bottom() - y) / self.area.height() if inside else None
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """A shade for each column and row."""
         levels = loudest_of(self._levels[at].T, np.arange(height) * BANDS // height)[::-1]
         share = (levels.astype(np.float32) - (self._loudest - RANGE_DB)) / RANGE_DB
         shades = (np.clip(share, 0.0, 1.0) * (SHADES - 1)).astype(np.int64)
@@ -80,30 +77,14 @@ class Spectrogram(RasterItem):
         painter.drawImage(place, image.copy())
 
 
-ROW = 17
-"""Height of a row of words in pixels."""
-
-ROWS = 2
-"""Rows of words; where there is little height, one."""
-
-ROOM_FOR_ROWS = 78
-"""Height of the plot from which there are `ROWS` rows."""
-
-LEAST_PER_WORD = 7
-"""Pixels per word below which no word is placed."""
-
-MARKS = 5
-"""Height of the lines that show how long each word lasts."""
-
-THICK = 3
-"""Pixels of the line of a word that went wrong."""
-
-
-LOUD_STEPS = 4
-"""Steps of the wave's scale by which it doubles."""
-
-NO_SOUND = 2.0
-"""In place of a sample where there is none: samples are −1…1."""
+ROW = 17  # Height of a row of words in pixels
+ROWS = 2  # Rows of words; where there is little height, one
+ROOM_FOR_ROWS = 78  # Height of the plot from which there are `ROWS` rows
+LEAST_PER_WORD = 7  # Pixels per word below which no word is placed
+MARKS = 5  # Height of the lines that show how long each word lasts
+THICK = 3  # Pixels of the line of a word that went wrong
+LOUD_STEPS = 4  # Steps of the wave's scale by which it doubles
+NO_SOUND = 2.0  # In place of a sample where there is none: samples are −1…1
 
 
 class SpokenItem(PixelItem):
@@ -170,7 +151,6 @@ class SpokenItem(PixelItem):
         self.placed = self._places.place(model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw the words."""
         top = self.areas()[1].top()
         scale = still_scale(painter)
         for place in self.placed:
@@ -190,7 +170,6 @@ class Wave(RasterItem):
         self._inside = np.empty(0, bool)
 
     def show_model(self, model: WordsModel | None, row: QRectF, height: float) -> None:
-        """Show the sound of a model in a row of a plot of this height, in pixels; None shows nothing."""
         there = np.empty(0) if model is None else np.flatnonzero(np.isfinite(model.high))
         if model is None or not len(there):
             self.show_nothing()
@@ -217,7 +196,6 @@ class Wave(RasterItem):
         return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """A stroke in each column."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
         top, bottom = (ends[at] for ends in self._ends(height / scale))
         pixels = np.zeros((height, len(top)), np.uint32)
@@ -245,7 +223,6 @@ class Marks(RasterItem):
         self._runs: tuple[I64, I64] = (np.empty((0, 2), np.int64),) * 2
 
     def show_model(self, model: WordsModel | None, top: float, height: float) -> None:
-        """Show the words of a model from `top` on in a plot of this height, in pixels; None shows nothing."""
         if model is None:
             self.show_nothing()
             return
@@ -259,7 +236,6 @@ class Marks(RasterItem):
         self.show_columns(model.first_s, model.last_s, height - top - THICK, height - top, on)
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """A stroke in each column that a word covers."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         right, wrong = self._values[at].T > 0
         pixels[scale : 2 * scale, right] = opaque(theme().muted)

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from app.model.desk_snapshot import DeskSnapshot, StageLine
 
 
-TOLD_FROM = 0.005
-"""Share of the wall time from which other programs are mentioned next to the sum."""
+TOLD_FROM = 0.005  # Share of the wall time from which other programs are mentioned next to the sum
 
 
 def tr(text: str) -> str:
@@ -117,17 +116,10 @@ def tip(line: StageLine, stages: Sequence[StageLine], of_steps: bool = False) ->
     return "\n".join(filter(None, [explanation(line, stages, of_steps), *parts]))
 
 
-PART_ROW = 18
-"""Height of a part's row in pixels."""
-
-NAMES = 162
-"""Width of the column of the parts' names."""
-
-FIGURES = 96
-"""Width of the figures at the right: share and interval."""
-
-WORTH_A_ROW = 0.005
-"""A part that is smaller, and cannot be larger, has no row."""
+PART_ROW = 18  # Height of a part's row in pixels
+NAMES = 162  # Width of the column of the parts' names
+FIGURES = 96  # Width of the figures at the right: share and interval
+WORTH_A_ROW = 0.005  # A part that is smaller, and cannot be larger, has no row
 
 
 def group_color(group: str) -> str:
@@ -200,11 +192,8 @@ def paint_rows(painter: QPainter, top: float, width: float, parts: Sequence[Part
             write(painter, row, right, interval(part))
 
 
-HEAD = 24
-"""Height of the line with the stage's name and verdict."""
-
-BELOW = 8
-"""Pixels between the parts and the sentence, and below it."""
+HEAD = 24  # Height of the line with the stage's name and verdict
+BELOW = 8  # Pixels between the parts and the sentence, and below it
 
 
 class StagePanel(QWidget):
@@ -215,8 +204,7 @@ class StagePanel(QWidget):
         self._line: StageLine | None = None
         self._head = ""
         self._text = ""
-        self.above = 0
-        """Pixels of the card that it leaves to what is above; a sentence without room ends in dots."""
+        self.above = 0  # Pixels of the card that it leaves to what is above; a sentence without room ends in dots
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_line(self, line: StageLine | None, head: str, text: str) -> None:

@@ -28,17 +28,13 @@ from app.style.theme import font, theme
 from app.views.stage_panel import group_color, name_of, paint_strip, tip, verdicts
 from profiler.plain import milliseconds, percent
 
-NAME, BAR, MS, SHARE, VERDICT = range(5)
-"""Columns."""
-
-ROW = 20
-"""Height of a row in pixels."""
+NAME, BAR, MS, SHARE, VERDICT = range(5)  # Columns
+ROW = 20  # Height of a row in pixels
 
 BAR_STEPS = 500
 """Lengths of a bar that differ by less than one part in this many look alike: no column of bars has more pixels."""
 
-LEAST_BAR = 50
-"""Pixels that the column of bars keeps before anything else has room."""
+LEAST_BAR = 50  # Pixels that the column of bars keeps before anything else has room
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -84,8 +80,7 @@ class StageTree(QTreeWidget):
         self.of_steps = False  # Whether a frame is a step of a lab
         self._keys: list[str] = []
         self._rows: dict[str, _Row] = {}
-        self.exposed = QRegion()
-        """What is being painted: Qt has a delegate paint whole rows."""
+        self.exposed = QRegion()  # What is being painted: Qt has a delegate paint whole rows
         self.setHeaderLabels([self.tr("stage"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
         for column in (MS, SHARE):
             self.headerItem().setTextAlignment(column, AT_RIGHT)
@@ -109,7 +104,6 @@ class StageTree(QTreeWidget):
     # -- what is shown -------------------------------------------------------------------------
 
     def show_model(self, model: DeskSnapshot | None) -> None:
-        """Show these figures; None shows nothing."""
         self.stages, self.groups = ((), ()) if model is None else (model.stages, model.groups)
         self.of_steps = model is not None and model.of_steps
         entries = []
@@ -236,7 +230,6 @@ class _Delegate(QStyledItemDelegate):
         return QSize(40, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        """Draw one cell."""
         entry, tokens = self._entry(index), theme()
         if not self._tree.exposed.intersects(option.rect):
             return

@@ -23,8 +23,7 @@ from app.widgets import ChoiceBox
 from profiler.clock import FRAME_S
 from profiler.plain import clock, count, milliseconds
 
-AROUND = 40.0
-"""Frames shown on both sides of one that is gone to."""
+AROUND = 40.0  # Frames shown on both sides of one that is gone to
 
 
 class StatisticsView(View):
@@ -54,7 +53,6 @@ class StatisticsView(View):
     # -- drawing ---------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Count the frames of the scope."""
         self._soon.stop()
         scope = snapshot.desk.scope
         names = stage_names(snapshot.session, snapshot.track)
@@ -150,7 +148,6 @@ class StatisticsView(View):
     # -- in words and figures --------------------------------------------------------------------
 
     def summary(self) -> str:
-        """Return one sentence: mean, percentiles and the slowest frame."""
         model = self._model
         if model is None:
             return self.tr("No frames in range yet.")
@@ -171,7 +168,6 @@ class StatisticsView(View):
         return f"{text} {pinned}." if pinned else text
 
     def table(self) -> Table:
-        """Return one row for whole frames and one per stage."""
         headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
         headers += ["highest ms", self.by_unit("frames", "steps"), "highest at", self.by_unit("at frame", "at step")]
         headers += ["baseline, mean ms", "baseline, p99 ms"]
@@ -210,8 +206,7 @@ class Histogram(StillPlot):
         super().__init__()
         self._shown: Statistics | None = None
         self._other: Statistics | None = None
-        self.of_steps = False
-        """Whether what is counted are the steps of a lab."""
+        self.of_steps = False  # Whether what is counted are the steps of a lab
         self.setMinimumHeight(120)
 
     def show_statistics(self, shown: Statistics | None, other: Statistics | None = None) -> None:
@@ -220,7 +215,6 @@ class Histogram(StillPlot):
         self.rebuild()
 
     def build(self) -> None:
-        """Draw axes, bars and percentiles."""
         shown, other = self._shown, self._other
         area = QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
         if shown is None or area.width() < 20 or area.height() < 20:

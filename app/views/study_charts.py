@@ -24,8 +24,7 @@ from app.views.labs.panel import Panel
 from pipelines.config import Value, value_text
 
 KNOWN: Final = {name: Look(*look) for name, look in LOOKS.items()}
-RING: Final = 16.0
-"""Pixels across the ring around the trial that is chosen."""
+RING: Final = 16.0  # Pixels across the ring around the trial that is chosen
 
 
 class StudyFront(Panel):
@@ -49,7 +48,6 @@ class StudyFront(Panel):
         self.show_chart(front_chart(study), KNOWN)
 
     def build(self) -> None:
-        """The chart, the ring, and what the mouse hits."""
         super().build()
         around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
         at, ratios = places(self._study)
@@ -69,22 +67,16 @@ class StudyFront(Panel):
             self.opened.emit(spot.name)
 
 
-ASIDE: Final = 56.0
-"""Pixels left of the first axis and right of the last: half of a title."""
-
-TICK: Final = 26.0
-"""Pixels between two labels of an axis, at least."""
-
-MOST_VALUES: Final = 8
-"""An axis has no more labels; one of more settings has ticks in place of a label for each."""
+ASIDE: Final = 56.0  # Pixels left of the first axis and right of the last: half of a title
+TICK: Final = 26.0  # Pixels between two labels of an axis, at least
+MOST_VALUES: Final = 8  # An axis has no more labels; one of more settings has ticks in place of a label for each
 
 PARTS: Final = 6
 MANY: Final = 500
 """The mouse hits a line at the ends of this many parts between two axes; with many lines, at the axes."""
 
 PALE: Final = 170
-PALER: Final = 60
-"""Alpha of the lines of dominated trials; of many."""
+PALER: Final = 60  # Alpha of the lines of dominated trials; of many
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,6 @@ class ParallelCoordinates(StillPlot):
         self.rebuild()
 
     def build(self) -> None:
-        """Axes with their labels and titles, then the lines."""
         area = QRectF(self.rect()).adjusted(ASIDE, LINE, -ASIDE, -LINE - 10)
         shown = columns(self._study, min(int(area.height() / TICK) + 1, MOST_VALUES))
         if len(shown) < 2 or area.width() < 40 or area.height() < 20:

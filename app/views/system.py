@@ -53,8 +53,7 @@ LANES: Final = ((CPU, ALL_CPU), (RSS,), (AVAILABLE,), (CLOCK,), (PACKAGE,))
 DEVICE_LANES: Final = ((BUSY, MEMORY_BUSY), (MEMORY_USED,), (POWER,))
 
 
-SHARES: Final = frozenset({BUSY, MEMORY_BUSY})
-"""Percentages whose lane always reaches up to 100."""
+SHARES: Final = frozenset({BUSY, MEMORY_BUSY})  # Percentages whose lane always reaches up to 100
 
 
 def system_model(
@@ -139,8 +138,7 @@ SHOWN = {
 
 MEGABYTE = 1e6
 
-MEMORY_PICTURE = 250
-"""Pixels that a picture of the memory needs: the ticks have room with the legend in four lines."""
+MEMORY_PICTURE = 250  # Pixels that a picture of the memory needs: the ticks have room with the legend in four lines
 
 
 class SystemView(LanesView):
@@ -183,7 +181,6 @@ class SystemView(LanesView):
         return MEMORY_PICTURE if self.page else 0
 
     def quantity(self, name: str) -> Quantity:
-        """How a reading is shown."""
         device, of_it = of_device(name)
         one = SHOWN[of_it]
         title, unit = self.tr(one.title), one.unit
@@ -206,7 +203,6 @@ class SystemView(LanesView):
         )
 
     def average(self, curve: Curve) -> str:
-        """A curve's mean; of how many cores, where it is a load."""
         figure = super().average(curve)
         if curve.whole is None or curve.name != CPU:
             return figure
@@ -217,7 +213,6 @@ class SystemView(LanesView):
         return f"{value / MEGABYTE:.0f}" if SHOWN[of_it].unit == "MB" else f"{value:.1f}"
 
     def show_texts(self, model: LanesModel) -> None:
-        """Show the headings' figures and the note."""
         self.headings.set_model(model)
         if self._memory is not None and self.snapshot is not None:
             self.set_note(*self.memory.show_texts(self._memory, self.snapshot.session))
@@ -228,7 +223,6 @@ class SystemView(LanesView):
         self.set_note(self.tr("band: min–max, line: mean"))
 
     def summary(self) -> str:
-        """Return one sentence with the mean of every reading."""
         model = self.model()
         if model is not None and self._memory is not None and self.snapshot is not None:
             return self.memory.summary(self._memory, self.snapshot.session)

@@ -38,17 +38,10 @@ from profiler.plain import SHOWN_CHARACTERS, one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
-ROW = 24
-"""Height of a row in pixels."""
-
-MEASURED_ROWS = 60
-"""Rows whose texts decide the width of a column: those in view and some more."""
-
-LEAST_WRAPPED = 100
-"""Width of a column of sentences in pixels, at least: a narrower table scrolls sideways."""
-
-AIR = 6
-"""Horizontal padding of a column's text in pixels, in addition to that of the style."""
+ROW = 24  # Height of a row in pixels
+MEASURED_ROWS = 60  # Rows whose texts decide the width of a column: those in view and some more
+LEAST_WRAPPED = 100  # Width of a column of sentences in pixels, at least: a narrower table scrolls sideways
+AIR = 6  # Horizontal padding of a column's text in pixels, in addition to that of the style
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -58,11 +51,9 @@ DISPLAY, ALIGNMENT = Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.TextAlignmentR
 class TableModel(QAbstractTableModel):
     """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
 
-    texts = False
-    """Whether all cells are texts, also those that look like numbers."""
+    texts = False  # Whether all cells are texts, also those that look like numbers
 
-    longest = SHOWN_CHARACTERS
-    """Characters of a cell; of a longer text the middle is left out."""
+    longest = SHOWN_CHARACTERS  # Characters of a cell; of a longer text the middle is left out
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -149,8 +140,7 @@ class TableModel(QAbstractTableModel):
 NUMBER = re.compile(r"<?\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
 
 
-BLANK = (None, "", "–")
-"""Cells without a value."""
+BLANK = (None, "", "–")  # Cells without a value
 
 LEADING = re.compile(r"[-\N{MINUS SIGN}]?\d[\d\u2009\u202f]*(\.\d+)?(e[+-]?\d+)?")
 

@@ -34,16 +34,12 @@ from profiler.arrays import I64, U32
 from profiler.plain import clock, count
 from profiler.session.model import Marker
 
-GAP = 3
-"""Pixels between two lanes."""
+GAP = 3  # Pixels between two lanes
 
 NAME_FONT = 0.88
 
-TEXT_ROOM = 8
-"""Pixels of a span that its name cannot take."""
-
-TABLE_ROWS = 1000
-"""Spans of the table twin at most."""
+TEXT_ROOM = 8  # Pixels of a span that its name cannot take
+TABLE_ROWS = 1000  # Spans of the table twin at most
 
 COLORS = {
     "frontend": "frontend",
@@ -99,7 +95,6 @@ class TimelineView(ChartView[TimelineModel]):
             self.draw(self.snapshot)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> TimelineModel:
-        """Return the busy time of each lane per pixel column."""
         return timeline_model(snapshot.session, self._ruler(snapshot), visible, columns, self.plot.visible)
 
     def draw(self, snapshot: Snapshot) -> None:
@@ -115,7 +110,6 @@ class TimelineView(ChartView[TimelineModel]):
         return (), ()
 
     def show_model(self, model: TimelineModel | None) -> None:
-        """Label the lanes and hand the model to the items."""
         self.names.set_model(model)
         if model is None:
             self.raster.show_nothing()
@@ -163,7 +157,6 @@ class TimelineView(ChartView[TimelineModel]):
             axis.select(*ruler.seconds_at(np.array([span.start_ns, span.end_ns])).tolist())
 
     def readout(self, model: TimelineModel, second: float) -> list[Line]:
-        """Return the span under the mouse."""
         lane = self.names.lane_at(self.plot.mouse.y())
         if lane is None or self.snapshot is None:
             return []
@@ -193,7 +186,6 @@ class TimelineView(ChartView[TimelineModel]):
         return lines
 
     def summary(self) -> str:
-        """Return one sentence: spans in view, and how much of the time each lane was busy."""
         model = self.model()
         if model is None or not model.spans:
             return self.tr("No spans in view yet.")
@@ -211,7 +203,6 @@ class TimelineView(ChartView[TimelineModel]):
         return self.tr("{0} spans in {1}").format(count(model.spans), length)
 
     def table(self) -> Table:
-        """Return the first `TABLE_ROWS` spans in view, lane by lane."""
         headers = [self.tr(t) for t in ("lane", "stage", "start s", "duration µs", "first frame", "frames")]
         model = self.model()
         rows: list[list[object]] = []
@@ -254,7 +245,6 @@ class _Busy(RasterItem):
         self.show_columns(model.first_s, model.last_s, 0.0, height, values)
 
     def draw_pixels(self, height: int, scale: int, at: slice[int, int]) -> U32:
-        """Each lane as a stack of what ran."""
         pixels = np.zeros((height, at.stop - at.start), np.uint32)
         tokens = theme()
         colors = [tokens.color(COLORS[kind]).name() for kind in KINDS]
@@ -268,7 +258,6 @@ class _Busy(RasterItem):
         return pixels
 
     def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
-        """Runs of columns that look alike as rectangles."""
         tokens = theme()
         across = place.width() / len(self._lanes[0].busy)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -334,7 +323,6 @@ class _Names(PixelItem):
         return QCoreApplication.translate("Timeline", "{0} before").format(duration(model.setup_s))
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw lane by lane."""
         if self._model is None:
             return
         if folded := self.setup_rect():

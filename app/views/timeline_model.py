@@ -25,14 +25,9 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-BORDERS_UP_TO: Final = 8_000
-"""Spans in view up to which each is parted from the next and may have its name."""
-
-NAMED_FROM: Final = 34
-"""Pixels from which a span has its name."""
-
-PARTED_FROM: Final = 4
-"""Pixels from which a span is parted from the one before."""
+BORDERS_UP_TO: Final = 8_000  # Spans in view up to which each is parted from the next and may have its name
+NAMED_FROM: Final = 34  # Pixels from which a span has its name
+PARTED_FROM: Final = 4  # Pixels from which a span is parted from the one before
 
 TITLES: Final = {"blocks": "blocks", "stages": "stages", "replays": "replays", "setup": "set-up"}
 

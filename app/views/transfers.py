@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 UP, DOWN = "host → device", "device → host"
 
-TO_HOST = "to host"
-"""Ending of the stages whose copies go down."""
+TO_HOST = "to host"  # Ending of the stages whose copies go down
 
 
 @dataclass(frozen=True)
@@ -106,20 +105,11 @@ def _copies(session: Session, row: Transfers, wall_ns: float) -> Copies:
     )
 
 
-LEFT, RIGHT, TOP, BOTTOM = 8.0, 14.0, LINE + 4, LINE + 6
-"""Pixels around the bars: the legend above, GB/s below."""
-
-BAR = 12.0
-"""Height of a bar in pixels."""
-
-ROW = 2 * LINE + BAR + 10
-"""Pixels that a kind of copy takes at least: a line above its bar and one below."""
-
-HIGHEST = 2.0
-"""What it takes at most, in times of that."""
-
-AIR = 1.05
-"""The axis reaches so far beyond the highest rate."""
+LEFT, RIGHT, TOP, BOTTOM = 8.0, 14.0, LINE + 4, LINE + 6  # Pixels around the bars: the legend above, GB/s below
+BAR = 12.0  # Height of a bar in pixels
+ROW = 2 * LINE + BAR + 10  # Pixels that a kind of copy takes at least: a line above its bar and one below
+HIGHEST = 2.0  # What it takes at most, in times of that
+AIR = 1.05  # The axis reaches so far beyond the highest rate
 
 
 class Bars(StillPlot):
@@ -132,13 +122,11 @@ class Bars(StillPlot):
         self.setMinimumHeight(int(TOP + 2 * ROW + BOTTOM))
 
     def show_model(self, model: TransfersModel | None, nothing: str) -> None:
-        """Show other copies; `nothing` is said where there are none."""
         if (model, nothing) != (self._model, self._nothing):
             self._model, self._nothing = model, nothing
             self.rebuild()
 
     def build(self) -> None:
-        """Draw legend, axis and rows."""
         rows = self._model.rows if self._model is not None else ()
         whole = QRectF(self.rect())
         area = whole.adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
@@ -241,7 +229,6 @@ class TransfersView(View):
         return bool(session.meta.get("devices"))
 
     def draw(self, snapshot: Snapshot) -> None:
-        """Count the copies of the scope."""
         scope = snapshot.desk.scope
         self._model = transfers_model(snapshot.session, snapshot.track, scope.first, scope.last)
         self.plot.show_model(self._model, self._nothing())
@@ -263,7 +250,6 @@ class TransfersView(View):
         return self.tr("This session ran on the CPU alone: nothing was copied.")
 
     def summary(self) -> str:
-        """Return one sentence: amounts and rates of each kind of copy."""
         model = self._model
         if model is None or not model.rows:
             return self._nothing()
@@ -271,7 +257,6 @@ class TransfersView(View):
         return "; ".join(parts) + "."
 
     def table(self) -> Table:
-        """Return one row per kind of copy."""
         headers = [
             *("copies from → to", "copies", "bytes", "mean bytes", "time ms", "mean time µs", "GB/s"),
             *("reachable GB/s", "link GB/s", "smallest copy µs", "share of wall time", "overlapped by other work"),

@@ -23,11 +23,8 @@ from profiler.clock import FRAME_S
 from profiler.plain import clock, counted, milliseconds, rtf_text
 from profiler.session.model import Utterance
 
-AROUND, AROUND_WORD = 0.1, 4.0
-"""Lengths of an utterance and of a word that are shown before and after it."""
-
-STAGES, WORDS = "pivot", "word-costs"
-"""Its pages."""
+AROUND, AROUND_WORD = 0.1, 4.0  # Lengths of an utterance and of a word that are shown before and after it
+STAGES, WORDS = "pivot", "word-costs"  # Its pages
 
 UTTERANCE = ("#", "utterance", "RTF", "WER", "highest ms", "audio s", "errors", "words", "at", "at frame", "notes")
 WORD = (
@@ -192,7 +189,6 @@ class UtterancesView(TableView):
         return next((o for o in utterances if row[:2] == [o.name, clock(o.first_frame * FRAME_S, 1)]), None)
 
     def summary(self) -> str:
-        """Return one sentence: the word errors, the utterance or the word that takes longest."""
         if self.snapshot is None or not self._shown[1]:
             return self.tr("No word in range yet.") if self.page == WORDS else self.tr("No utterance yet.")
         return {STAGES: self._dearest_utterance, WORDS: self._dearest_word}.get(self.page, self._errors)()

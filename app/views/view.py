@@ -45,8 +45,7 @@ class View(QFrame):
         self.setProperty("card", True)
         self.axis = axis
         self.snapshot: Snapshot | None = None
-        self.asleep = False
-        """Nobody sees it: it draws nothing until it is updated again."""
+        self.asleep = False  # Nobody sees it: it draws nothing until it is updated again
         self._told: DeskSnapshot | None = None
         self.export: Callable[[], object] | None = None
         """Asks for the file of a picture of it, where there is a window."""
@@ -160,7 +159,6 @@ class View(QFrame):
             self._renew_texts()
 
     def clear(self) -> None:
-        """Forget the snapshot (the session was closed)."""
         self.snapshot = self._told = None
         self._soon.stop()
         self._late.stop()

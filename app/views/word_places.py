@@ -23,17 +23,10 @@ from app.style.theme import font, text_width, theme
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 
-GAP = 6
-"""Pixels between two words of a row."""
-
-ASIDE = 10
-"""Largest distance of a word from its time, pixels."""
-
-REMEMBERED = 256
-"""Utterances whose places are kept: more than are ever in view with words."""
-
-NOWHERE = -(1 << 40)
-"""Where a row ends on which nothing stands."""
+GAP = 6  # Pixels between two words of a row
+ASIDE = 10  # Largest distance of a word from its time, pixels
+REMEMBERED = 256  # Utterances whose places are kept: more than are ever in view with words
+NOWHERE = -(1 << 40)  # Where a row ends on which nothing stands
 
 
 class Placed(NamedTuple):
@@ -183,17 +176,10 @@ def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFo
         painter.drawLine(QLineF(place.left(), y, place.right(), y))
 
 
-ROW = 19
-"""Height of a row in pixels."""
-
-AROUND = 4
-"""Pixels left and right of a word."""
-
-MISSING = "∗∗∗"
-"""Shown where a word has no counterpart, as in the tables of scoring tools."""
-
-LATER = 0.45
-"""Opacity of words after the playhead."""
+ROW = 19  # Height of a row in pixels
+AROUND = 4  # Pixels left and right of a word
+MISSING = "∗∗∗"  # Shown where a word has no counterpart, as in the tables of scoring tools
+LATER = 0.45  # Opacity of words after the playhead
 
 
 class Sentence(QWidget):
@@ -224,7 +210,6 @@ class Sentence(QWidget):
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the names of the rows in the gutter, then as many words as fit around the playhead."""
         spoken = self._spoken
         if spoken is None:
             return

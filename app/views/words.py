@@ -30,11 +30,8 @@ from profiler.analysis.lod.columns import column_edges
 from profiler.clock import FRAME_S
 from profiler.plain import clock, counted
 
-AROUND = 4.0
-"""Lengths of a word that are shown before and after it."""
-
-NONE: Final = "–"
-"""In place of the word that an insertion or a deletion lacks."""
+AROUND = 4.0  # Lengths of a word that are shown before and after it
+NONE: Final = "–"  # In place of the word that an insertion or a deletion lacks
 
 
 class Confusions(TableTwin):
@@ -76,7 +73,6 @@ class Confusions(TableTwin):
         describe(self, self.tr("Confusion pairs"), self.summary())
 
     def table(self) -> Table:
-        """Return one row per pair, the most frequent first."""
         headers = [self.tr(text) for text in ("reference", "hypothesis", "count", "seconds", "first at")]
         return headers, [
             [
@@ -90,7 +86,6 @@ class Confusions(TableTwin):
         ]
 
     def summary(self) -> str:
-        """Return one sentence: how many errors and pairs, and the most frequent pair."""
         if not self._found:
             return self.tr("No word error in range.")
         first, errors = self._found[0], sum(one.count for one in self._found)
@@ -114,20 +109,14 @@ class Confusions(TableTwin):
         self._axis.point_at(places[(at + 1) % pair.count], AROUND)
 
 
-REST_MS = 100
-"""A hand that pans and zooms rests for so long before utterances are aligned."""
-
-SHOWN_EVERY = 256
-"""Utterances that are aligned between two drawings."""
+REST_MS = 100  # A hand that pans and zooms rests for so long before utterances are aligned
+SHOWN_EVERY = 256  # Utterances that are aligned between two drawings
 
 LONGEST_S = 120.0
 """Most seconds in view of which a spectrogram is drawn: of more, a column of pixels would hold whole words."""
 
-READ_AT_ONCE = 4
-"""Chunks of spectra that are read between two drawings."""
-
-WAVE_SHARE = 0.4
-"""Of the height of the sound that the waveform takes when there is a spectrogram."""
+READ_AT_ONCE = 4  # Chunks of spectra that are read between two drawings
+WAVE_SHARE = 0.4  # Of the height of the sound that the waveform takes when there is a spectrogram
 
 
 class WordsView(ChartView[WordsModel]):
@@ -164,7 +153,6 @@ class WordsView(ChartView[WordsModel]):
             self.draw(self.snapshot)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> WordsModel:
-        """Return envelope and words in view."""
         return words_model(
             snapshot.session,
             snapshot.track,
@@ -207,7 +195,6 @@ class WordsView(ChartView[WordsModel]):
             self._ahead.drop()
 
     def clear(self) -> None:
-        """Show nothing, and align and read nothing of it."""
         self._ahead.drop()
         self._reading.drop()
         self.spectra.forget()
@@ -228,7 +215,6 @@ class WordsView(ChartView[WordsModel]):
             self.confusions.show_snapshot(self.snapshot)
 
     def show_model(self, model: WordsModel | None) -> None:
-        """Pass the model to the item and the sentence at the playhead to its strip."""
         self.spoken.set_model(model)
         sound, words = self.spoken.areas()
         height = float(self.plot.plot_size()[1])
@@ -272,7 +258,6 @@ class WordsView(ChartView[WordsModel]):
             self.plot.set_ticks([(height - y, self.tr("{0} kHz").format(f"{hz / 1000:.0f}")) for hz, y in ends])
 
     def show_texts(self, model: WordsModel) -> None:
-        """Show the note."""
         parts = self._note_text(model).rsplit(" · ", 2)
         shown, of = self.spoken.shown_of()
         texts = [" · ".join(parts[at:]) for at in range(len(parts))]
@@ -281,7 +266,6 @@ class WordsView(ChartView[WordsModel]):
         self.set_note(*(f"{text} · {left_out}" for text in texts if shown < of), *texts[-1:] if shown < of else texts)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
-        """Return the word under the mouse and the reference there."""
         over = self.spoken.word_at(self.plot.mouse)
         at_s = second if over is None else over.middle_s
         for spoken in model.spoken:
@@ -301,7 +285,6 @@ class WordsView(ChartView[WordsModel]):
         return []
 
     def summary(self) -> str:
-        """Return one sentence: the utterance, its hypothesis, the errors."""
         model = self.model()
         if model is None or model.current is None:
             return self.tr("No speech in view yet.")
@@ -313,7 +296,6 @@ class WordsView(ChartView[WordsModel]):
         return " ".join([said, *(f"{note}." for note in spoken.notes)])
 
     def table(self) -> Table:
-        """Return every column of the alignments in view."""
         headers = [self.tr(t) for t in ("utterance", "at s", "reference", "hypothesis", "error")]
         model = self.model()
         rows: list[list[object]] = []

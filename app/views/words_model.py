@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-AT_ONCE: Final = 16
-"""Utterances that a drawing waits for. An hour has hundreds, which are aligned meanwhile."""
-
-MAX_LETTERS: Final = 80
-"""Characters of a word; the longest in any dictionary has half as many."""
+AT_ONCE: Final = 16  # Utterances that a drawing waits for. An hour has hundreds, which are aligned meanwhile.
+MAX_LETTERS: Final = 80  # Characters of a word; the longest in any dictionary has half as many
 
 MAX_SAID: Final = 4000
 """Words of a reference that is aligned, 20 minutes of speech: each takes time, however little was recognised."""
@@ -133,8 +130,7 @@ class WordsModel:
 Aligned = dict[int, tuple["Utterance", Spoken]]
 """By number of an utterance: the one that was aligned, which may have been replaced since, and what came of it."""
 
-Left = tuple[tuple[int, "Utterance"], ...]
-"""Number and utterance of those that are not aligned yet."""
+Left = tuple[tuple[int, "Utterance"], ...]  # Number and utterance of those that are not aligned yet
 
 _aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()
 """Utterances that are over: an hour has hundreds, which take a third of a second."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-SCORING_TIME: Final = "scoring time"
-"""ns per frame: what was computed, waited for memory, and neither."""
+SCORING_TIME: Final = "scoring time"  # ns per frame: what was computed, waited for memory, and neither
 
 BEAM: Final = ("search beam", "search.beam")
 """Names under which a run that moves its beam records the one in use, nat: a count or a sample."""
@@ -206,8 +205,7 @@ SHOWN = {
     SCORING_TIME: _Shown("scoring time", "text", unit="ms"),
 }
 
-WHOLE_FROM = 100
-"""Means from here on have no decimals in the table."""
+WHOLE_FROM = 100  # Means from here on have no decimals in the table
 
 
 def figure(name: str, value: float) -> str:
@@ -246,7 +244,6 @@ class WorkView(LanesView):
         super().__init__(axis, work_model)
 
     def quantity(self, name: str) -> Quantity:
-        """How a count, or the time of scoring, is shown."""
         one = SHOWN[name]
         return Quantity(
             title=self.tr(one.title),
@@ -267,7 +264,6 @@ class WorkView(LanesView):
         return f"{value:.1f}" if value < WHOLE_FROM else count(value)
 
     def show_texts(self, model: LanesModel) -> None:
-        """Show the headings' figures and the note."""
         self.headings.set_model(model)
         note = self.by_unit(
             self.tr("per 10 ms frame · band: min–max, line: mean"), self.tr("per step · band: min–max, line: mean")
@@ -281,7 +277,6 @@ class WorkView(LanesView):
         return self.by_unit(self.tr("per frame"), self.tr("per step"))
 
     def summary(self) -> str:
-        """Return one sentence with the mean of every quantity."""
         model = self.model()
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")

@@ -24,11 +24,8 @@ from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, F
 
 MARGIN: Final = 20
 GAP: Final = 26.0
-SHAPE: Final = 1.3
-"""Width of a plot over its height, at best."""
-
-AROUND: Final = 110.0
-"""Pixels of a panel's height that title, legend and labels take."""
+SHAPE: Final = 1.3  # Width of a plot over its height, at best
+AROUND: Final = 110.0  # Pixels of a panel's height that title, legend and labels take
 
 TINTS: Final[Mapping[Verdict, str]] = {
     HOLDS: "ok",
@@ -68,7 +65,6 @@ class _Chip(QWidget):
         self.setFixedSize(round(QFontMetricsF(self.font()).horizontalAdvance(self._said)) + 24, 26)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw it."""
         tint, ground = (theme().color(TINTS[self._verdict]) for _ in range(2))
         ground.setAlpha(38)
         with QPainter(self) as painter:
@@ -90,7 +86,6 @@ class Panels(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay them out."""
         super().resizeEvent(event)
         places = panel_places(len(self.each), QRectF(self.rect()))
         for panel, place in zip(self.each, places, strict=True):
@@ -115,7 +110,6 @@ class LabCard(QWidget):
     def show_lab(
         self, lab: Lab[Parameters, Measured], finding: Finding | None = None, chart: Chart | None = None
     ) -> None:
-        """Show this run."""
         self._nothing.setParent(None)
         if (before := self._column.takeAt(0)) is not None and (shown := before.widget()) is not None:
             shown.hide()
@@ -158,7 +152,6 @@ class LabCard(QWidget):
 
 
 def _text(text: str, face: QFont, name: str = "") -> Wrapped:
-    """A text of several lines."""
     label = Wrapped(unbroken(without_code(text)))
     label.setFont(face)
     label.setObjectName(name)

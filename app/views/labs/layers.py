@@ -83,29 +83,14 @@ def marks(panel: Chart) -> list[Mark]:
     return [layer for layer in panel.layers if isinstance(layer, Mark)]
 
 
-WIDTH = 0.76
-"""Share of a category's room that its bars take together."""
-
-WHISKERS = 40
-"""Most points of a line that have an interval each; more have a band."""
-
-SIGNED = 60
-"""Most points of a line that have a sign each."""
-
-BAND = 46
-"""Alpha of a band."""
-
-WIDEST_BAR = 64.0
-"""Pixels: two bars in a wide chart are no slabs."""
-
-BEAM = 6.0
-"""Pixels of the end of a bar's interval."""
-
-ON_POINT = 4.0
-"""Pixels around a point of a line that the mouse hits first."""
-
-NOTE_GAP = 8.0
-"""Pixels between a place and its note."""
+WIDTH = 0.76  # Share of a category's room that its bars take together
+WHISKERS = 40  # Most points of a line that have an interval each; more have a band
+SIGNED = 60  # Most points of a line that have a sign each
+BAND = 46  # Alpha of a band
+WIDEST_BAR = 64.0  # Pixels: two bars in a wide chart are no slabs
+BEAM = 6.0  # Pixels of the end of a bar's interval
+ON_POINT = 4.0  # Pixels around a point of a line that the mouse hits first
+NOTE_GAP = 8.0  # Pixels between a place and its note
 
 
 @dataclass(frozen=True)
@@ -145,7 +130,6 @@ class Layers:
         self._looks, self._tokens = looks, theme()
 
     def draw(self, panel: Chart) -> None:
-        """All layers but the marks, in the order of the chart."""
         bars = [layer for layer in panel.layers if isinstance(layer, Bars)]
         aside = [series for series in bars if not series.stacked]
         for index, series in enumerate(aside):

@@ -21,26 +21,13 @@ from pipelines.labs.chart import Bars, Chart, Mark
 from pipelines.labs.figures import figure
 
 TITLE = 20.0
-FLAG = LINE + 7
-"""Pixels between the plot and the texts of places: the title of the upright axis is there."""
-
-WIDEST_NAMES = 0.42
-"""Share of the width that names of categories take on the left, at most."""
-
-NAME_GAP = 6.0
-"""Pixels between the names of categories on the left and the plot."""
-
-RIGHT = 12.0
-"""Pixels right of the plot: half of a label of its end."""
-
-BETWEEN = 6.0
-"""Pixels between the names of neighbours below the plot."""
-
-TICK_ROOM = 46.0
-"""Pixels that a tick along x needs at least, with its label."""
-
-SWATCH, STRETCH = 10.0, 20.0
-"""Pixels of the key of bars, and of that of a line, in the legend."""
+FLAG = LINE + 7  # Pixels between the plot and the texts of places: the title of the upright axis is there
+WIDEST_NAMES = 0.42  # Share of the width that names of categories take on the left, at most
+NAME_GAP = 6.0  # Pixels between the names of categories on the left and the plot
+RIGHT = 12.0  # Pixels right of the plot: half of a label of its end
+BETWEEN = 6.0  # Pixels between the names of neighbours below the plot
+TICK_ROOM = 46.0  # Pixels that a tick along x needs at least, with its label
+SWATCH, STRETCH = 10.0, 20.0  # Pixels of the key of bars, and of that of a line, in the legend
 
 
 def panel_of(drawing: Drawing) -> Panel:
@@ -53,8 +40,7 @@ class Panel(StillPlot):
 
     def __init__(self, chart: Chart, looks: Mapping[str, Look], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.least_head = 0.0
-        """Pixels above the plot, at least: the plots of a row begin at one height."""
+        self.least_head = 0.0  # Pixels above the plot, at least: the plots of a row begin at one height
         self.show_chart(chart, looks)
 
     def show_chart(self, chart: Chart, looks: Mapping[str, Look]) -> None:

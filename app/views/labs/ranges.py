@@ -10,20 +10,11 @@ from app.charts.scale import steps
 from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, Note
 from pipelines.labs.figures import PLAIN, figure, format_integer, format_number
 
-HEADROOM = 1.08
-"""Length of a linear axis relative to its largest value."""
-
-FOR_FIGURES = 0.06
-"""Share of the length of an axis that is left above the longest bar, for its figure."""
-
-LOG_ROOM = 1.35
-"""A logarithmic axis of values reaches by this factor further at both ends."""
-
-WHOLE = 1 << 21
-"""Powers of two below this one are written out."""
-
-LONGEST = 9
-"""Most ticks of an axis."""
+HEADROOM = 1.08  # Length of a linear axis relative to its largest value
+FOR_FIGURES = 0.06  # Share of the length of an axis that is left above the longest bar, for its figure
+LOG_ROOM = 1.35  # A logarithmic axis of values reaches by this factor further at both ends
+WHOLE = 1 << 21  # Powers of two below this one are written out
+LONGEST = 9  # Most ticks of an axis
 
 
 @dataclass(frozen=True)
@@ -33,8 +24,7 @@ class Reach:
     axis: Axis
     low: float
     high: float
-    doubling: bool = False
-    """Whether its data are powers of two: then so are its ticks."""
+    doubling: bool = False  # Whether its data are powers of two: then so are its ticks
 
     @property
     def log(self) -> bool:
