@@ -141,8 +141,8 @@ def _section(name: str, run: Record) -> list[str]:
             "",
         ]
     lines += [f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}", ""]
-    if finding.verdict in lab.follows:
-        lines += [f"*{lab.follows[finding.verdict]}*", ""]
+    if follows := lab.follows_from(finding.verdict):
+        lines += [f"*{follows}*", ""]
     if lab.published:
         lines += ["| | claimed | here |", "|---|---|---|"]
         lines += [_row(said, finding.figures.get(said.ours)) for said in lab.published]

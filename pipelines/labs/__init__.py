@@ -6,11 +6,12 @@ so their tops load neither numba nor torch; what measures is imported where it m
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 from typing import Final
 
-from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
@@ -19,18 +20,15 @@ FRAME: Final = frozenset({"chart", "declaration", "desk", "figures", "record", "
 
 
 def names() -> list[str]:
-    found = (m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
-    return sorted(n.replace("_", "-") for n in found if n[0] != "_" and n not in FRAME)
+    modules = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name.replace("_", "-") for name in modules if name[0] != "_" and name not in FRAME)
 
 
 def load(name: str) -> Lab[Parameters, Measured]:
     """Return the lab called `name`; raise BadInput with the nearest name if there is none."""
-    known = names()
-    if name not in known:
-        import difflib
-
+    if name not in names():
         shown = one_line(name, 60)
-        near = difflib.get_close_matches(shown, known, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(shown, names(), n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}? " if near else ""
         raise BadInput(f"There is no lab called '{shown}'; {hint}`asrscope lab` lists them all.")
     lab = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").LAB
@@ -40,8 +38,6 @@ def load(name: str) -> Lab[Parameters, Measured]:
 
 def every() -> dict[str, Lab[Parameters, Measured]]:
     """All labs by name, by group and within a group in the order of the alphabet."""
-    from pipelines.labs.declaration import GROUPS
-
-    found = {name: load(name) for name in names()}
     order = list(GROUPS)
-    return dict(sorted(found.items(), key=lambda item: (order.index(item[1].group), item[0])))
+    loaded = ((name, load(name)) for name in names())
+    return dict(sorted(loaded, key=lambda item: (order.index(item[1].group), item[0])))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipelines.run.control import Control
 
 
-class Start(TypedDict):
+class Start(msgspec.Struct):
     """A `start` command."""
 
     preset: str
@@ -44,12 +44,8 @@ class LabWorker(worker.Worker):
             start = msgspec.convert(command, Start)
         except msgspec.ValidationError as problem:
             raise BadInput(f"Not a command: {one_line(str(problem))}.") from None
-        outcome = execute(
-            Request(start["preset"], start["config"], Path(start["out"])),
-            self.progress,
-            lambda: control.stopping,
-            running,
-        )
+        request = Request(start.preset, start.config, Path(start.out))
+        outcome = execute(request, self.progress, lambda: control.stopping, running)
         return [outcome.problem] if outcome.problem else [], outcome.state
 
 

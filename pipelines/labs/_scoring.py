@@ -18,6 +18,7 @@ from pipelines.labs.figures import quotient
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, one_size
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
+from profiler.spans import NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.experiments.audit import Audit
@@ -29,7 +30,6 @@ def features_of(model: AcousticModel, desk: Desk, seconds: float) -> list[Array]
     """Return features f32 [frames, 39] of the first utterances, up to about `seconds` of speech."""
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.frontend.mfcc import Mfcc
-    from profiler.spans import NullLane, Recorder
 
     frontend = Mfcc(model.feat_params, transform=model.transform)
     frontend.stages(Recorder())

@@ -110,7 +110,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def judge(result: SweepResult) -> Finding:
-    """Over the largest data a chain takes DEAR times as long as the order, what overlaps OVERLAPPED times."""
     timings = result.timings
     first, *_, last = timings.sizes()
     dear = timings.ratio(CHAIN, IN_ORDER, last)
@@ -134,7 +133,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot time per access over the size of the data, by variant; also over the stride."""
     timings, strides = result.timings, result.more["strides"]
     time = Axis("time of an access", "s", log=True)
     return Chart(
@@ -171,7 +169,6 @@ LAB = Lab(
         "holds here": "So: lay Gaussians out by cluster and go through them in runs; gathering scattered rows at 30 % "
         "kept is slower than computing all.",
         "does not hold here": "So: on this machine the order of the rows matters less than their number.",
-        "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
     bytes_needed=lambda params: 4 * (params.largest_mib << 20) + len(STRIDES) * (params.largest_mib << 20),
 )

@@ -96,8 +96,6 @@ def modelled(curve: shared.Curve, workers: int) -> float:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where workers with accumulated exchanges beat one worker in speed, and do not end with a worse
-    loss."""
     one, synchronous, each, several, slowed = result.curves
     speed = ratio(one.per_example, several.per_example)
     without = ratio(one.per_example, each.per_example)
@@ -134,7 +132,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot the speed of each variant; also what workers do, how late gradients are, and the loss."""
     names = tuple(curve.name for curve in result.curves)
     one = result.curves[ONE]
     speeds = [ratio(one.per_example, curve.per_example) for curve in result.curves]

@@ -85,7 +85,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def judge(result: SweepResult) -> Finding:
-    """What memory delivers to all cores, over what they take from their first caches: a tenth or less."""
     timings, threads = result.timings, round(result.counts["threads"])
     near, *_, far = timings.sizes()
     share = timings.ratio(ALL, ALL, near, far)
@@ -107,7 +106,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Rate over the size of the data, on one core and on all; the note's two numbers and the caches."""
     threads = round(result.counts["threads"])
     names = {ONE: "1 core"} | ({ALL: f"{threads} cores"} if threads > 1 else {})
     lines = (result.timings.line(v, name, lambda _, s: 1.0 / s) for v, name in names.items())
@@ -134,7 +132,6 @@ LAB = Lab(
         "whatever the cores can do.",
         "does not hold here": "So: few cores are fed better than the claim's sixteen; each one more takes its share of "
         "the same memory, so measure the ladder with all that you use.",
-        "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
     published=(
         PublishedValue("what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"),

@@ -7,13 +7,14 @@ from typing import Annotated, Final
 
 import numpy as np
 
+from pipelines.config import Config, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, NetName, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_least
 
 NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"
@@ -38,7 +39,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> SweepResult:
     """The scorers of the program in blocks of every size, and bare products in both layouts."""
-    from pipelines.config import Config, assign
     from pipelines.labs._scoring import Scoring
 
     batches = [1 << k for k in range(8) if 1 << k <= params.largest]
@@ -101,7 +101,6 @@ def waiting_ms(batch: int) -> float:
 
 
 def judge(result: SweepResult) -> Finding:
-    """Both scorers are quicker by their best batch than frame by frame."""
     frame = per_frame(result)
     batches = frame.sizes()
     best = {v: frame.fastest((v, n) for n in batches[1:])[1] for v in VARIANTS}
@@ -123,7 +122,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot time per frame by batch; also how long the first frame waits."""
     frame = per_frame(result)
     names = {NET: f"net {result.texts['net']}", MIXTURES: "continuous mixtures"}
     lines = tuple(frame.line(v, names.get(v, v), milliseconds) for v in VARIANTS)
@@ -153,7 +151,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: score in blocks as large as the latency allows; 8 to 16 frames bring most of it.",
         FAILS: "So: score frame by frame here, and save the latency.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     bytes_needed=bytes_needed,
 )

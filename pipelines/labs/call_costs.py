@@ -110,7 +110,6 @@ def enough(result: SweepResult, name: str) -> float | None:
 
 
 def judge(result: SweepResult) -> Finding:
-    """As many numbers one by one as at once, in numpy and in torch: WORTH times as long or more."""
     timings = result.timings
     at_once = max(n for n in timings.sizes() if n <= MANY)
     gains = {}
@@ -141,7 +140,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot the time of a call by library; also the time per number over the size."""
     timings = result.timings
     first = timings.bars("call", [(name, 1) for name in timings.variants])
     lines = [timings.line(name, figure=lambda n, s: s / n) for name in timings.variants]
@@ -171,7 +169,6 @@ LAB = Lab(
         "holds here": "So: give a framework whole layers and blocks of frames; calls per frame and Gaussian are "
         "interpreter time, whatever the framework does inside.",
         "does not hold here": "So: calls are cheap against the work here; look at bytes and operations first.",
-        "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
     bytes_needed=lambda params: 8 * FLOAT * params.largest,
 )

@@ -10,7 +10,7 @@ from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import HALF, Desk
 from pipelines.labs.figures import between, ci
 from pipelines.labs.sweep import SweepResult, Work, one_size
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
 
@@ -95,7 +95,6 @@ def _per_cycle(result: SweepResult) -> Ratio:
 
 
 def judge(result: SweepResult) -> Finding:
-    """Not fair where a core here does at least twice the work of a GPU's core in a cycle."""
     ratio = _per_cycle(result)
     hz, cores = _clock_hz(result), round(result.counts["cores"])
     rates = {
@@ -132,7 +131,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot cores × clock of each device, and what they compute: the K80's by its count, ours measured."""
     timings, cores = result.timings, round(result.counts["cores"])
     machines = ("laptop of the claim", "this processor", "K80")
     cycles = (LAPTOP_HZ * LAPTOP_CORES, _clock_hz(result) * cores, K80_HZ * K80_CORES)
@@ -172,7 +170,6 @@ LAB = Lab(
         HOLDS: "So: compare devices by GFLOP/s and GB/s, measured, never by cores: the real gap is a tenth of "
         "what they say.",
         FAILS: "So: here a core does no more in a cycle than a GPU's does; is torch's library made for this processor?",
-        UNDECIDED: "So: give it more time (--set seconds=60), with nothing else running.",
     },
     published=(
         PublishedValue("K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"),

@@ -194,8 +194,6 @@ def _weights(net: Net) -> int:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where both smaller nets come back to base's divergence, and a teacher leaves fewer errors than
-    labels."""
     low_rank, sparse, small, hard = result.courses
     base = result.base
     errors = {c.name: quotient(c.wrong, base.wrong) for c in (low_rank, sparse)}
@@ -230,7 +228,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot divergence over frames of training; also over seconds, and the frame errors of all in the end."""
     apart = Axis("divergence from the mixtures", "nat", low=0.0)
     everything = (result.base, *result.courses)
     wrong = tuple(100 * float(np.mean(course.wrong)) for course in everything)

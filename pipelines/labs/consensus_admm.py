@@ -86,7 +86,6 @@ def best(result: Result) -> int:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where the best ρ ends with no worse a loss than asynchronous SGD, on fewer bytes."""
     chosen = best(result)
     ours, theirs = result.curves[chosen], result.curves[ASYNCHRONOUS]
     synchronous = result.curves[SYNCHRONOUS]
@@ -118,7 +117,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot loss over bytes; also over examples, and the residuals by exchange."""
     loss = Axis("loss", "nat")
     by_bytes = tuple(c.line(c.name, c.bytes) for c in result.curves)
     by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)

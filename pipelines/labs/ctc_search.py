@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, counted, value
 from pipelines.labs.sweep import SweepResult, Timings, key, one_size
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
+from profiler.spans import NullLane
 
 if TYPE_CHECKING:
     from pipelines.models.ctc.layouts import Units
@@ -52,13 +53,11 @@ class Params(Parameters, frozen=True, kw_only=True):
 def measure(params: Params, desk: Desk) -> SweepResult:
     """The same outputs of the net, searched in turns; errors by variant."""
     from pipelines.audio import word_errors as wer
-    from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import front_end, open_model
     from pipelines.scoring import build_scorer
     from pipelines.search.graph.ctc import compile as graphs
     from pipelines.search.viterbi import Viterbi
-    from profiler.spans import NullLane
 
     fixed: dict[str, Value] = {"model": "ctc", "search.acoustic_scale": 1.0, "search.insertion_penalty": 0.0}
     config = assign(Config(), {**fixed, "graph.vocabulary": params.vocabulary})
@@ -133,7 +132,6 @@ def real_time_factors(result: SweepResult) -> Timings:
 
 
 def judge(result: SweepResult) -> Finding:
-    """At most 60 % of the time of the search is left, at no more errors."""
     timings, errors = result.timings, result.by_variant["errors"]
     time = timings.ratio(SKIPPING, GRAPH)
     words = result.counts["words"]
@@ -153,7 +151,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time of the search and word errors of each way."""
     names = result.timings.variants
     ways = Axis("search", categories=tuple(names))
     whole = result.timings.time(GRAPH)
@@ -184,7 +181,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: turn blank skipping on (search.blank_skipping=0.95); then look at the net, which takes the rest.",
         FAILS: "So: this net puts out few blanks, or is unsure of them; try a smaller topology or beam.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(PublishedValue("time of beam search left in icefall (trained for it)", 92 / 219, "×", "time_share"),),
     bytes_needed=lambda params: 600_000_000 + int(params.speech_s * ROWS) * 4 * 191,

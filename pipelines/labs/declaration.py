@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
     from pipelines.labs.verdicts import Finding, Verdict
 
+MORE_TIME: Final = "So: give it more time (--set seconds=120), with nothing else running."
+"""Follows from an undecided claim, unless its lab knows better."""
+
 Group = Literal["scoring", "caches", "device", "training"]
 
 GROUPS: Final[Mapping[Group, str]] = {
@@ -97,6 +100,9 @@ class Lab(Generic[P, M]):
     def stored(self) -> type[M]:
         found: type[M] = get_type_hints(self.measure)["return"]
         return found
+
+    def follows_from(self, verdict: Verdict) -> str | None:
+        return self.follows.get(verdict, MORE_TIME if verdict == "undecided" else None)
 
     @property
     def papers(self) -> str:

@@ -39,6 +39,8 @@ LEAST_ROUNDS: Final = 7
 
 MOST_ROUNDS: Final = 400
 ACCELERATORS: Final = ("cuda", "xpu", "mps")
+CALLS: Final = ("calls",)
+"""The work count of a stage."""
 
 Times = dict[str, list[float]]
 """Seconds per call by variant, in order of the rounds; row r of all variants is of one round."""
@@ -89,16 +91,14 @@ class Desk:
         audio: Sequence[str] = (),
         transcripts: str | None = None,
     ) -> None:
-        self.recorder = Recorder() if recorder is None else recorder
-        self.lane: Lane | NullLane = NullLane() if lane is None else lane
-        self.journal = NullWriter() if journal is None else journal
+        self.recorder = recorder or Recorder()
+        self.lane: Lane | NullLane = lane or NullLane()
+        self.journal = journal or NullWriter()
         self.audio, self.transcripts = tuple(audio), transcripts
-        self._say, self._asked = progress, stopping
+        self._say, self.stopping = progress, stopping
         self._first, self._share = 0.0, 1.0
         self._tile = self.recorder.stage("lab", "decode")
         self._tiles = 0
-
-    # -- progress and stopping ------------------------------------------------------------------
 
     def progress(self, what: str, share: float | None = None) -> None:
         """Say what is being done and how much of it is done (0…1, None: unknown)."""
@@ -114,15 +114,10 @@ class Desk:
         finally:
             self._first, self._share = before
 
-    def stopping(self) -> bool:
-        return self._asked()
-
     def check(self) -> None:
         """Raise Cancelled after a stop request."""
-        if self._asked():
+        if self.stopping():
             raise Cancelled
-
-    # -- measuring ------------------------------------------------------------------------------
 
     def turns(
         self,
@@ -142,9 +137,9 @@ class Desk:
         calls per turn; by default as many as last TURN_S. Each turn is one span of the stage named as its variant;
         `costs`: by stage, what one call does (`per_call`).
         """
-        stages = {name: self._stage_of_calls(name, costs.get(name)) for name in variants}
+        stages = {name: self.stage(name, "scoring", costs.get(name), CALLS) for name in variants}
         calls = {name: self._calls(function, inner.get(name)) for name, function in variants.items()}
-        found: Times = {name: [] for name in variants}
+        times: Times = {name: [] for name in variants}
         by_number = list(variants)
         most = MOST_ROUNDS if rounds is None else rounds
         begin = time.monotonic()
@@ -166,13 +161,13 @@ class Desk:
                 function()
             end = now_ns()
             self._record(stages[name], start, end, count)
-            found[name].append((end - start) / count / 1e9)
-        return found
+            times[name].append((end - start) / count / 1e9)
+        return times
 
     def once(self, name: str, function: Callable[[], object]) -> float:
         """Seconds of one call of `function`, a span of the stage `name`: first (cold) calls, steps of a training."""
         self.check()
-        stage, start = self._stage_of_calls(name), now_ns()
+        stage, start = self.stage(name, "scoring", work=CALLS), now_ns()
         function()
         end = now_ns()
         self._record(stage, start, end, 1)
@@ -181,12 +176,9 @@ class Desk:
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
         """The work within it is one span of the stage `name`, for what times itself."""
-        stage, start = self._stage_of_calls(name), now_ns()
+        stage, start = self.stage(name, "scoring", work=CALLS), now_ns()
         yield
         self._record(stage, start, now_ns(), 1)
-
-    def _stage_of_calls(self, name: str, cost: Cost | None = None) -> int:
-        return self.stage(name, "scoring", cost, ("calls",))
 
     def _calls(self, function: Callable[[], object], inner: int | None) -> int:
         """Choose the number of calls of a turn; makes the first calls here, which compile or touch memory."""
@@ -209,8 +201,6 @@ class Desk:
         self.lane.put(stage, start, end, self._tiles, 1, calls)
         self.lane.put(self._tile, start, end, self._tiles, 1)
         self._tiles += 1
-
-    # -- recording by oneself -------------------------------------------------------------------
 
     def stage(self, name: str, group: str, cost: Cost | None = None, work: tuple[str, ...] = ()) -> int:
         """The number of a stage of the session (groups: `profiler.spans.GROUPS`), for `lane.put` and `hand_over`."""
@@ -240,8 +230,6 @@ class Desk:
                 time.sleep(0.01)  # the writer empties the ring every 50 ms
             target.put(self.stage(stage, groups[stage]), start, end, number, 1)
 
-    # -- the machine ----------------------------------------------------------------------------
-
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
         """Within it BLAS, OpenMP and torch compute on `count` threads, torch also where it is imported within."""
@@ -249,7 +237,7 @@ class Desk:
 
         torch = sys.modules.get("torch")
         before = torch.get_num_threads() if torch is not None else 0
-        said = os.environ.get(OPENMP)
+        environment = dict(os.environ)
         os.environ[OPENMP] = str(count)
         with threadpool_limits(count):
             if torch is not None:
@@ -259,10 +247,8 @@ class Desk:
             finally:
                 if torch is not None:
                     torch.set_num_threads(before)
-                if said is None:
-                    del os.environ[OPENMP]
-                else:
-                    os.environ[OPENMP] = said
+                del os.environ[OPENMP]
+                os.environ.update(environment)
 
     @cached_property
     def cache_bytes(self) -> dict[int, int]:
@@ -278,14 +264,14 @@ class Desk:
         """The accelerator as torch and the settings name it ("cuda"), None without one. Imports torch."""
         from pipelines.availability import availability
 
-        usable = {found.name for found in availability() if found.available}
+        usable = [each.name for each in availability() if each.available]
         return next((name for name in ACCELERATORS if name in usable), None)
 
     @cached_property
     def no_device(self) -> str:
         from pipelines.availability import availability
 
-        return "; ".join(found.reason for found in availability() if found.name in ACCELERATORS)
+        return "; ".join(each.reason for each in availability() if each.name in ACCELERATORS)
 
     def speech(self) -> list[Item]:
         from pipelines.run import playlist

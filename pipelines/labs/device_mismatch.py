@@ -103,8 +103,6 @@ def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where what computes with both raises, what is moved first does not, and results live on the
-    device."""
     mixed = [t for t in result.trials if t.place == PLACES[2] and t.operation != ALLOWED]
     raised = [t for t in mixed if t.error]
     named = [t for t in raised if "device" in t.error.lower() and result.device in t.error]
@@ -135,7 +133,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """A table: what works where."""
     blocks = tuple(
         Block(
             OPERATIONS.index(trial.operation),

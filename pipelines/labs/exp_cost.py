@@ -196,7 +196,6 @@ def nanoseconds(elements: int, seconds: float) -> float:
 
 
 def judge(result: SweepResult) -> Finding:
-    """It holds where exp takes longer than the slowest of the others in every way of computing."""
     ratios: dict[str, Ratio | None] = {}
     operations = alone(result)
     numbers = operations.table("{variant}_ns", nanoseconds)
@@ -222,7 +221,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Nanoseconds per element of each operation, way by way."""
     operations, ways = alone(result), ways_of(result)
     bars = []
     for what in OPERATIONS:

@@ -6,13 +6,14 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 
+from pipelines.config import Config, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Gaussians, Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import percent, ratio_columns, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
@@ -56,7 +57,6 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> SweepResult:
     """Exact scoring and scoring by the best Gaussian, whose difference is what exponentials cost."""
-    from pipelines.config import Config, assign
     from pipelines.labs._scoring import Scoring
     from pipelines.scoring.continuous import pack
 
@@ -118,7 +118,6 @@ def shares(result: SweepResult, whole: str, best: str) -> dict[int, Ratio | None
 
 
 def judge(result: SweepResult) -> Finding:
-    """It holds where exp takes less than half of the time at every number of frames."""
     mine, library = shares(result, SUM, BEST), shares(result, LIBRARY_SUM, LIBRARY_BEST)
     numbers = {f"exp_share_at_{n}": value(share) for n, share in mine.items()}
     numbers |= result.timings.per(frames_of).table("ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine])
@@ -136,7 +135,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot the share by frames at a time; also the time per frame with and without exponentials."""
     lines = [_share_line("the program's scorer", shares(result, SUM, BEST))]
     if library := shares(result, LIBRARY_SUM, LIBRARY_BEST):
         lines.append(_share_line("numpy, written plainly", library))
@@ -173,7 +171,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: batch frames before you buy a faster exp; but once frames are batched, its share is worth a look.",
         FAILS: "So: a faster exp, or the best Gaussian instead of the sum, comes first here.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     bytes_needed=lambda params: 4 * 5126 * params.components * 81 * 3 + 4 * 16 * 5126 * params.components * 4,
 )

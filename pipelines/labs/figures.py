@@ -68,25 +68,25 @@ def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
 
 def inverse(ratio: Ratio | None) -> Ratio | None:
     """1 / ratio."""
-    return _turned(ratio, lambda r: 1 / r)
+    return _mapped(ratio, lambda r: 1 / r)
 
 
 def saved(ratio: Ratio | None) -> Ratio | None:
     """1 − ratio: the share of the time that the quicker one saves."""
-    return _turned(ratio, lambda r: 1 - r)
+    return _mapped(ratio, lambda r: 1 - r)
 
 
 def scaled(ratio: Ratio | None, factor: float) -> Ratio | None:
     """Multiply a ratio and its interval by `factor`: per frame where one of both does several at a time."""
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return None if ratio is None else Ratio(factor * ratio.ratio)
-    return Ratio(factor * ratio.ratio, factor * ratio.low, factor * ratio.high, ratio.p)
+    return _mapped(ratio, lambda r: factor * r)
 
 
-def _turned(ratio: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
+def _mapped(ratio: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
+    """`figure`, which rises or falls everywhere, of a ratio and the ends of its interval."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return None if ratio is None else Ratio(figure(ratio.ratio))
-    return Ratio(figure(ratio.ratio), figure(ratio.high), figure(ratio.low), ratio.p)
+    low, high = sorted((figure(ratio.low), figure(ratio.high)))
+    return Ratio(figure(ratio.ratio), low, high, ratio.p)
 
 
 def value(ratio: Ratio | None) -> float | None:
@@ -105,25 +105,19 @@ def between(times: Sequence[float], figure: Callable[[float], float] = lambda s:
     """
     values: F64 = np.array(times)
     middle = figure(float(undisturbed(values)))
-    if len(values) < 2:
-        return Interval(middle, middle, middle)
-    low, high = undisturbed_interval(values)
-    ends = sorted((figure(low), figure(high)))
-    return Interval(middle, ends[0], ends[1])
+    low, high = sorted(map(figure, undisturbed_interval(values))) if len(values) > 1 else (middle, middle)
+    return Interval(middle, low, high)
 
 
 def columns(intervals: Sequence[Interval]) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     """Values, lower and upper ends, as the layers of a chart take them."""
-    return (tuple(i.value for i in intervals), tuple(i.low for i in intervals), tuple(i.high for i in intervals))
+    return tuple(i.value for i in intervals), tuple(i.low for i in intervals), tuple(i.high for i in intervals)
 
 
 def ratio_columns(ratios: Sequence[Ratio | None]) -> tuple[Values, Values, Values]:
     """Ratios, lower and upper ends, as the layers of a chart take them."""
-    return (
-        tuple(r.ratio if r else None for r in ratios),
-        tuple(r.low if r else None for r in ratios),
-        tuple(r.high if r else None for r in ratios),
-    )
+    each = [r or Ratio(math.nan) for r in ratios]
+    return tuple(value(r) for r in ratios), tuple(r.low for r in each), tuple(r.high for r in each)
 
 
 def _ns(times: Sequence[float]) -> Array:

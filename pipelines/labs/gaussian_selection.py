@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, PublishedValue, Seconds, Singly
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import SweepResult, key
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
 METHOD: Final = "gmm.selection.method"
@@ -57,7 +57,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
     By variant: share of Gaussians, of frames with the same best senone, mean |Δ| in nat near it, and word errors.
     """
-    from pipelines.config import Config, assign
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.labs._scoring import Scoring
@@ -89,7 +88,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def judge(result: SweepResult) -> Finding:
-    """The usual shortlists compute less than a third of the Gaussians, in less than half of the time."""
     timings, facts = result.timings, result.by_variant
     share = facts["gaussians"][JUDGED]
     time = timings.ratio(JUDGED, EXACT)
@@ -118,7 +116,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot time by Gaussians, with the line of proportional time; also the best senones that are kept."""
     gaussians, same_best = result.by_variant["gaussians"], result.by_variant["same_best"]
     exact = result.timings.time(EXACT)
     times, kept = [], []
@@ -156,7 +153,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: select, in runs that lie together, and look at time and words, not at the count of Gaussians.",
         FAILS: "So: on this machine reading all Gaussians in order is as good as choosing among them.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(
         PublishedValue("Gaussians computed by usual selection (Gales 1999: 20 to 30 %)", 0.3, SHARE, "gaussians_share"),

@@ -6,15 +6,16 @@ from typing import Annotated, Final
 
 import numpy as np
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
+from profiler.spans import NullLane, Recorder
 
 STAND_IN: Final = "torch-cpu"
 """The device code on the processor, where there is no accelerator."""
@@ -41,11 +42,9 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     `senones`: scored independently in a frame; `asked`: how many of them the search needs on average; `reason`: why
     there is no accelerator.
     """
-    from pipelines.config import Config, assign
     from pipelines.labs._scoring import features_of
     from pipelines.models.opening import open_model
     from pipelines.run.recogniser import Recogniser, build
-    from profiler.spans import NullLane, Recorder
 
     place = desk.device or STAND_IN
     base = assign(Config(), {"block": params.block, "graph.vocabulary": params.vocabulary})
@@ -117,7 +116,6 @@ def gain(result: SweepResult, part: str, place: str = "device") -> Ratio | None:
 
 
 def judge(result: SweepResult) -> Finding:
-    """On a device scoring is at least twice as fast as on the processor, and search is not."""
     gains = {part: gain(result, part) for part in PARTS}
     threads = gain(result, "scoring", f"{THREADS} threads")
     senones, asked = result.counts["senones"], result.counts["asked"]
@@ -148,7 +146,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per frame of both parts, here and there."""
     per_frame = result.timings.per_unit
     names = {"processor": "processor", "device": result.device or "device code on the processor"}
     bars = tuple(
@@ -188,7 +185,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: score on the device and search on the processor, while the next block is being scored.",
         FAILS: "So: on this device both parts are worth moving, or neither.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
         IMPOSSIBLE: "So: ask for the gain of scoring and of search apart before you buy a device for a recogniser.",
     },
     published=(PublishedValue("scoring on a GPU beside SSE (Cardinal 2008)", 5.0, "×", "scoring_gain"),),

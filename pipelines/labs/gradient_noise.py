@@ -160,7 +160,6 @@ def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, flo
 
 
 def judge(result: Result) -> Finding:
-    """The slope of frames drawn at random lies within WITHIN of SLOPE, with its whole interval."""
     value, low, high = slope(result.sizes, result.drawn)
     place = next((i for i, size in enumerate(result.sizes) if size >= MIDDLE), -1)
     in_order = rms(result.running[place]) / rms(result.drawn[place])
@@ -188,7 +187,6 @@ def rms(values: list[float]) -> float:
 
 
 def picture(result: Result) -> Chart:
-    """Noise over the size of the minibatch on logarithmic axes, and the note's law through the first point."""
     x = tuple(float(size) for size in result.sizes)
     lines = []
     for name, noise in (("drawn at random", result.drawn), ("in order", result.running)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Vocabulary
@@ -17,6 +17,7 @@ from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
+from profiler.spans import NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.config import Config
@@ -65,10 +66,8 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> Result:
     """Decode lazily and record the requested senones, then score those repeatedly, in blocks of one and of 16."""
-    from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
     from pipelines.run.recogniser import build
-    from profiler.spans import NullLane, Recorder
 
     chosen: dict[str, Value] = {"model": "dnn", "dnn.net": params.net, "dnn.senones": "active"}
     base = assign(Config(), chosen | {"graph.vocabulary": params.vocabulary})
@@ -120,7 +119,6 @@ def requested_share(requested: Sequence[Sequence[int]], outputs: int) -> Ratio:
 
 
 def judge(result: Result) -> Finding:
-    """At most 35 % are requested, and the best lazy variant takes no longer than the best one that computes all."""
     share = requested_share(result.asked, result.outputs)
     timings, together = result.timings, BLOCKS[-1]
     whole = timings.fastest(timings.cells([WHOLE]))
@@ -147,7 +145,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot the distribution of the requested share, with the note's range; also the times."""
     counts, edges = np.histogram(result.fractions, bins=BINS, range=(0.0, 1.0))
     share = 100 * counts / counts.sum()
     steps = Line("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0), steps=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
 from pipelines.labs._scoring import (
     Decoded,
@@ -80,7 +80,6 @@ class Result(NetResult, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> Result:
     """Words by the audit, one layer at a time by its scores, times in turns."""
-    from pipelines.config import Config, assign
     from pipelines.labs import _scoring
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets, shrink
@@ -173,10 +172,6 @@ def kept_by_layer(net: Net, features: Array) -> list[float]:
 
 
 def judge(result: Result) -> Finding:
-    """With 30 % of the weights, trained on, the net agrees as often with a better one, and it is quicker.
-
-    Word errors can only speak against it: there are too few words to speak for it.
-    """
     whole = result.decoded[WHOLE]
     lost = word_change(result.decoded[RETRAINED], whole)
     before = word_change(result.decoded[f"{JUDGED:g}"], whole)
@@ -210,7 +205,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot word errors by size, before and after training; also time by size, and the loss of each layer."""
 
     def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
         """Word errors and milliseconds per frame of nets over their sizes."""

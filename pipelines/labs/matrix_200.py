@@ -165,7 +165,6 @@ def break_even(timings: Timings) -> int | None:
 
 
 def judge(result: SweepResult) -> Finding:
-    """Holds where the resident product is clearly faster than numpy's, and with copies it is not."""
     timings, n = result.timings, round(result.counts["n"])
     faster, with_copies = (timings.ratio("numpy", there, n) for there in ("resident", "copied"))
     rates = {variant: 2.0 * n**3 / timings.time(variant, n) for variant in VARIANTS}
@@ -207,7 +206,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot the times of the three variants at the claim's size; also the parts, and all sizes."""
     timings, n = result.timings, round(result.counts["n"])
     # Where there is no accelerator, what stands in for one is named.
     there = "the device" if result.device else result.texts["place"]

@@ -13,7 +13,7 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, Seconds
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, per_call
 from pipelines.labs.figures import ci, ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.verdicts import Finding, all_of, at_least
@@ -152,7 +152,6 @@ def sweeps(params: Params) -> list[Sweep]:
 
     By element one product takes as long as hundreds of the others: in the same turns these would have few rounds.
     """
-    from pipelines.labs.desk import per_call
 
     n, block = params.n, min(params.block, params.n)
     variants = products(n, block)
@@ -212,7 +211,6 @@ def gflops_per_s(n: int, seconds: float) -> float:
 
 
 def judge(result: SweepResult) -> Finding:
-    """In numpy: each order slower than the next, and blocks at half of the whole's rate or more."""
     timings = result.timings
     element, column, whole, blocks = (f"numpy {order}" for order in ORDERS)
     # By element and by column are not of the same turns.
@@ -238,7 +236,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot rates by order and library; also by size, with the sizes that each cache just holds, and by block."""
     timings, sizes, blocks = result.timings, result.more["sizes"], result.more["blocks"]
     n, block = timings.size("numpy whole"), round(result.counts["block"])
     bars = (
@@ -280,7 +277,6 @@ LAB = Lab(
     follows={
         "holds here": "So: score frames in batches, as one product, and let the library choose the blocks.",
         "does not hold here": "So: on this machine measure the library's product before you write blocks of your own.",
-        "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
     bytes_needed=bytes_needed,
 )

@@ -119,8 +119,6 @@ def best(result: Result) -> dict[int, Run]:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same
-    time."""
     chosen = best(result)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
@@ -147,7 +145,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot loss over seconds of each size at its best rate; also over examples, frames per second, and the noise."""
     chosen = best(result)
     by_time, by_examples = [], []
     for size, run in chosen.items():

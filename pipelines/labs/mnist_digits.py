@@ -242,7 +242,6 @@ def most(passes: Passes) -> float:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where the device trains the small model sooner, and the large one by more."""
     small, large = (result.here[name] for name in MODELS)
     bounds = most(small), most(large)
     loading = {n: seconds(p.parts["loader"]) / seconds(p.seconds) for n, p in result.here.items()}
@@ -288,7 +287,6 @@ def _over(result: Result) -> Ratio | None:
 
 
 def picture(result: Result) -> Chart:
-    """Plot the parts of a pass of each model on each device; also the gain, or its upper bound."""
     places = [("processor", result.here)] + ([(result.device, result.there)] if result.there else [])
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(

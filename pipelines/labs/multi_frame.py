@@ -67,7 +67,6 @@ def better(result: NetResult, step: int) -> Ratio:
 
 
 def judge(result: NetResult) -> Finding:
-    """At every step, own outputs keep more best senones than copies."""
     timings, decoded = result.timings, result.decoded
     gains = {step: better(result, step) for step in STEPS}
     last = STEPS[-1]
@@ -94,7 +93,6 @@ def judge(result: NetResult) -> Finding:
 
 
 def picture(result: NetResult) -> Chart:
-    """Plot best senones lost over time per frame, a line from one frame of one to one of four; also word errors."""
     per_frame, decoded = result.per_frame, result.decoded
     senones, words = [], []
     for rule in RULES:

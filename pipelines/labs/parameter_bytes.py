@@ -9,10 +9,10 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, Seconds
-from pipelines.labs.desk import Desk
+from pipelines.labs.desk import Desk, per_call
 from pipelines.labs.figures import ci, percent, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
 from profiler.costs import Cost
 
 FLOAT: Final = 4
@@ -53,7 +53,6 @@ def variant(gaussians: int, dimensions: int, batch: int) -> str:
 
 def measure(params: Params, desk: Desk) -> SweepResult:
     """The scorer's own kernel over drawn parameters of every size."""
-    from pipelines.labs.desk import per_call
 
     senones = [n for n in (1 << k for k in range(4, 21)) if n <= params.senones]
     batches = sorted({1, min(16, params.batch), params.batch})
@@ -140,7 +139,6 @@ class Workload:
 
 
 def judge(result: SweepResult) -> Finding:
-    """Frame by frame: a Gaussian at the full size against one where the parameters stay in the quickest cache."""
     work = Workload(result)
     one, last, most = work.variant(1), work.batches[-1], work.senones[-1]
     quickest = work.per_gaussian.fastest((one, n) for n in work.senones)[1]
@@ -170,7 +168,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot parameters read per second frame by frame; also operations per second by batch."""
     work, timings, caches = Workload(result), result.timings, result.cache_marks()
     read = [
         timings.line(
@@ -222,7 +219,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: make the model smaller, read it for several frames at once, or read fewer Gaussians.",
         FAILS: "So: here the arithmetic of mixtures counts, not the memory that they lie in.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     bytes_needed=bytes_needed,
 )

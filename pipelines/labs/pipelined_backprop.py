@@ -169,8 +169,6 @@ def _stages(result: Result, workers: int) -> list[Stage]:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times, and no pipeline
-    ends with a worse loss."""
     alone, pair, *_ = result.curves
     longest = result.curves[-1]
     speed = ratio(alone.per_example, pair.per_example)
@@ -204,7 +202,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot the recorded timeline of the workers; also the speed-up, the layers' costs and the loss."""
     rows = max((block.worker for block in result.spans), default=0) + 1
     names = tuple(f"worker {n + 1}" for n in range(rows))
     blocks = tuple(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypedDict
+from typing import Final
 
 import msgspec
 
@@ -22,18 +22,6 @@ from profiler.errors import BadInput
 
 KEY: Final = "lab"
 """The fact of a session's meta."""
-
-
-class Stored(TypedDict, total=False):
-    """The record in the session; `measured` and `finding` are added when they exist."""
-
-    name: str
-    parameters: dict[str, object]
-    measured: dict[str, object]
-    verdict: str
-    why: str
-    figures: dict[str, float | None]
-    problem: str
 
 
 @dataclass(frozen=True)
@@ -64,9 +52,9 @@ def stored(
     measured: Measured | None = None,
     finding: Finding | None = None,
     problem: str = "",
-) -> Stored:
-    """The fact as JSON values."""
-    fact: Stored = {"name": name, "parameters": msgspec.to_builtins(parameters)}
+) -> dict[str, object]:
+    """The fact as JSON values; measurements, finding and problem where there are some."""
+    fact: dict[str, object] = {"name": name, "parameters": msgspec.to_builtins(parameters)}
     if measured is not None:
         fact["measured"] = msgspec.to_builtins(measured)
     if finding is not None:
@@ -87,10 +75,8 @@ def read(meta: Mapping[str, object]) -> Record | None:
     try:
         lab = labs.load(str(fact.get("name", "")))
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
-        measured = None
-        if isinstance(found := fact.get("measured"), dict):
-            measured = msgspec.convert(found, lab.stored, str_keys=True)
-        finding = lab.judge(measured) if measured is not None else None
+        measured: Measured | None = msgspec.convert(fact.get("measured"), lab.stored | None, str_keys=True)
+        finding = None if measured is None else lab.judge(measured)
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
         return None
     return Record(str(fact["name"]), lab, parameters, measured, finding)
@@ -108,23 +94,23 @@ def row(run: Record) -> dict[str, object]:
         "why": finding.why if finding else None,
         "figures": dict(finding.figures) if finding else {},
         "said": [{"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.published],
-        "follows": lab.follows.get(finding.verdict) if finding else None,
+        "follows": lab.follows_from(finding.verdict) if finding else None,
     }
 
 
 def lines(run: Record) -> list[str]:
     """A run as text: claim, verdict with its numbers, the claim's numbers next to ours, what follows."""
     lab, finding = run.lab, run.finding
-    found = [f"{run.name}: {lab.cited}"]
+    written = [f"{run.name}: {lab.cited}"]
     if finding is not None:
-        found.append(f"  {finding.verdict}. {finding.why}")
-        for said in lab.published:
-            ours = finding.figures.get(said.ours)
-            here = "not measured here" if ours is None else f"here {figure(ours, said.unit)}"
-            found.append(f"  {said.what}: claimed {figure(said.value, said.unit)}, {here}")
-        if finding.verdict in lab.follows:
-            found.append(f"  {lab.follows[finding.verdict]}")
-    return found
+        written.append(f"  {finding.verdict}. {finding.why}")
+        for each in lab.published:
+            ours = finding.figures.get(each.ours)
+            here = "not measured here" if ours is None else f"here {figure(ours, each.unit)}"
+            written.append(f"  {each.what}: claimed {figure(each.value, each.unit)}, {here}")
+        if follows := lab.follows_from(finding.verdict):
+            written.append(f"  {follows}")
+    return written
 
 
 def settings(run: Record, *, changed: bool = False) -> list[str]:

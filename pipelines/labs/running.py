@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 import psutil
 
 from pipelines import labs
-from pipelines.config.options import Value, assign, check
+from pipelines.config.options import Value, assign, check, fitted, options_of
 from pipelines.labs import record
 from pipelines.labs.declaration import Measured, Parameters
 from pipelines.labs.desk import Desk
@@ -31,7 +31,7 @@ from profiler.machine.sampler import watching
 from profiler.plain import one_line
 from profiler.process import limits
 from profiler.session.writer import NullWriter, SessionWriter
-from profiler.spans import NullLane, Recorder
+from profiler.spans import Lane, NullLane, Recorder
 
 SPARE: Final = 0.8
 """Of the memory that is free, the most that a lab may need: the rest is for what is not counted."""
@@ -78,19 +78,29 @@ def execute(
     parameters = check(assign(lab.parameters, request.assignments))
     _check_memory(request.name, lab.bytes_needed(parameters))
     recorder = Recorder()
+    lane: Lane | NullLane = NullLane()
     journal: SessionWriter | NullWriter = NullWriter()
+    watched: AbstractContextManager[object] = nullcontext()
     if request.out is not None:
-        journal = _opened(request.out, recorder, request, parameters)
+        meta = {
+            "preset": "",
+            "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
+            "machine": describe.describe(),
+            "versions": describe.versions(),
+            record.KEY: record.stored(request.name, parameters),
+        }
+        journal = SessionWriter(request.out, recorder, meta, replace=request.replace)
+        lane, watched = recorder.lane("lab", decode=True), watching(journal)
     running(request.out)
     outcome = Outcome(request.name, request.out, "failed")
+    gc.collect()
+    gc.freeze()  # no garbage collection over what was loaded before
     try:
-        lane = recorder.lane("lab", decode=True) if request.out is not None else NullLane()
         desk = Desk(recorder, lane, journal, progress, stopping, request.audio, request.transcripts)
         progress("preparing", None)
-        watched = watching(journal) if isinstance(journal, SessionWriter) else nullcontext()
         # A lab whose `threads` is 0 takes all.
         threads = int(getattr(parameters, "threads", 1)) or usable_cores() or 1
-        with desk.threads(threads), watched, _undisturbed():
+        with desk.threads(threads), watched:
             outcome.measured = lab.measure(parameters, desk)
         outcome.finding = lab.judge(outcome.measured)
         outcome.state = "closed"
@@ -99,6 +109,7 @@ def execute(
     except (BadInput, OSError) as problem:
         outcome.problem = limits.sentence(problem)
     finally:
+        gc.unfreeze()
         fact = record.stored(request.name, parameters, outcome.measured, outcome.finding, outcome.problem or "")
         journal.meta(record.KEY, fact)
         journal.calibration(calibration.stored().rows())
@@ -110,18 +121,15 @@ def execute(
 
 def assignments_of(parameters: Parameters, texts: Sequence[str]) -> dict[str, Value]:
     """Parse `--set key=value` for these parameters; raises BadInput for what does not fit."""
-    from pipelines.config.options import fitted, options_of
-
-    known = {option.key: option for option in options_of(type(parameters))}
-    found: dict[str, Value] = {}
+    options = {option.key: option for option in options_of(type(parameters))}
+    assigned: dict[str, Value] = {}
     for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or key.strip() not in known:
-            raise BadInput(
-                f"--set must be key=value with one of {', '.join(known) or 'no keys'}, not {one_line(text, 60)!r}."
-            )
-        found[key.strip()] = fitted(known[key.strip()], value.strip())
-    return found
+        key, equals, value = map(str.strip, text.partition("="))
+        if not equals or key not in options:
+            keys = ", ".join(options) or "no keys"
+            raise BadInput(f"--set must be key=value with one of {keys}, not {one_line(text, 60)!r}.")
+        assigned[key] = fitted(options[key], value)
+    return assigned
 
 
 def _check_memory(name: str, needed: int) -> None:
@@ -131,25 +139,3 @@ def _check_memory(name: str, needed: int) -> None:
             f"With these sizes {name} needs {needed:,} bytes ({size_text(needed)}) of memory, and of the "
             f"{size_text(free)} that are free it may take {SPARE:.0%}; choose smaller sizes."
         )
-
-
-def _opened(out: Path, recorder: Recorder, request: Request, parameters: Parameters) -> SessionWriter:
-    meta = {
-        "preset": "",
-        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "machine": describe.describe(),
-        "versions": describe.versions(),
-        record.KEY: record.stored(request.name, parameters),
-    }
-    return SessionWriter(out, recorder, meta, replace=request.replace)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """No garbage collection over what was loaded before."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from pipelines.config import Value
+from pipelines.config import Config, Value, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, one_size
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, at_least
 from profiler.arrays import Array
+from profiler.spans import NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.run.recogniser import Recogniser
@@ -60,12 +61,10 @@ def variant(model: str, part: str) -> str:
 
 def measure(params: Params, desk: Desk) -> SweepResult:
     """Three variants a model, in turns: quick models for all the time, slow ones for some rounds; one search."""
-    from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import open_model
     from pipelines.run.recogniser import Recogniser, build
     from pipelines.scoring import build_scorer
-    from profiler.spans import NullLane, Recorder
 
     base = assign(Config(), {"graph.vocabulary": params.vocabulary})
     first = build(base, Recorder(), NullLane(), desk.progress, desk.stopping)
@@ -108,7 +107,6 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
     """
     from pipelines.experiments.scoring_replay import Replay, scoring_s
     from pipelines.scoring import with_context
-    from profiler.spans import NullLane
 
     scorer, search, block = recogniser.scorer, recogniser.search, recogniser.config.block
     lane = NullLane()
@@ -151,7 +149,6 @@ def real_time_factors(result: SweepResult) -> Timings:
 
 
 def judge(result: SweepResult) -> Finding:
-    """More than half of the shipped recogniser's time is left when its scores cost nothing."""
     rtf = real_time_factors(result)
     left = {name: rtf.ratio(variant(name, FREE), variant(name, WHOLE)) for name in MODELS}
     gain = rtf.ratio(variant(SLOW, WHOLE), variant(SLOW, FREE))
@@ -175,7 +172,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Real-time factors: what remains, and what goes away with the scoring."""
     rtf = real_time_factors(result)
     remains = {name: rtf.time(variant(name, FREE)) for name in MODELS}
     whole = {name: rtf.time(variant(name, WHOLE)) for name in MODELS}
@@ -216,7 +212,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: once scoring is fast, work on the search: beam, active states, a smaller graph.",
         FAILS: "So: scoring is still where the time goes; search can wait.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(
         PublishedValue(

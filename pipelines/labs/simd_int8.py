@@ -13,7 +13,7 @@ from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue,
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_least
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",
@@ -89,7 +89,6 @@ def loops_of(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> dict[
 
 
 def judge(result: SweepResult) -> Finding:
-    """Vectors beat the plain loop, and 8 bit the better of the two ways with floats."""
     rungs, loops = result.timings, result.more["loops"]
     best, _ = rungs.fastest(rungs.cells(FLOATS))
     vectors, eight = rungs.ratio(PLAIN, "vectors"), rungs.ratio(best, EIGHT)
@@ -116,7 +115,6 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot time per frame for each rung; also the loops over the output layer alone."""
     rungs, loops = result.timings.per_unit, result.more["loops"]
     shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)
@@ -151,7 +149,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: 8-bit weights first; they save bytes and instructions at once, at next to no loss.",
         FAILS: "So: here plain code or floats are as good; look at what the compiler made of the loop.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(
         PublishedValue("unrolling by 8 with 4 sums (Vanhoucke 2011)", 1.26, "×", "unrolled_over_plain"),

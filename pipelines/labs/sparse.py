@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
+from pipelines.config import Config, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, NetName, Parameters, PublishedValue, Seconds, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, counted, percent, value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ class Result(SweepResult, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> Result:
     """Weights, words, and products of the output layer in turns."""
-    from pipelines.config import Config, assign
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets
@@ -153,7 +153,6 @@ def dense_best(timings: Timings, frames: int) -> Cell:
 
 
 def judge(result: Result) -> Finding:
-    """70 % of the weights are below 0.1, and with 30 % left CSR is quicker than dense in blocks of 16."""
     timings, small, frames = result.timings, result.counts["small"], FRAMES[-1]
     gains = {}
     for product in SPARSE:
@@ -190,7 +189,6 @@ def break_even(timings: Timings, product: str, frames: int) -> float | None:
 
 
 def picture(result: Result) -> Chart:
-    """Plot speed relative to dense by the share that is kept; also the distribution of the weights."""
     timings = result.timings
     lines = []
     for product, name in SPARSE.items():
@@ -231,7 +229,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: prune and retrain, and cut in blocks where you can: they pay at any share.",
         FAILS: "So: zeros alone save nothing; cut in blocks that fill a vector, or use a smaller net.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(PublishedValue("weights below 0.1", SMALL_SHARE, SHARE, "below_0_1_share"),),
     bytes_needed=bytes_needed,

@@ -41,7 +41,6 @@ def measure(params: Params, desk: Desk) -> NetResult:
 
 
 def judge(result: NetResult) -> Finding:
-    """The taught net makes fewer word errors than the one trained on labels; their times are the same by design."""
     change = word_change(result.decoded[TAUGHT], result.decoded[LABELS])
     faster = result.timings.ratio(TEACHER, TAUGHT)
     rates = {name: word_error_rate(counts) for name, counts in result.decoded.items()}
@@ -66,7 +65,6 @@ def judge(result: NetResult) -> Finding:
 
 
 def picture(result: NetResult) -> Chart:
-    """Plot word errors of each net; also its time per frame, and how often it agrees with the teacher."""
     counts = list(result.decoded.values())
     same = tuple(100 * agreement(c) for c in counts)
     times = result.per_frame.bars("time", result.timings.cells(result.decoded), milliseconds)

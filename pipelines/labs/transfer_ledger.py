@@ -137,10 +137,6 @@ def measure(params: Params, desk: Desk) -> Result:
 
 
 def judge(result: Result) -> Finding:
-    """Holds where the two transfers of weights are the heaviest by ten, all others light, and sending takes most time.
-
-    What it takes is known with a device alone.
-    """
     heavy = [size for kind in HEAVY for size in result.kinds[kind].bytes]
     light = [size for name, kind in result.kinds.items() if name not in HEAVY for size in kind.bytes]
     weight = min(heavy) / max(light)
@@ -180,7 +176,6 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    """Plot bytes of one request of each kind, for all methods; also cumulative bytes during the training."""
     kinds = [result.kinds[name] for name in KINDS]
     one = tuple(float(np.mean(kind.bytes)) if kind.bytes else None for kind in kinds)
     every = tuple(float(sum(kind.bytes)) for kind in kinds)

@@ -35,18 +35,14 @@ def at_least(ratio: Ratio | None, bound: float) -> Verdict:
     """Whether a ratio is `bound` or more: holds if its interval lies above, does not if it lies below."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return UNDECIDED
-    if ratio.low >= bound:
-        return HOLDS
-    return FAILS if ratio.high < bound else UNDECIDED
+    return HOLDS if ratio.low >= bound else FAILS if ratio.high < bound else UNDECIDED
 
 
 def at_most(ratio: Ratio | None, bound: float) -> Verdict:
     """Whether a ratio is `bound` or less: holds if its interval lies below, does not if it lies above."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return UNDECIDED
-    if ratio.high <= bound:
-        return HOLDS
-    return FAILS if ratio.low > bound else UNDECIDED
+    return HOLDS if ratio.high <= bound else FAILS if ratio.low > bound else UNDECIDED
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
@@ -54,10 +50,6 @@ def all_of(*verdicts: Verdict) -> Verdict:
 
     Where some parts hold and others cannot be tried, it holds in part.
     """
-    if FAILS in verdicts:
-        return FAILS
-    if UNDECIDED in verdicts:
-        return UNDECIDED
-    if all(verdict == HOLDS for verdict in verdicts):
-        return HOLDS
-    return IMPOSSIBLE if all(verdict == IMPOSSIBLE for verdict in verdicts) else PART
+    if FAILS in verdicts or UNDECIDED in verdicts:
+        return FAILS if FAILS in verdicts else UNDECIDED
+    return verdicts[0] if len(set(verdicts)) == 1 else PART

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
+from pipelines.config import Config, assign
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Compared, Gaussians, Lab, Parameters, Seconds, Singly
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, percent, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
@@ -52,7 +53,6 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     By variant: `error`, mean |Δ| in nat near the best senone; `same_best`, share of frames with the same best senone;
     `bytes_read` and `exps` of a frame.
     """
-    from pipelines.config import Config, assign
     from pipelines.labs._scoring import difference, features_of, middle
     from pipelines.models.opening import open_model
     from pipelines.scoring.continuous import ContinuousGmm, pack
@@ -150,7 +150,6 @@ def codebooks(result: SweepResult) -> list[int]:
 
 
 def judge(result: SweepResult) -> Finding:
-    """The look-up saves time, and less than half of what it saves is exp, at the largest codebook."""
     timings, same_best = result.timings, result.by_variant["same_best"]
     size = codebooks(result)[-1]
     flat, tree = f"flat {size}", f"tree {size}"
@@ -184,7 +183,6 @@ def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Plot time per frame of each variant; also how many frames keep their best senone, by codebook."""
     sizes, same_best = codebooks(result), result.by_variant["same_best"]
     size = sizes[-1]
     shown = [FULL, BEST, f"flat {size}", f"tree {size}"]
@@ -226,7 +224,6 @@ LAB: Final = Lab(
     follows={
         HOLDS: "So: save Gaussians by shortlists, which keep the scores; a table of scores alone is too coarse.",
         FAILS: "So: here the best Gaussian instead of the sum gains most of it, at little loss.",
-        UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     bytes_needed=lambda params: 8 * 5126 * (params.components * 81 + 3 * params.codewords),
 )

@@ -77,7 +77,7 @@ def test_the_rule_finds_what_was_planted(name, verdict, change):
     finding = contract.lab.judge(contract.planted(**change))
     assert finding.verdict == verdict, finding.why
     assert finding.why.endswith(".")
-    assert verdict in contract.lab.follows or verdict == IMPOSSIBLE
+    assert contract.lab.follows_from(verdict) or verdict == IMPOSSIBLE
 
 
 @every_lab
@@ -181,6 +181,6 @@ def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name, monkeypatch):
     contract.check(measured)
     if contract.stops and not contract.trains:
         desk = contract.desk()
-        desk._asked = lambda: True
+        desk.stopping = lambda: True
         with pytest.raises(Cancelled):
             contract.lab.measure(contract.small, desk)

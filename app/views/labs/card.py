@@ -131,8 +131,8 @@ class LabCard(QWidget):
             self._nothing.show()
         else:
             column.addStretch(1)
-        if finding is not None and finding.verdict in lab.follows:
-            column.addWidget(_text(lab.follows[finding.verdict], font(1.0, strong=True)))
+        if finding is not None and (follows := lab.follows_from(finding.verdict)):
+            column.addWidget(_text(follows, font(1.0, strong=True)))
         if finding is not None and lab.published:
             column.addWidget(_text(said_text(lab, finding), font(0.92), "muted"))
         self._column.addWidget(inside)
