@@ -119,7 +119,7 @@ def unavailable_choices(key: str, devices: tuple[Availability, ...] | None = Non
 
 def _without_torch(reason: str) -> tuple[Availability, ...]:
     """The compiled code needs no torch; everything else does."""
-    from pipelines.config import DEVICES
+    from pipelines.config.conditions import DEVICES
 
     others = (Availability(name, False, reason) for name in DEVICES)
     return Availability("cpu", True, "compiled code on the processor"), *others

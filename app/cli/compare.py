@@ -135,7 +135,8 @@ def _row(row: StageRatio) -> Tree:
 
 def _differences(compared: Comparison) -> dict[str, list[object]]:
     """The settings in which the arms differ: key → [in A, in B]."""
-    from pipelines.config import flatten, named_now
+    from pipelines.config import flatten
+    from pipelines.config.fitting import named_now
 
     a, b = (named_now(flatten(arm.config)) for arm in (compared.a, compared.b))
     return {key: [a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Value
+from pipelines.config.conditions import MIXTURES
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.whatif import Line, Prediction
 
@@ -131,7 +132,7 @@ def _helpful(group: str, c: Config) -> Iterator[Change]:
     if c.block < LARGE_BLOCK and c.model != "ctc":
         why = "one read of the parameters serves more frames; more latency"
         yield Change({"block": LARGE_BLOCK}, f"block {LARGE_BLOCK}", why)
-    if c.model in settings.MIXTURES:
+    if c.model in MIXTURES:
         if not c.gmm.selection.enabled:
             yield Change({"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame")
         if c.gmm.senones == "all":

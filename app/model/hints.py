@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from app.model.pipeline import Pipeline
 from app.model.recent import Memory
 from app.model.runs import Runs
-from pipelines.config import MIXTURES, Config, presets
+from pipelines.config import Config, presets
+from pipelines.config.conditions import MIXTURES
 
 REMEMBERED = "hints"  # Under this key, the ids of hints that are over
 

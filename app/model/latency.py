@@ -16,6 +16,7 @@ import assets
 from app.model.configurations import settings_before
 from pipelines import config as settings
 from pipelines.config import Config
+from pipelines.config.conditions import MIXTURES
 from profiler.clock import FRAME_S
 from profiler.errors import BadInput
 from profiler.files import inputs
@@ -140,7 +141,7 @@ def of_settings(
     if measured is not None and same:
         return measured
     if settings.unavailable_reason(config, NET_KEY):
-        return Latency(config.block, 0 if config.model in settings.MIXTURES else None, None)  # mixtures: one frame
+        return Latency(config.block, 0 if config.model in MIXTURES else None, None)  # mixtures: one frame
     return Latency(config.block, _context_of_net(str(settings.get(config, NET_KEY)), chosen), None)
 
 

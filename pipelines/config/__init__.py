@@ -4,21 +4,15 @@ The window imports this package, so it must load nothing heavier than msgspec.
 """
 
 from pipelines.config.audio import SOUND, Audio
-from pipelines.config.conditions import DEVICES, MIXTURES
-from pipelines.config.dnn import Ctc, Dnn
-from pipelines.config.fitting import named_now
-from pipelines.config.gmm import Gmm, Selection
+from pipelines.config.gmm import Gmm
 from pipelines.config.graph import Graph
 from pipelines.config.options import (
-    Condition,
     ConfigError,
     Option,
-    Toggle,
     Value,
     assign,
     check,
     get,
-    options_of,
     replace,
     setting,
     to_dict,
@@ -30,8 +24,6 @@ from pipelines.config.search import Search
 from pipelines.config.tree import (
     COURSE,
     Config,
-    Frames,
-    Placement,
     found_again,
     from_dict,
     kept,
@@ -44,24 +36,15 @@ from profiler.session.facts import flatten
 
 __all__ = [
     "COURSE",
-    "DEVICES",
     "FOLDER",
-    "MIXTURES",
     "SOUND",
     "Audio",
-    "Condition",
     "Config",
     "ConfigError",
-    "Ctc",
-    "Dnn",
-    "Frames",
     "Gmm",
     "Graph",
     "Option",
-    "Placement",
     "Search",
-    "Selection",
-    "Toggle",
     "Value",
     "assign",
     "assign_with_folder",
@@ -71,11 +54,9 @@ __all__ = [
     "from_dict",
     "get",
     "kept",
-    "named_now",
     "of_files",
     "option",
     "options",
-    "options_of",
     "parse_assignment",
     "replace",
     "setting",

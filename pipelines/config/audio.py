@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from pipelines.config.options import Condition, setting
+from pipelines.config.options import Condition, Traits, setting
 
 
 class Audio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,23 +42,17 @@ ONE_PATH: Condition = {**ON, "search.device": ("cpu",), "search.lattice": (False
 """An endpoint begins a new search, and so another lattice; only the search on the CPU knows its silence."""
 
 
-def _silence(rule: int, help: str) -> msgspec.Meta:
-    return _of_rule(f"Rule {rule}: silence", help, "s", 60.0)
+COST = "Highest cost of the best complete path above that of the best path."
 
 
-def _cost(rule: int) -> msgspec.Meta:
-    help = "Highest cost of the best complete path above that of the best path."
-    return _of_rule(f"Rule {rule}: cost", help, "nat", 100.0)
-
-
-def _of_rule(title: str, help: str, unit: str, le: float) -> msgspec.Meta:
-    return setting(
-        title, help, ge=0.0, le=le, unit=unit, switched_by="stream.endpoint", when=ONE_PATH, layer="Streaming"
-    )
+def _rule(title: str, help: str, most: float = 60.0, unit: str = "s") -> msgspec.Meta:
+    return setting(f"Rule {title}", help, ge=0.0, le=most, unit=unit, switched_by="stream.endpoint", when=ONE_PATH)
 
 
 class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How audio arrives. The rules of the endpoint and their defaults are Kaldi's (online2/online-endpoint.h)."""
+
+    TRAITS: ClassVar = Traits(layer="Streaming")
 
     chunk_ms: Annotated[
         int,
@@ -67,7 +61,6 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Audio arrives in chunks of this length on the clock and is decoded as it arrives, with a running cepstral "
             "mean; the session then has the latency of every word. At pace 0 nothing is waited for: the clock jumps to "
             "the arrival of the next chunk. Smaller chunks wait less and cost more. 0 is off.",
-            layer="Streaming",
             unit="ms",
             words={0: "off"},
             steps=(0.0, 40.0, 80.0, 160.0, 320.0, 640.0),
@@ -80,16 +73,21 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Endpointing",
             "The words become final, and the search begins anew, when one of Kaldi's five rules finds an endpoint.",
-            layer="Streaming",
             when=ONE_PATH,
         ),
     ] = True
-    rule1_silence_s: Annotated[float, _silence(1, "Endpoint after this silence, with or without a word before.")] = 5.0
-    rule2_silence_s: Annotated[float, _silence(2, "Endpoint after a word and this silence, at rule 2's cost.")] = 0.5
-    rule2_cost: Annotated[float, _cost(2)] = 2.0
-    rule3_silence_s: Annotated[float, _silence(3, "Endpoint after a word and this silence, at rule 3's cost.")] = 1.0
-    rule3_cost: Annotated[float, _cost(3)] = 8.0
-    rule4_silence_s: Annotated[float, _silence(4, "Endpoint after a word and this silence, at any cost.")] = 2.0
+    rule1_silence_s: Annotated[
+        float, _rule("1: silence", "Endpoint after this silence, with or without a word before.")
+    ] = 5.0
+    rule2_silence_s: Annotated[
+        float, _rule("2: silence", "Endpoint after a word and this silence, at rule 2's cost.")
+    ] = 0.5
+    rule2_cost: Annotated[float, _rule("2: cost", COST, 100.0, "nat")] = 2.0
+    rule3_silence_s: Annotated[
+        float, _rule("3: silence", "Endpoint after a word and this silence, at rule 3's cost.")
+    ] = 1.0
+    rule3_cost: Annotated[float, _rule("3: cost", COST, 100.0, "nat")] = 8.0
+    rule4_silence_s: Annotated[float, _rule("4: silence", "Endpoint after a word and this silence, at any cost.")] = 2.0
     rule5_length_s: Annotated[
-        float, _of_rule("Rule 5: length", "Endpoint after this time, with or without silence.", "s", 3600.0)
+        float, _rule("5: length", "Endpoint after this time, with or without silence.", 3600.0)
     ] = 20.0

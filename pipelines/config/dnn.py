@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from pipelines.config.options import Toggle, setting
+from pipelines.config.options import Toggle, Traits, setting
 
 NET = {"model": ("dnn",)}
 
@@ -14,16 +14,15 @@ NET = {"model": ("dnn",)}
 class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Scoring by a feed-forward neural net."""
 
+    TRAITS: ClassVar = Traits(layer="Neural net", live=True, when=NET)
+
     net: Annotated[
         str,
         setting(
             "Net",
             "The name of a net that ships with the program, or the path of a .safetensors or .onnx file whose card "
             "(.json, see docs/nets.md) is in the same folder.",
-            layer="Neural net",
-            live=True,
             main=True,
-            when=NET,
             names_in="nets",
             suffixes=(".safetensors", ".onnx"),
         ),
@@ -34,9 +33,6 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Compression",
             "How the weights are compressed when the net is loaded, without retraining. low-rank factors each layer "
             "(SVD); sparse prunes the smallest weights; blocks prunes the smallest blocks of 16 outputs by one input.",
-            layer="Neural net",
-            live=True,
-            when=NET,
         ),
     ] = "none"
     share: Annotated[
@@ -44,8 +40,6 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Weights kept",
             "Share of the weights that remains after compression.",
-            layer="Neural net",
-            live=True,
             ge=0.02,
             le=1.0,
             when={**NET, "dnn.shrink": ("low-rank", "sparse", "blocks")},
@@ -58,10 +52,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "all: the whole last layer for the whole block. active: in each frame only the active senones, those that "
             "the search needs (lazy evaluation, Vanhoucke 2011). active-ahead: the same senones also for up to three "
             "following frames of the block, which mostly need them too.",
-            layer="Neural net",
-            live=True,
             main=True,
-            when=NET,
             toggle=Toggle(
                 "Lazy evaluation",
                 "Compute only those outputs of the net that the search needs",
@@ -80,20 +71,11 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Context of a block",
             "Of a net of Kaldi (nnet3). looped: each layer keeps what the next block needs of it. again: each block "
             "computes its whole context again, as in decoding by chunks, and its i-vector is its own.",
-            layer="Neural net",
-            live=True,
-            when=NET,
         ),
     ] = "looped"
     dtype: Annotated[
         Literal["fp32", "int8"],
-        setting(
-            "Arithmetic",
-            "int8: 8-bit integers, with a scale for each output and each frame (Vanhoucke 2011).",
-            layer="Neural net",
-            live=True,
-            when=NET,
-        ),
+        setting("Arithmetic", "int8: 8-bit integers, with a scale for each output and each frame (Vanhoucke 2011)."),
     ] = "fp32"
     product: Annotated[
         Literal["simd", "blas", "scalar", "csr", "blocks"],
@@ -102,8 +84,6 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "simd: vectorised loops of our own; the weights are repacked for them on loading. blas: the matrix product "
             "of the BLAS library. scalar: a plain loop, one multiplication at a time. csr, blocks: only the non-zero "
             "weights or blocks of weights.",
-            layer="Neural net",
-            live=True,
             when={**NET, "dnn.dtype": ("fp32",)},
         ),
     ] = "simd"
@@ -112,6 +92,8 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Ctc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Scoring by a net with a CTC output, which onnxruntime computes."""
 
+    TRAITS: ClassVar = Traits(layer="Neural net")
+
     dtype: Annotated[
         Literal["stored", "int8"],
         setting(
@@ -119,7 +101,6 @@ class Ctc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "stored: the numbers of the file; those of 16 bits are computed in 32 where the processor has no others. "
             "int8: matrix products in 8-bit integers, made when the net is loaded, with a scale for the activations of "
             "each call (onnxruntime's quantize_dynamic).",
-            layer="Neural net",
             when={"model": ("ctc",)},
         ),
     ] = "stored"

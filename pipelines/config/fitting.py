@@ -6,7 +6,7 @@ Older names of settings and values are still taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from profiler.plain import one_line
@@ -25,7 +25,29 @@ _WORDS |= {"false": False, "no": False, "off": False, "0": False}
 
 def fitting(target: Option, value: object) -> Value | None:
     """`value`, possibly given as text, in the type of the setting; None if it does not fit the type or the bounds."""
-    return _READERS[target.type](target, value)
+    if target.type == "bool":
+        found = _WORDS.get(value.lower()) if isinstance(value, str) else value
+        return found if isinstance(found, bool) else None
+    if target.type == "text":
+        return value if isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value else None
+    if not isinstance(value, str | int | float):
+        return None
+    if target.type == "choice":
+        if isinstance(value, int) and value not in target.choices:
+            return None  # not by its text: Python refuses to print thousands of digits
+        return next((c for c in target.choices if str(c) == str(value)), None)
+    return None if isinstance(value, bool) else _number(target, value)
+
+
+def _number(target: Option, value: str | float) -> float | None:
+    low, high = target.minimum, target.maximum
+    try:
+        number = float(value) if target.type == "float" else int(value)
+        same = isinstance(value, str) or number == value
+        inside = math.isfinite(number) and (low is None or number >= low) and (high is None or number <= high)
+    except (ValueError, OverflowError):
+        return None
+    return number if same and inside else None
 
 
 def wanted(target: Option) -> str:
@@ -33,14 +55,17 @@ def wanted(target: Option) -> str:
     if target.type == "bool":
         return "true or false"
     if target.type == "choice":
-        names = [str(c) for c in target.choices]
-        return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+        return either([str(c) for c in target.choices])
     if target.type == "text":
         return f"a text of at most {LONGEST_TEXT} characters, none of them NUL"
     kind = "a whole number" if target.type == "int" else "a number"
     if target.minimum is not None and target.maximum is not None:
         return f"{kind} from {target.minimum:g} to {target.maximum:g}"
     return kind
+
+
+def either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
 
 
 def quoted(value: object) -> str:
@@ -54,62 +79,6 @@ def quoted(value: object) -> str:
     if isinstance(value, list | tuple):
         return "a list"
     return "a table" if isinstance(value, Mapping) else f"a {type(value).__name__}"
-
-
-def _read_bool(target: Option, value: object) -> bool | None:
-    if isinstance(value, str):
-        return _WORDS.get(value.lower())
-    return value if isinstance(value, bool) else None
-
-
-def _read_choice(target: Option, value: object) -> Value | None:
-    if not isinstance(value, str | int | float):
-        return None
-    if isinstance(value, int) and value not in target.choices:
-        return None  # not by its text: Python refuses to print thousands of digits
-    return next((c for c in target.choices if str(c) == str(value)), None)
-
-
-def _read_int(target: Option, value: object) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    elif isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            return None
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if _inside(target, value) else None
-
-
-def _read_float(target: Option, value: object) -> float | None:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) and _inside(target, number) else None
-
-
-def _read_text(target: Option, value: object) -> str | None:
-    fits = isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
-    return value if isinstance(value, str) and fits else None
-
-
-_READERS: Mapping[str, Callable[[Option, object], Value | None]] = {
-    "bool": _read_bool,
-    "choice": _read_choice,
-    "int": _read_int,
-    "float": _read_float,
-    "text": _read_text,
-}
-
-
-def _inside(target: Option, value: float) -> bool:
-    low, high = target.minimum, target.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
 
 
 KEYS: Final[Mapping[str, str]] = {

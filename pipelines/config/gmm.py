@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from pipelines.config.conditions import ALL_SENONES, LISTED, MIXTURES, UNTIED, WHOLE
-from pipelines.config.options import Toggle, setting
+from pipelines.config.options import Toggle, Traits, setting
 
 
 class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Gaussian layer: which densities are evaluated."""
+
+    TRAITS: ClassVar = Traits(layer="Gaussian layer", live=True)
 
     enabled: Annotated[
         bool,
         setting(
             "Gaussian selection",
             "Evaluate only the densities that the method below selects.",
-            layer="Gaussian layer",
-            live=True,
             main=True,
             when={"model": MIXTURES},
             toggle=Toggle(
@@ -42,8 +42,6 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "the nearest codeword; vq-tree finds that codeword in a binary tree. vq-table: looks up scores by "
             "codeword. clusters: computes cluster Gaussians and expands the best (slower here on the tied model; see "
             "docs/strategies.md).",
-            layer="Gaussian layer",
-            live=True,
             main=True,
             switched_by="gmm.selection.enabled",
             choices_when=dict.fromkeys(("top-n", "last-top-n", "vq-table", "clusters"), ALL_SENONES)
@@ -55,9 +53,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Densities kept",
             "How many densities top-n keeps (pocketsphinx: 4). From about 32, selection costs more than it saves.",
-            layer="Gaussian layer",
             unit="per codebook and stream",
-            live=True,
             switched_by="gmm.selection.enabled",
             ge=1,
             le=64,
@@ -69,9 +65,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Codewords",
             "Size of the codebook that quantises frames. A larger one fits more closely and takes longer to search.",
-            layer="Gaussian layer",
             unit="codewords",
-            live=True,
             ge=16,
             le=4096,
             when={"gmm.selection.method": ("vq", "vq-tree", "vq-table", "clusters")},
@@ -83,8 +77,6 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Shortlist radius",
             "A Gaussian is on a codeword's shortlist if its mean is within this normalised squared distance "
             "(Bocchieri 1993). Higher values keep more. The likeliest Gaussian is always on the list.",
-            layer="Gaussian layer",
-            live=True,
             ge=0.1,
             le=50.0,
             when={"gmm.selection.method": ("vq", "vq-tree")},
@@ -95,9 +87,7 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Clusters expanded",
             "How many of the best clusters have their own Gaussians evaluated. The others use their cluster's score.",
-            layer="Gaussian layer",
             unit="clusters",
-            live=True,
             ge=1,
             le=4096,
             when={"gmm.selection.method": ("clusters",)},
@@ -109,8 +99,8 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Prepare in advance",
             "Make what the method needs before decoding begins, so that selection acts at once when it is switched "
             "on; otherwise it is made then, while decoding goes on.",
-            layer="Gaussian layer",
             when={"model": MIXTURES},
+            live=False,
         ),
     ] = False
 

@@ -22,7 +22,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Vocabulary",
             "How many words can be recognised: the most probable words of the language model that are also in the "
             "dictionary (about 72 000 with the files that ship with pocketsphinx).",
-            layer="Graph",
             unit="words",
             ge=1,
             le=1000000,
@@ -35,7 +34,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "N-gram order",
             "1: the probability of a word does not depend on other words. 2, 3: it depends on the previous one or two "
             "words, backing off where the model is pruned.",
-            layer="Graph",
             when=NO_GRAMMAR,
         ),
     ] = 2
@@ -44,7 +42,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "LM bigrams",
             "The language model is pruned to this many word pairs. More pairs give a larger graph and fewer errors.",
-            layer="Graph",
             unit="word pairs",
             ge=0,
             le=100000000,
@@ -56,7 +53,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "LM trigrams",
             "The language model is pruned to this many word triples.",
-            layer="Graph",
             unit="word triples",
             ge=0,
             le=100000000,
@@ -69,7 +65,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Pruning",
             "Which n-grams are kept. count: those that the model expects most often. entropy: those whose loss would "
             "change the model most (Stolcke 1998).",
-            layer="Graph",
             when={**NO_GRAMMAR, "graph.order": (2, 3)},
         ),
     ] = "entropy"
@@ -78,7 +73,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Language model",
             "A .lm.bin or ARPA file (may be packed with gzip or bzip2). Empty: the one that ships with pocketsphinx.",
-            layer="Graph",
             when=NO_GRAMMAR,
         ),
     ] = ""
@@ -88,7 +82,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Dictionary",
             "A pronunciation dictionary in CMU format, with or without stress digits; for a CTC net also a lexicon.txt "
             "in its units. Empty: the one that ships with pocketsphinx, or lexicon.txt in the net's folder.",
-            layer="Graph",
         ),
     ] = ""
     grammar: Annotated[
@@ -98,7 +91,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Replaces the language model. A JSGF file (.gram, .jsgf); a plain list of words or phrases, one per line, "
             "which may be said in any number and order; or a grammar that ships with the program: cards, digits, "
             "robot.",
-            layer="Graph",
             names_in="grammars",
             suffixes=(".gram", ".jsgf", ""),
         ),
@@ -111,7 +103,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "words. HL: words of the lexicon in any order; of those that sound alike the more probable one. HLG: with "
             "the language model or grammar. A file HLG.fst or TLG.fst, HL.fst or H.fst in the net's folder is opened "
             "instead.",
-            layer="Graph",
             when=CTC,
         ),
     ] = "HLG"
@@ -122,7 +113,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "How frames spell a unit (H). standard: a unit may last for several frames, and a blank stands between "
             "two equal ones. compact: with fewer arcs; two equal units may also follow each other without a blank. "
             "minimal: each unit lasts for one frame, which gives the smallest graph and more errors.",
-            layer="Graph",
             when=CTC,
         ),
     ] = "standard"
@@ -131,7 +121,6 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Alternative pronunciations",
             "Cost of each pronunciation of a word after the first.",
-            layer="Graph",
             unit="nat",
             when=CTC,
             ge=0.0,

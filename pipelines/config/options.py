@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack, get_args
 import msgspec
 
 import assets
-from pipelines.config.fitting import SHOWN, fitting, key_now, quoted, value_now, wanted
+from pipelines.config.fitting import SHOWN, either, fitting, key_now, quoted, value_now, wanted
 from profiler.errors import BadInput
 from profiler.plain import one_line
 
 Tree = TypeVar("Tree", bound=msgspec.Struct)
 
 Value = bool | int | float | str
+EMPTY = "(empty)"
 
 Condition = Mapping[str, tuple[Any, ...] | range]
 """Settings by key, each with its allowed values; all must hold."""
@@ -73,7 +74,9 @@ def setting(
 ) -> msgspec.Meta:
     """Describe one field of the tree.
 
-    `layer` is the heading under which the form shows it (default: that of the struct). `live` settings take effect at
+    Traits that a struct's `TRAITS` has are those of all its settings, unless one says something else.
+
+    `layer` is the heading under which the form shows it (default: the struct's name). `live` settings take effect at
     the next block of a running decode. `switched_by` names the boolean setting that must be on for this one to act;
     assigning this one on the command line turns the switch on. `when` says which values other settings must have for
     this one to act. `choices_when` says the same for some of its choices; if it gives several conditions, one is enough
@@ -119,9 +122,7 @@ class Option:
         return tuple(filter(None, (self.switched_by, *self.when)))
 
     def shipped(self) -> list[str]:
-        if not self.names_in:
-            return []
-        return list(_shipped(self.names_in, self.suffixes[0]))
+        return list(_shipped(self.names_in, self.suffixes[0])) if self.names_in else []
 
 
 @functools.cache
@@ -131,12 +132,7 @@ def _shipped(folder: str, suffix: str) -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(suffix) for file in files))
 
 
-_TYPE_NAMES: dict[type, Literal["bool", "int", "float", "text"]] = {
-    bool: "bool",
-    int: "int",
-    float: "float",
-    str: "text",
-}
+_TYPES: dict[type, Literal["bool", "int", "float", "text"]] = {bool: "bool", int: "int", float: "float", str: "text"}
 
 
 @functools.cache
@@ -145,7 +141,7 @@ def options_of(tree: type[msgspec.Struct]) -> tuple[Option, ...]:
 
 
 def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
-    hints = get_type_hints(tree, include_extras=True)
+    hints, shared = get_type_hints(tree, include_extras=True), getattr(tree, "TRAITS", Traits())
     for member in msgspec.structs.fields(tree):
         hint = hints[member.name]
         key = prefix + member.name
@@ -156,21 +152,19 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             raise TypeError(f"{tree.__name__}.{member.name} has no setting(...) next to its type")
         kind, meta = get_args(hint)
         choices = get_args(kind) if get_origin(kind) is Literal else ()
-        traits: Traits = meta.extra or Traits()
-        conditions = {
-            choice: some if isinstance(some, tuple) else (some,)
-            for choice, some in traits.get("choices_when", {}).items()
-        }
+        traits: Traits = {"layer": tree.__name__, **shared, **(meta.extra or {})}
+        some = traits.get("choices_when", {})
+        traits["choices_when"] = {choice: one if isinstance(one, tuple) else (one,) for choice, one in some.items()}
         yield Option(
             key=key,
             title=meta.title,
             help=meta.description,
-            type="choice" if choices else _TYPE_NAMES[kind],
+            type="choice" if choices else _TYPES[kind],
             default=member.default,
             choices=choices,
             minimum=meta.ge,
             maximum=meta.le,
-            **{"layer": tree.__name__, **traits, "choices_when": conditions},  # type: ignore[arg-type]
+            **traits,  # type: ignore[arg-type]
         )
 
 
@@ -223,11 +217,10 @@ def unavailable_reason(config: msgspec.Struct, key: str, value: Value | None = N
             if reason := unavailable_reason(config, other):
                 return f"{key} acts only with {reason.partition(' acts only with ')[2]}"
     conditions = (target.when,) if value is None else target.choices_when.get(str(value), ({},))
-    found = [_unmet(config, condition) for condition in conditions]
-    reasons = [reason for reason in found if reason]
-    if len(reasons) < len(found):
+    reasons = [reason for condition in conditions if (reason := _unmet(config, condition))]
+    if len(reasons) < len(conditions):
         return None
-    what = key if value is None else f"{key}={_name(value)}"
+    what = key if value is None else f"{key}={value_text(value) or EMPTY}"
     named = (reason.partition(" ")[0] for reason in reasons if value is not None)
     why = next((target.reasons[name] for name in named if name in target.reasons), "")
     return f"{what} acts only with {', or with '.join(dict.fromkeys(reasons))}{why and ': ' + why}."
@@ -238,9 +231,7 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     for other, allowed in condition.items():
         if get(config, other) not in allowed:
             title = option_of(type(config), other).title
-            names = [text or _name("") for text in value_texts(allowed)]
-            either = names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
-            return f"{other} = {either} ({title.lower()})"
+            return f"{other} = {either([text or EMPTY for text in value_texts(allowed)])} ({title.lower()})"
     return None
 
 
@@ -259,22 +250,17 @@ def value_texts(allowed: tuple[Any, ...] | range) -> list[str]:
     return [value_text(value) for value in allowed]
 
 
-def _name(value: Value) -> str:
-    return value_text(value) or "(empty)"
-
-
 def check(config: Tree) -> Tree:
     """`config` itself; ConfigError when a choice in it cannot act with the others.
 
     Settings that do not act at all (switched off, or `when` does not hold) are not checked.
     """
     for target in options_of(type(config)):
-        if target.switched_by and not get(config, target.switched_by):
-            continue
-        if target.choices_when and unavailable_reason(config, target.key) is None:
-            sentence = unavailable_reason(config, target.key, get(config, target.key))
-            if sentence:
-                raise ConfigError(sentence)
+        acts = not target.switched_by or get(config, target.switched_by)
+        if acts and target.choices_when and unavailable_reason(config, target.key) is None:
+            why = unavailable_reason(config, target.key, get(config, target.key))
+            if why is not None:
+                raise ConfigError(why)
     return config
 
 

@@ -99,24 +99,25 @@ class Recommended:
         return -(-int(self.settings.get("block", KALDI_CHUNK)) // self.subsampling) * self.subsampling
 
 
-NOTHING: Final = Recommended({})
+def _has(folder: str, *names: str) -> bool:
+    return all(inputs.there(os.path.join(folder, name)) for name in names)
 
 
 def read(folder: str) -> Recommended:
     """What the model in `folder` recommends; ConfigError where its file of options is none."""
     if is_ctc(folder):
         return Recommended(CTC)
-    if not folder or not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
-        return NOTHING
+    if not folder or not any(_has(folder, name) for name in MODELS):
+        return Recommended({})
     options: dict[str, str] = {}
-    source = next((name for name in FILES if inputs.there(os.path.join(folder, name))), "")
-    if inputs.there(os.path.join(folder, CHAIN)):
+    source = next((name for name in FILES if _has(folder, name)), "")
+    if _has(folder, CHAIN):
         options |= {"acoustic-scale": "1.0", SUBSAMPLING: _text(Path(folder, CHAIN)).strip()}
     if source in VOSK:
         options |= VOSK_DECODER
     if source:
         options |= _parsed(_text(Path(folder, source)), f"{folder}/{source}")
-    elif inputs.there(os.path.join(folder, OLD_VOSK_MARK)):
+    elif _has(folder, OLD_VOSK_MARK):
         options |= VOSK_DECODER | OLD_VOSK
     return _recommended(options, source or CHAIN, ITS_NET if is_net(folder) else {})
 
@@ -138,14 +139,12 @@ def unavailable_reason(config: Config, key: str, value: Value | None = None) -> 
 
 def has_graph(folder: str) -> bool:
     """Whether the folder of a Kaldi or Vosk model has a graph of its own, so that no dictionary is needed."""
-    if not any(inputs.there(os.path.join(folder, name)) for name in MODELS):
-        return False
-    places = (folder, os.path.join(folder, "graph"))
-    return any(all(inputs.there(os.path.join(at, name)) for name in names) for at in places for names in GRAPHS)
+    places = (folder, os.path.join(folder, "graph")) if any(_has(folder, name) for name in MODELS) else ()
+    return any(_has(place, *names) for place in places for names in GRAPHS)
 
 
 def is_ctc(folder: str) -> bool:
-    return bool(folder) and any(all(inputs.there(os.path.join(folder, name)) for name in each) for each in CTC_FILES)
+    return bool(folder) and any(_has(folder, *names) for names in CTC_FILES)
 
 
 def is_net(folder: str) -> bool:
@@ -172,33 +171,31 @@ def _recommended(options: Mapping[str, str], source: str, its: Mapping[str, Valu
     """What the `options` in `source` say, and what the model itself asks for (`its`)."""
     settings: dict[str, Value] = {}
     notes: list[str] = []
-    subsampling = 1
-    silence: tuple[int, ...] = ()
+    subsampling, silence = 1, tuple[int, ...]()
     unused: dict[str, None] = {}
     for name, text in options.items():
         if name == SUBSAMPLING:
-            if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MOST_SUBSAMPLING):
+            if not re.fullmatch("[0-9]{1,4}", text) or not 1 <= int(text) <= MOST_SUBSAMPLING:
                 raise ConfigError(
                     f"{source}: the frame subsampling factor must be a whole number from 1 to {MOST_SUBSAMPLING}, not "
                     f"{quoted(text)}."
                 )
             subsampling = int(text)
         elif name == SILENCE:
-            if not re.fullmatch(r"\d{1,6}([:,]\d{1,6})*", text, re.ASCII):
+            if not re.fullmatch("[0-9]{1,6}([:,][0-9]{1,6})*", text):
                 raise ConfigError(f"{source}: --{SILENCE} must be numbers of phones such as 1:2:3, not {quoted(text)}.")
             silence = tuple(map(int, re.split("[:,]", text)))
         elif name not in SETTINGS:
             group, dot, _ = name.partition(".")
-            unused[f"{group}.*" if dot else name] = None
-        elif (value := fitting(option(SETTINGS[name]), text)) is not None:
-            settings[SETTINGS[name]] = value
+            unused[f"--{group}.*" if dot else f"--{name}"] = None
+        elif (value := fitting(target := option(SETTINGS[name]), text)) is not None:
+            settings[target.key] = value
         else:
-            target = option(SETTINGS[name])
             notes.append(f"{source}: --{name} is left out: {target.key} is {wanted(target)}, not {quoted(text)}")
     if settings:
         settings[PENALTY] = 0.0
     if unused:
-        notes.append(f"{source}: left out are {one_line(', '.join(f'--{name}' for name in unused), 300)}")
+        notes.append(f"{source}: left out are {one_line(', '.join(unused), 300)}")
     return Recommended({**its, **settings}, subsampling, tuple(notes), silence)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from pipelines.config.conditions import CTC, DEVICES, IN_ONE_GO
-from pipelines.config.options import Toggle, setting
+from pipelines.config.options import Toggle, Traits, setting
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Token passing over the graph."""
+
+    TRAITS: ClassVar = Traits(live=True)
 
     device: Annotated[
         Literal["cpu", "torch-cpu", "cuda", "mps", "xpu"],
@@ -19,8 +21,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Search device",
             "cpu: token passing in compiled code. Others run the search as tensor operations on that device; "
             "torch-cpu runs them on the processor. cuda: one kernel for a block of frames, if numba-cuda is installed.",
-            layer="Search",
             choices_when=dict.fromkeys(DEVICES, IN_ONE_GO),
+            live=False,
         ),
     ] = "cpu"
     beam: Annotated[
@@ -28,9 +30,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Beam",
             "Tokens that cost this much more than the best are dropped (negative log likelihood; acoustics scaled).",
-            layer="Search",
             unit="nat",
-            live=True,
             main=True,
             ge=1.0,
             le=40.0,
@@ -41,9 +41,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Max active",
             "At most about this many tokens survive each frame (histogram pruning).",
-            layer="Search",
             unit="tokens",
-            live=True,
             main=True,
             ge=50,
             le=100000,
@@ -54,29 +52,19 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Min active",
             "The beam widens when fewer than this many tokens are within it.",
-            layer="Search",
             unit="tokens",
-            live=True,
             ge=0,
             le=100000,
         ),
     ] = 20  # the default of Kaldi's FasterDecoder
     adaptive_beam: Annotated[
-        bool,
-        setting(
-            "Adaptive beam",
-            "Adjust the beam while decoding to hold the target real-time factor.",
-            layer="Search",
-            live=True,
-        ),
+        bool, setting("Adaptive beam", "Adjust the beam while decoding to hold the target real-time factor.")
     ] = False
     target_rtf: Annotated[
         float,
         setting(
             "Target RTF",
             "The real-time factor (processing time / audio time) that the adaptive beam holds.",
-            layer="Search",
-            live=True,
             ge=0.001,
             le=10.0,
             switched_by="search.adaptive_beam",
@@ -88,8 +76,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Lattice",
             "Record a lattice of alternatives. Each utterance then also gets an n-best list and a confidence for each "
             "word.",
-            layer="Search",
             when={"search.device": ("cpu",)},
+            live=False,
         ),
     ] = False
     lattice_beam: Annotated[
@@ -98,12 +86,12 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Lattice beam",
             "Alternatives that cost this much more than the best path are left out of the lattice. The beam narrows "
             "where the lattice would take over 800 MB, and the run says so.",
-            layer="Search",
             unit="nat",
             switched_by="search.lattice",
             when={"search.device": ("cpu",)},
             ge=0.0,
             le=40.0,
+            live=False,
         ),
     ] = 6.0
     nbest: Annotated[
@@ -111,8 +99,6 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "N-best",
             "Maximum number of different hypotheses per utterance, best first.",
-            layer="Search",
-            live=True,
             switched_by="search.lattice",
             when={"search.device": ("cpu",)},
             ge=1,
@@ -125,8 +111,6 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Blank skipping",
             "Of successive frames in which the blank of a CTC net is more probable than this, only the first is "
             "searched. 1 searches every frame.",
-            layer="Search",
-            live=True,
             main=True,
             words={1.0: "off"},
             toggle=Toggle(
@@ -146,12 +130,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     acoustic_scale: Annotated[
         float,
         setting(
-            "Acoustic scale",
-            "Weight of the acoustic log likelihoods relative to the language model.",
-            layer="Search",
-            live=True,
-            ge=0.01,
-            le=10.0,
+            "Acoustic scale", "Weight of the acoustic log likelihoods relative to the language model.", ge=0.01, le=10.0
         ),
     ] = 0.115  # tuned on development sentences, with the penalty below: tests/bench/decode.py compares
     insertion_penalty: Annotated[
@@ -159,9 +138,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Word insertion penalty",
             "Cost added for each word. Higher values give fewer, longer words.",
-            layer="Search",
             unit="nat",
-            live=True,
             ge=-5.0,
             le=10.0,
         ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ from pipelines.config.options import (
     ConfigError,
     Option,
     Toggle,
+    Traits,
     Value,
     fitted,
     get,
@@ -38,13 +39,13 @@ from profiler.session.facts import flatten
 class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Frame layer: which frames are scored."""
 
+    TRAITS: ClassVar = Traits(layer="Frame layer", live=True)
+
     skip: Annotated[
         int,
         setting(
             "Frame skipping",
             "1 scores every frame; k scores every k-th frame, and the rule below gives the others their scores.",
-            layer="Frame layer",
-            live=True,
             main=True,
             words={1: "off", 2: "every 2nd", 3: "every 3rd", 4: "every 4th"},
             toggle=Toggle(
@@ -68,8 +69,6 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "copy: skipped frames repeat the scores of the last scored frame. conditional: a frame is skipped only "
             "while the nearest codeword stays the same, at most k−1 in a row. multi-frame: a net with several output "
             "layers scores k frames at once (Vanhoucke 2013).",
-            layer="Frame layer",
-            live=True,
             when=NOT_CTC,
             choices_when={
                 "conditional": {"model": MIXTURES},
@@ -83,9 +82,7 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Frame codewords",
             "Size of the codebook that decides whether the sound has changed. With more codewords, fewer frames are "
             "skipped.",
-            layer="Frame layer",
             unit="codewords",
-            live=True,
             ge=16,
             le=4096,
             when={"frames.rule": ("conditional",)},
@@ -96,65 +93,40 @@ class Frames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where data is held and how it is transferred when scoring runs on a device."""
 
+    TRAITS: ClassVar = Traits(layer="Device", live=True, when={"device": DEVICES})
+
     weights: Annotated[
         Literal["resident", "each-block"],
         setting(
             "Parameters",
             "resident: uploaded once. each-block: uploaded for every block, as in a program that keeps none of them.",
-            layer="Device",
-            live=True,
-            when={"device": DEVICES},
         ),
     ] = "resident"
     transfer: Annotated[
         Literal["block", "frame"],
-        setting(
-            "Transfer per",
-            "Features are uploaded and scores downloaded once per block, or frame by frame.",
-            layer="Device",
-            live=True,
-            when={"device": DEVICES},
-        ),
+        setting("Transfer per", "Features are uploaded and scores downloaded once per block, or frame by frame."),
     ] = "block"
     pinned: Annotated[
         bool,
         setting(
             "Pinned memory",
             "Page-locked host buffers, which the device can copy to and from directly.",
-            layer="Device",
-            live=True,
             when={"device": ("cuda", "xpu")},
         ),
     ] = True
     overlapped: Annotated[
-        bool,
-        setting(
-            "Overlap copies",
-            "Score the next block while the search processes this one.",
-            layer="Device",
-            live=True,
-            when={"device": DEVICES},
-        ),
+        bool, setting("Overlap copies", "Score the next block while the search processes this one.")
     ] = False
     graphs: Annotated[
         bool,
         setting(
             "Kernel graphs",
             "Each stage of a block is recorded once and given to the device with one launch, not kernel by kernel.",
-            layer="Device",
-            live=True,
             when={"device": ("cuda",)},
         ),
     ] = False
     dtype: Annotated[
-        Literal["fp32", "fp16", "bf16"],
-        setting(
-            "Data type",
-            "Data type of the parameters and products on the device.",
-            layer="Device",
-            live=True,
-            when={"device": DEVICES},
-        ),
+        Literal["fp32", "fp16", "bf16"], setting("Data type", "Data type of the parameters and products on the device.")
     ] = "fp32"
 
 
@@ -304,10 +276,6 @@ def parse_assignment(text: str, option_name: str = "--set") -> tuple[str, Value]
     return target.key, fitted(target, value.strip())
 
 
-MAX_LEAVES = 10_000
-"""In a configuration that is read; there are about a hundred settings."""
-
-
 def from_dict(tree: Mapping[str, Any], where: str = "configuration", base: Config | None = None) -> Config:
     """Build a configuration; settings left out are those of `base`, or the defaults. ConfigError says what is wrong.
 
@@ -317,13 +285,9 @@ def from_dict(tree: Mapping[str, Any], where: str = "configuration", base: Confi
         raise ConfigError(f"{where}: settings must be a table of names and values.")
     config = base or Config()
     groups = {o.key.rpartition(".")[0] for o in options()}
-    for n, (key, value) in enumerate(flatten(tree)):
-        if n >= MAX_LEAVES:
-            raise ConfigError(f"{where}: more than {MAX_LEAVES:,} settings are not read.")
-        if value == {} and key in groups:
-            continue
+    for key, value in flatten(tree):
         try:
-            config = replace(config, key, value)
+            config = config if value == {} and key in groups else replace(config, key, value)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
     return config

@@ -60,7 +60,7 @@ def test_options_of_a_vosk_folder_are_settings(vosk):
 
 def test_an_old_vosk_folder_gets_what_vosk_takes(tmp_path):
     (tmp_path / "final.mdl").write_bytes(b"")
-    assert recommended.read(str(tmp_path)) == recommended.NOTHING
+    assert recommended.read(str(tmp_path)) == recommended.Recommended({})
     (tmp_path / "ivector").mkdir()
     (tmp_path / "ivector/final.ie").write_bytes(b"")
     found = recommended.read(str(tmp_path))

@@ -8,7 +8,8 @@ import pytest
 from scoring_reference import likely_features
 from search_graphs import settings, thousand_words
 
-from pipelines.config import Config, Dnn, Value, assign, get, option, unavailable_reason
+from pipelines.config import Config, Value, assign, get, option, unavailable_reason
+from pipelines.config.dnn import Dnn
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets

@@ -13,7 +13,7 @@ import torch
 from numba import config, njit
 from torch.utils.flop_counter import FlopCounterMode
 
-from pipelines.config import Dnn
+from pipelines.config.dnn import Dnn
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn, thread_pool
 from pipelines.scoring.blocks import Meter

@@ -30,7 +30,8 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pipelines.config import Config, Placement
+    from pipelines.config import Config
+    from pipelines.config.tree import Placement
 
 LAUNCH = "score.launch"
 COPY_STAGE = "score.copy"

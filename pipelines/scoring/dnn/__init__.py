@@ -20,7 +20,7 @@ from pipelines.scoring.dnn.quantised import QuantisedNet
 from pipelines.scoring.strategy import Cancelling
 
 if TYPE_CHECKING:
-    from pipelines.config import Dnn
+    from pipelines.config.dnn import Dnn
 
 __all__ = ["DenseNet", "QuantisedNet", "create", "origin", "read"]
 
