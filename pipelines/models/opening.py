@@ -66,23 +66,22 @@ def ctc_model(
     net = replace(ctc_files.load(directory, cancelled), dtype=dtype, threads=threads)
     units, takes = len(net.units.symbols), net.input
     none = np.empty((0, 1, 0, 0), np.float32)
-    nothing = np.empty(0, np.int32)
     each, way = 10 * takes.each, "whole utterances" if net.whole else f"chunks of {takes.shift * 10} ms with states"
     name = net.path.parent.name if directory else "hama"
     return AcousticModel(
         directory=net.path.parent,
         kind="ctc",
         mdef=ModelDefinition(
-            list(net.units.symbols), np.zeros(units, bool), net.units.blank, units, 0, 0, 0,
-            np.empty((0, 3), np.uint16), np.arange(units, dtype=np.int32), np.zeros(units, np.int32),
-            np.empty((0, 0, 0, 4), np.int32), nothing, nothing,
+            list(net.units.symbols),
+            units,
+            senone_phone=np.arange(units, dtype=np.int32),
+            senone_state=np.zeros(units, np.int32),
+            filler=np.zeros(units, bool),
+            silence=net.units.blank,
         ),
         means=none,
         variances=none,
         weights=np.empty((1, 0, units), np.float32),
-        transitions=np.empty((0, 3, 4), np.float32),
-        senone_codebook=nothing,
-        feat_params={},
         checksum=hashlib.sha256(net.content).hexdigest(),
         widths=(units,),
         origin=f"CTC net {name}",
@@ -91,7 +90,7 @@ def ctc_model(
             f"{net.units.symbols[net.units.blank]!r}, an output for {each} ms; it takes {way}, {takes.rate:,} Hz",
         ),
         ctc=net,
-    )  # fmt: skip
+    )
 
 
 def front_end(model: AcousticModel) -> FrontEnd:

@@ -73,20 +73,12 @@ class Reader(Cursor):
         self.at = at
         return found
 
-    def _sized(self, size: int, field: str) -> None:
+    def integer(self, field: str, low: int = 0, high: int = 2**31 - 1, size: int = 4) -> int:
+        """One int32 (uint32 if `size` is -4) with its size before it; it must lie in low … high."""
         found = int.from_bytes(self.take(1, field), "little", signed=True)
         if found != size:
             self.wrong(f"{field} has a number of {found} bytes, expected {size}")
-
-    def integer(self, field: str, low: int = 0, high: int = 2**31 - 1) -> int:
-        """One int32 with its size before it; it must lie in low … high."""
-        self._sized(4, field)
         return self.i32(field, low, high)
-
-    def unsigned(self, field: str, high: int) -> int:
-        """One uint32 with its size before it, at most `high`."""
-        self._sized(-4, field)
-        return self.i32(field, 0, high)
 
     def real(self, field: str) -> float:
         """One float or double with its size before it; it must be finite."""
@@ -99,17 +91,12 @@ class Reader(Cursor):
         return value
 
     def integers(self, field: str) -> I32:
-        self._sized(4, field)
+        if (size := self.take(1, field)[0]) != 4:
+            self.wrong(f"{field} has numbers of {size} bytes, expected 4")
         return self.array("i4", self.i32(f"number of {field}", 0, MOST), field)
 
-    def _values(self, kind: str, dimensions: int, field: str) -> tuple[list[int], F32]:
-        shape, values = self._any_values(kind, dimensions, field)
-        # Without a comparison of nothing: not a number fails both.
-        if not bool((np.abs(values) <= BEYOND).all()):
-            self.wrong(f"{field} has a value that is no number or beyond ±{BEYOND:.0e}")
-        return shape, values.astype(np.float32, copy=False)
-
-    def _any_values(self, kind: str, dimensions: int, field: str) -> tuple[list[int], Array]:
+    def values(self, kind: str, dimensions: int, field: str, beyond: float = BEYOND) -> tuple[list[int], Array]:
+        """The shape and the values, f32 or f64 [n], of a vector, a matrix or a packed one (`kind` V, M or P)."""
         mark = self.token()
         if mark in ("CM", "CM2", "CM3"):
             self.wrong(f"{field} is a compressed matrix; copy-matrix --compress=false writes a plain one")
@@ -118,19 +105,23 @@ class Reader(Cursor):
         shape = [self.integer(f"size of {field}", 0, MOST) for _ in range(dimensions)]
         # A packed matrix is the lower triangle of a symmetric one, by rows.
         count = shape[0] * (shape[0] + 1) // 2 if kind == "P" else math.prod(shape)
-        return shape, self.array(_FLOATS[mark[0]], count, field)
+        values = self.array(_FLOATS[mark[0]], count, field)
+        # Without a comparison of nothing: not a number fails both.
+        if not bool((np.abs(values) <= beyond).all()):
+            self.wrong(f"{field} has a value that is no number or beyond ±{beyond:.0e}")
+        return shape, values
 
     def vector(self, field: str) -> F32:
-        return self._values("V", 1, field)[1]
+        return self.values("V", 1, field)[1].astype(np.float32, copy=False)
 
     def matrix(self, field: str) -> F32:
         """A matrix as f32 [rows, columns]."""
-        shape, values = self._values("M", 2, field)
-        return values.reshape(shape)
+        shape, values = self.values("M", 2, field)
+        return values.reshape(shape).astype(np.float32, copy=False)
 
     def symmetric(self, field: str, most: int) -> F32:
         """A packed symmetric matrix (`FP DP`) as f32 [n, n], n at most `most`."""
-        (n,), values = self._values("P", 1, field)
+        (n,), values = self.values("P", 1, field)
         if n > most:
             self.wrong(f"{field} has {n:,} rows, at most {most:,} are read")
         matrix = np.empty((n, n), np.float32)
@@ -154,16 +145,15 @@ def statistics(path: Path, field: str) -> F64:
     data = read_file(path, LARGEST_TEXT)
     if data.startswith(BINARY):
         reader = Reader(data, path)
-        shape, values = reader._any_values("M", 2, field)
+        shape, values = reader.values("M", 2, field, MOST_SUM)
         reader.finished(field)
-        matrix = values.astype(np.float64).reshape(shape)
-    else:
-        body = data.decode("utf-8", "replace").strip()
-        rows = [line.split() for line in body.removeprefix("[").removesuffix("]").splitlines() if line.split()]
-        try:
-            matrix = np.array(rows, np.float64)
-        except ValueError:
-            matrix = np.full((1, 1), np.nan)
+        return values.astype(np.float64).reshape(shape)
+    body = data.decode("utf-8", "replace").strip()
+    rows = [line.split() for line in body.removeprefix("[").removesuffix("]").splitlines() if line.split()]
+    try:
+        matrix = np.array(rows, np.float64)
+    except ValueError:
+        matrix = np.full((1, 1), np.nan)
     if matrix.ndim != 2 or not bool((np.abs(matrix) <= MOST_SUM).all()):
         raise ModelError(f"{path}: {field} are no matrix of numbers within ±{MOST_SUM:.0e}")
     return matrix

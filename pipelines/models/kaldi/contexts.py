@@ -106,24 +106,9 @@ def read(directory: Path) -> Contexts:
     number = np.array(list(variants.values()), np.int32)
     sequences, ssid, ci = _sequences(directory, model, decisions, number)
     place = {int(phone): at for at, row in enumerate(number) for phone in row}
-    of_phone, of_state = np.zeros(n_pdfs, np.int32), np.zeros(n_pdfs, np.int32)
-    for tid in range(model.n_transitions, 0, -1):
-        if (at := place.get(int(model.phone[tid]))) is not None:
-            of_phone[model.pdf[tid]], of_state[model.pdf[tid]] = at, model.state[tid]
+    owners = model.owners(n_pdfs, place)
     definition = ModelDefinition(
-        phones=phones,
-        filler=filler,
-        silence=silence,
-        n_senones=n_pdfs,
-        n_ci_senones=0,
-        n_tmat=0,
-        n_triphones=0,
-        sseq=sequences,
-        senone_phone=of_phone,
-        senone_state=of_state,
-        ssid=ssid,
-        ci_ssids=ci,
-        tmats=np.zeros(len(phones), np.int32),
+        phones, n_pdfs, *owners, filler, silence, sequences, ssid, ci, np.zeros(len(phones), np.int32)
     )
     return Contexts(definition, model, n_pdfs)
 

@@ -142,7 +142,7 @@ def _options(directory: Path) -> tuple[Mapping[str, float | str], str, list[str]
     source, notes = str(directory), []
     if meta is not None:
         source = str(next(directory / name for name in meta_file.NAMES if there(directory / name)))
-        found |= ALIGNER_DEFAULTS | _aligner(meta.features, source)
+        found |= ALIGNER_DEFAULTS | _aligner(meta, source)
     conf = _file(directory, "mfcc.conf")
     if conf is not None:
         source = str(conf)

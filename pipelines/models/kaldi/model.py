@@ -7,7 +7,6 @@ the other was trained, is not computed. Net (nnet3): each pdf is an output; Vosk
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,9 +23,9 @@ from pipelines.models.kaldi.transitions import TransitionModel
 from pipelines.models.kaldi.tree import NONE, Tree
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import AcousticModel, ModelDefinition
-from pipelines.models.sphinx.binary import read_file
+from pipelines.models.sphinx.binary import checksum
 from pipelines.models.sphinx.model import Kaldi
-from profiler.arrays import F32, I32, Bool
+from profiler.arrays import F32, Bool
 from profiler.files.inputs import there
 from profiler.plain import one_line
 
@@ -86,9 +85,7 @@ def load(directory: Path) -> AcousticModel:
         means=means,
         variances=variances,
         weights=weights,
-        transitions=np.empty((0, 3, 4), np.float32),
         senone_codebook=np.arange(len(mixtures), dtype=np.int32),
-        feat_params={},
         checksum=_checksum(directory, path, feature_files.FILES),
         widths=(dimension,),
         transform=made.transform,
@@ -136,9 +133,6 @@ def _net(directory: Path, path: Path, model: TransitionModel, net: Net) -> Acous
         means=none,
         variances=none,
         weights=np.empty((1, 0, net.pdfs), np.float32),
-        transitions=np.empty((0, 3, 4), np.float32),
-        senone_codebook=np.empty(0, np.int32),
-        feat_params={},
         checksum=_checksum(directory, path, feature_files.NET_FILES),
         widths=(net.width,),
         origin=f"Kaldi net {directory.name}",
@@ -224,50 +218,24 @@ def _stand_ins(decisions: Tree | None, model: TransitionModel) -> tuple[int, ...
     """The pdfs of each phone and state that the tree gives without neighbours; none of monophones or without a tree."""
     if decisions is None or decisions.width == 1:
         return ()
-    found: dict[int, None] = {}
-    for phone, topology in model.topologies.items():
-        window = [0] * decisions.width
-        window[decisions.centre] = phone
-        for state in topology:
-            pdf = decisions.pdf(window, state.forward) if state.forward >= 0 else NONE
-            if pdf != NONE:
-                found[pdf] = None
-    return tuple(found)
+    windows = np.zeros((len(model.topologies), decisions.width), np.int32)
+    windows[:, decisions.centre] = list(model.topologies)
+    states = [(row, s.forward) for row, each in enumerate(model.topologies.values()) for s in each if s.forward >= 0]
+    by_class = {pdf_class: decisions.pdfs(windows, pdf_class) for _, pdf_class in states}
+    found = (int(by_class[pdf_class][row]) for row, pdf_class in states)
+    return tuple(pdf for pdf in dict.fromkeys(found) if pdf != NONE)
 
 
 def _definition(
     model: TransitionModel, names: list[str], pdfs: int, decisions: Tree | None, stand_ins: tuple[int, ...]
 ) -> ModelDefinition:
     """Phones and states of the pdfs; one that several phones share belongs to the first."""
-    place = {phone: at for at, phone in enumerate(model.phones)}
-    phone, state = np.zeros(pdfs, np.int32), np.zeros(pdfs, np.int32)
-    for tid in range(model.n_transitions, 0, -1):
-        phone[model.pdf[tid]], state[model.pdf[tid]] = place[int(model.phone[tid])], model.state[tid]
-    none: I32 = np.empty(0, np.int32)
-    return ModelDefinition(
-        phones=names,
-        filler=np.zeros(len(names), bool),
-        silence=0,
-        n_senones=pdfs,
-        n_ci_senones=pdfs if decisions is not None and decisions.width == 1 else 0,
-        n_tmat=0,
-        n_triphones=0,
-        sseq=np.empty((0, 3), np.uint16),
-        senone_phone=phone,
-        senone_state=state,
-        ssid=np.empty((0, 0, 0, 4), np.int32),
-        ci_ssids=none,
-        tmats=none,
-        stand_ins=stand_ins,
-    )
+    owners = model.owners(pdfs, {phone: at for at, phone in enumerate(model.phones)})
+    alone = pdfs if decisions is not None and decisions.width == 1 else 0
+    no_filler = np.zeros(len(names), bool)
+    return ModelDefinition(names, pdfs, *owners, no_filler, n_ci_senones=alone, stand_ins=stand_ins)
 
 
 def _checksum(directory: Path, path: Path, features: Sequence[str]) -> str:
     """Of the model and of `features`, the files that decide those."""
-    digest = hashlib.sha256()
-    others = (*features, "tree")
-    for file in (path, *(directory / name for name in others if there(directory / name))):
-        data = read_file(file)
-        digest.update(f"{file.name} {len(data)}\n".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    return checksum(path, *(directory / name for name in (*features, "tree") if there(directory / name)))

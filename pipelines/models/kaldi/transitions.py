@@ -6,6 +6,7 @@ transitions are numbered through all of them from 1 on, and these transition-ids
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,14 @@ class TransitionModel:
         """Transition-ids, 1 … n."""
         return len(self.pdf) - 1
 
+    def owners(self, n_pdfs: int, place: Mapping[int, int]) -> tuple[I32, I32]:
+        """The phone, by its `place`, and HMM state of each pdf, int32 [n_pdfs]: of several that share it the first."""
+        phones, states = np.zeros(n_pdfs, np.int32), np.zeros(n_pdfs, np.int32)
+        for tid in range(self.n_transitions, 0, -1):
+            if (at := place.get(int(self.phone[tid]))) is not None:
+                phones[self.pdf[tid]], states[self.pdf[tid]] = at, self.state[tid]
+        return phones, states
+
 
 def read(reader: Reader) -> TransitionModel:
     """Read a transition model from where `reader` stands; ModelError when it is unsound."""
@@ -69,9 +78,9 @@ def read(reader: Reader) -> TransitionModel:
     width = 4 if kind == "<Tuples>" else 3
     # Of five bytes each.
     count = reader.integer("number of transition-states", 1, reader.left // (5 * width))
-    tuples = np.empty((count, 4), np.int32)
     columns: list[tuple[int, int, int, int, bool]] = [(NO_PDF, 0, 0, NO_PDF, False)]
-    for row in tuples:
+    n_pdfs = 0
+    for _ in range(count):
         phone = reader.integer("phone of a transition-state", 1, MAX_PHONES)
         if phone not in topologies:
             reader.wrong(f"a transition-state has phone {phone}, which has no topology")
@@ -81,10 +90,9 @@ def read(reader: Reader) -> TransitionModel:
             reader.wrong(f"a transition-state has state {state} of phone {phone}, which emits nothing")
         forward = reader.integer("pdf of a transition-state")
         loop = reader.integer("pdf of a self-loop") if width == 4 else forward
-        row[:] = phone, state, forward, loop
+        n_pdfs = max(n_pdfs, forward + 1, loop + 1)
         for target, _ in topology[state].transitions:
-            is_loop = target == state
-            columns.append((loop if is_loop else forward, phone, state, forward, is_loop))
+            columns.append((loop if target == state else forward, phone, state, forward, target == state))
     reader.expect(kind.replace("<", "</"))
     reader.expect("<LogProbs>")
     log_prob = reader.vector("transition probabilities")
@@ -94,17 +102,9 @@ def read(reader: Reader) -> TransitionModel:
         reader.wrong("a transition probability is over 1")
     reader.expect("</LogProbs>")
     reader.expect("</TransitionModel>")
-    pdf, phones, states, forwards, loops = (np.array(column) for column in zip(*columns, strict=True))
-    return TransitionModel(
-        topologies,
-        pdf.astype(np.int32),
-        phones.astype(np.int32),
-        states.astype(np.int32),
-        forwards.astype(np.int32),
-        loops,
-        log_prob,
-        int(tuples[:, 2:].max()) + 1,
-    )
+    *numbers, loops = map(np.array, zip(*columns, strict=True))
+    pdf, phones, states, forwards = (column.astype(np.int32) for column in numbers)
+    return TransitionModel(topologies, pdf, phones, states, forwards, loops, log_prob, n_pdfs)
 
 
 def _topologies(reader: Reader) -> dict[int, Topology]:

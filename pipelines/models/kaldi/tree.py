@@ -7,7 +7,7 @@ places of the window, and −1 for the pdf class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,16 +26,6 @@ MAX_PDFS = 65_536
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """The pdf `answer`."""
-
-    answer: int
-
-    def find(self, event: Mapping[int, int]) -> int:
-        return self.answer
-
-
-@dataclass(frozen=True)
 class Split:
     """`yes` where the value of `key` is one of `values`, else `no`."""
 
@@ -43,9 +33,6 @@ class Split:
     values: frozenset[int]
     yes: Node
     no: Node
-
-    def find(self, event: Mapping[int, int]) -> int:
-        return (self.yes if event.get(self.key, NONE) in self.values else self.no).find(event)
 
 
 @dataclass(frozen=True)
@@ -55,13 +42,9 @@ class Table:
     key: int
     entries: tuple[Node, ...]
 
-    def find(self, event: Mapping[int, int]) -> int:
-        value = event.get(self.key, NONE)
-        return self.entries[value].find(event) if 0 <= value < len(self.entries) else NONE
 
-
-Node = Leaf | Split | Table
-NOTHING = Leaf(NONE)
+Node = int | Split | Table
+"""A leaf is its answer, a pdf."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +54,11 @@ class Tree:
     width: int
     centre: int
     root: Node
+    n_pdfs: int
 
     def pdf(self, phones: Sequence[int], pdf_class: int) -> int:
         """The pdf of the phone in the middle of `phones` (0: none, at an utterance's end); NONE if it has none."""
-        return self.root.find({**dict(enumerate(phones)), PDF_CLASS: pdf_class})
+        return int(self.pdfs(np.array([phones], np.int32), pdf_class)[0])
 
     def pdfs(self, windows: I32, pdf_class: int) -> I32:
         """`pdf` of each row of `windows` int32 [n, width], int32 [n]."""
@@ -82,15 +66,11 @@ class Tree:
         _answer(self.root, windows, pdf_class, np.arange(len(windows)), result)
         return result
 
-    @property
-    def n_pdfs(self) -> int:
-        return _largest(self.root) + 1
-
 
 def _answer(node: Node, windows: I32, pdf_class: int, rows: I64, result: I32) -> None:
     """Fill `result` at `rows`."""
-    if isinstance(node, Leaf) or not len(rows):
-        result[rows] = node.answer if isinstance(node, Leaf) else NONE
+    if isinstance(node, int) or not len(rows):
+        result[rows] = node if isinstance(node, int) else NONE
         return
     values = np.full(len(rows), pdf_class, np.int32) if node.key == PDF_CLASS else windows[rows, node.key]
     if isinstance(node, Split):
@@ -99,15 +79,8 @@ def _answer(node: Node, windows: I32, pdf_class: int, rows: I64, result: I32) ->
         _answer(node.no, windows, pdf_class, rows[~yes], result)
         return
     for value in np.unique(values).tolist():
-        entry = node.entries[value] if 0 <= value < len(node.entries) else NOTHING
+        entry = node.entries[value] if 0 <= value < len(node.entries) else NONE
         _answer(entry, windows, pdf_class, rows[values == value], result)
-
-
-def _largest(node: Node) -> int:
-    if isinstance(node, Leaf):
-        return node.answer
-    below = (node.yes, node.no) if isinstance(node, Split) else node.entries
-    return max(map(_largest, below), default=NONE)
 
 
 def read(reader: Reader) -> Tree:
@@ -116,37 +89,34 @@ def read(reader: Reader) -> Tree:
     width = reader.integer("width of the context", 1, MAX_WIDTH)
     centre = reader.integer("central place", 0, width - 1)
     reader.expect("ToPdf")
-    root = _Nodes(reader, width).read()
-    reader.expect("EndContextDependency")
-    reader.finished("the tree")
-    return Tree(width, centre, root)
+    left, largest = MAX_NODES, NONE
 
-
-class _Nodes:
-    """Reads nodes and counts them."""
-
-    def __init__(self, reader: Reader, width: int) -> None:
-        self._reader, self._width, self._left = reader, width, MAX_NODES
-
-    def read(self, depth: int = 0) -> Node:
-        reader = self._reader
-        self._left -= 1
-        if depth > MAX_DEPTH or self._left < 0:
+    def node(depth: int) -> Node:
+        nonlocal left, largest
+        left -= 1
+        if depth > MAX_DEPTH or left < 0:
             reader.wrong(f"it has over {MAX_NODES:,} nodes, or {MAX_DEPTH} below each other")
         kind = reader.expect("CE", "SE", "TE", "NULL")
         if kind == "NULL":
-            return NOTHING
+            return NONE
         if kind == "CE":
-            return Leaf(reader.integer("pdf of a leaf", NONE, MAX_PDFS - 1))
-        key = reader.integer("key of a question", PDF_CLASS, self._width - 1)
+            pdf = reader.integer("pdf of a leaf", NONE, MAX_PDFS - 1)
+            largest = max(largest, pdf)
+            return pdf
+        key = reader.integer("key of a question", PDF_CLASS, width - 1)
         if kind == "SE":
             values = frozenset(reader.integers("values of a question").tolist())
             reader.expect("{")
-            made: Node = Split(key, values, self.read(depth + 1), self.read(depth + 1))
+            split = Split(key, values, node(depth + 1), node(depth + 1))
             reader.expect("}")
-            return made
-        count = reader.unsigned("size of a table", reader.left)
+            return split
+        count = reader.integer("size of a table", 0, reader.left, size=-4)
         reader.expect("(")
-        made = Table(key, tuple(self.read(depth + 1) for _ in range(count)))
+        table = Table(key, tuple(node(depth + 1) for _ in range(count)))
         reader.expect(")")
-        return made
+        return table
+
+    root = node(0)
+    reader.expect("EndContextDependency")
+    reader.finished("the tree")
+    return Tree(width, centre, root, largest + 1)

@@ -6,6 +6,7 @@ truncated or corrupted file ends in one `ModelError` and never in a huge allocat
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -34,6 +35,16 @@ def read_file(path: Path, limit: int = LARGEST, may_be_empty: bool = False) -> b
     if not data and not may_be_empty:
         raise ModelError(f"{path} is empty; a model file is expected here")
     return data
+
+
+def checksum(*files: Path) -> str:
+    """SHA-256 over names, sizes and bytes of files: the identity of a model for caches."""
+    digest = hashlib.sha256()
+    for file in files:
+        data = read_file(file)
+        digest.update(f"{file.name} {len(data)}\n".encode())
+        digest.update(data)
+    return digest.hexdigest()
 
 
 class Cursor:

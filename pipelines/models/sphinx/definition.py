@@ -6,7 +6,7 @@ for all contexts, so that a graph compiler can use it as an array.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +37,18 @@ class ModelDefinition:
     """
 
     phones: list[str]
-    filler: Array
-    silence: int
     n_senones: int
-    n_ci_senones: int
-    n_tmat: int
-    n_triphones: int
-    sseq: Array
     senone_phone: Array
     senone_state: Array
-    ssid: Array
-    ci_ssids: Array
-    tmats: Array
+    filler: Array
+    silence: int = 0
+    sseq: Array = field(default_factory=lambda: np.empty((0, STATES), np.uint16))
+    ssid: Array = field(default_factory=lambda: np.empty((0, 0, 0, POSITIONS), np.int32))
+    ci_ssids: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    tmats: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    n_ci_senones: int = 0
+    n_tmat: int = 0
+    n_triphones: int = 0
     stand_ins: tuple[int, ...] = ()
 
     @property

@@ -6,11 +6,10 @@ the same Gaussians with weights of its own. Semi-continuous: one codebook for al
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nnet3 import Net
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
-from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
+from pipelines.models.sphinx.binary import LARGEST_TEXT, checksum, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
 from profiler.arrays import I32, U8, Array, Bool
 from profiler.files.inputs import there
@@ -81,10 +80,10 @@ class AcousticModel:
     means: Array
     variances: Array
     weights: Array
-    transitions: Array
-    senone_codebook: Array
-    feat_params: dict[str, str]
     checksum: str
+    transitions: Array = field(default_factory=lambda: np.empty((0, STATES, STATES + 1), np.float32))
+    senone_codebook: Array = field(default_factory=lambda: np.empty(0, np.int32))
+    feat_params: dict[str, str] = field(default_factory=dict)
     widths: tuple[int, ...] = ()
     transform: Array | None = None
     origin: str = ""
@@ -277,12 +276,7 @@ def _weights(directory: Path, streams: int, densities: int, senones: int) -> Arr
 
 
 def _checksum(directory: Path) -> str:
-    digest = hashlib.sha256()
     names = ("feat.params", "mdef", "means", "variances", "transition_matrices")
     weights = "sendump" if there(directory / "sendump") else "mixture_weights"
     transform = ("feature_transform",) if there(directory / "feature_transform") else ()
-    for name in (*names, weights, *transform):
-        data = read_file(directory / name)
-        digest.update(f"{name} {len(data)}\n".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    return checksum(*(directory / name for name in (*names, weights, *transform)))
