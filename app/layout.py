@@ -40,12 +40,20 @@ def lay_out(
     return layout
 
 
-def muted(text: str = "", size: float = 1.0) -> Label:
-    """A label in the colour of remarks, `size` times as large as the usual one."""
-    label = Label(text)
-    label.setObjectName("muted")
-    label.setFont(font(size))
+W = TypeVar("W", bound=QWidget)
+
+
+def styled(label: W, size: float = 1.0, *, strong: bool = False, muted: bool = False) -> W:
+    """The label with letters `size` times as large as the usual ones, `muted` in the colour of remarks."""
+    label.setFont(font(size, strong=strong))
+    if muted:
+        label.setObjectName("muted")
     return label
+
+
+def muted(text: str = "", size: float = 1.0) -> Label:
+    """A label in the colour of remarks."""
+    return styled(Label(text), size, muted=True)
 
 
 def wrapped(text: str, size: float = 1.0) -> Label:

@@ -20,6 +20,7 @@ from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QResizeEv
 from PySide6.QtGui import Qt as Guessing
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QDialog,
     QInputDialog,
     QLabel,
     QListWidgetItem,
@@ -153,12 +154,14 @@ class Wrapped(Label):
 
 
 class Button(QPushButton):
-    """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it."""
+    """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it, a click does `do`."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", do: Callable[[], object] | None = None) -> None:
         super().__init__()
         self.setFocusPolicy(REACHED)
         self.setText(text)
+        if do is not None:
+            self.clicked.connect(lambda _=False: do())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not pressed(self, event):
@@ -228,12 +231,24 @@ def set_title(window: QWidget, title: str) -> None:
 TextQuestion = QInputDialog
 
 
-def text_question(parent: QWidget, title: str, label: str, value: str) -> TextQuestion:
-    """A dialog that asks for a line of text, not shown yet."""
+QUESTION_WIDTH: Final = 440
+
+
+def open_dialog(dialog: QDialog) -> None:
+    """Show a dialog that is gone once it is closed."""
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+def ask_text(parent: QWidget, title: str, label: str, value: str, take: Callable[[str], object]) -> TextQuestion:
+    """Ask for a line of text, which is `value` at first; `take` gets it."""
     dialog = QInputDialog(parent)
     set_title(dialog, title)
     dialog.setLabelText(literal(label))
     dialog.setTextValue(value)
+    dialog.resize(QUESTION_WIDTH, dialog.sizeHint().height())
+    dialog.textValueSelected.connect(take)
+    open_dialog(dialog)
     return dialog
 
 

@@ -65,9 +65,7 @@ class Page(QDialog):
         self._model = TableModel(self)
         self.table = TableTwin(self._model)
         describe(self.table, title)
-        close = Button(tr("Close"))
-        close.clicked.connect(lambda _=False: self.accept())
-        below = lay_out(QHBoxLayout(), REST, close)
+        below = lay_out(QHBoxLayout(), REST, Button(tr("Close"), self.accept))
         lay_out(QVBoxLayout(self), self.lead, (self.table, 1), below)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:

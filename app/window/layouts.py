@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from app.model.recent import Memory, layout_key
-from app.style.plain_text import TextQuestion, text_question
+from app.style.plain_text import TextQuestion, ask_text
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
@@ -156,16 +156,8 @@ class LayoutChoice(QObject):
 
     def ask(self) -> TextQuestion:
         """Ask for a name, and save the layout under it."""
-        dialog = text_question(
-            self._window,
-            self.tr("Save the layout"),
-            self.tr("Name of the layout"),
-            "" if self.name in NAMES else self.name,
-        )
-        dialog.textValueSelected.connect(self.save)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-        return dialog
+        title, label = self.tr("Save the layout"), self.tr("Name of the layout")
+        return ask_text(self._window, title, label, "" if self.name in NAMES else self.name, self.save)
 
     def save(self, name: str) -> None:
         """Save what the desk looks like as a layout of the user's own, in place of one of that name."""

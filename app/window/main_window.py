@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
     from app.window.palette import Palette
-    from app.window.tasks.page import TaskPage
     from profiler.session.reader import Session
 
 LOADED_LATER = (
@@ -84,20 +83,7 @@ class MainWindow(FirstWindow):
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
         self.model_folder = ModelFolder(self, self.pipeline, self.runs, self.notices, self.when.can_start)
-        self.bench = Workbench(
-            self,
-            self.playhead,
-            self.pipeline,
-            self.runs,
-            self.when,
-            self.files,
-            self.memory,
-            self.notices,
-            lambda: self.desk.breakdown.tree,
-            self._place,
-            self._show_result,
-            self.show_desk,
-        )
+        self.bench = Workbench(self)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.layouts = LayoutChoice(self.memory, self)
@@ -141,7 +127,7 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
-        self.strip = TaskStrip(self.memory, self.notices, self.status, self._show_result)
+        self.strip = TaskStrip(self.memory, self.notices, self.status, self.show_result)
         for bar in (self.notices, self.strip, self.status):
             column.addWidget(bar)
         self.setCentralWidget(page)
@@ -246,14 +232,10 @@ class MainWindow(FirstWindow):
     def _take_audio(self, choice: AudioChoice) -> None:
         as_demo = self.runs.next.choose(choice)
         self.show_desk()
-        said = counted(choice.files, self.tr("file"), self.tr("files"))
+        files = counted(choice.files, self.tr("file"), self.tr("files"))
         if as_demo:
-            said = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(said)
-        banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
-        if self.when.can_start():
-            banner.add_button(self.tr("Run"), self.runs.start)
-        # It is of the next run: once that has begun, it would speak of another one.
-        self.runs.begun.connect(banner.dismiss)
+            files = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(files)
+        self.notices.next_run(self.tr("The next run decodes {0}.").format(files), self.runs, self.when.can_start())
 
     def open_session(self, path: str | Path) -> bool:
         return self.files.open_session(path)
@@ -323,25 +305,13 @@ class MainWindow(FirstWindow):
             self._palette = Palette(self.actions_, self, partial(search_results.presets_and_settings, self))
         self._palette.open_over(self)
 
-    def _place(self, page: TaskPage, at_once: bool) -> None:
-        self.strip.place(page, at_once)
-
-    def _show_result(self, page: QWidget, asked: bool) -> bool:
+    def show_result(self, page: QWidget, asked: bool) -> bool:
         """Show the page of a task, on another page of the window only if somebody asks for it; whether it is shown."""
         shown = asked or (self._desk is not None and self.pages.currentWidget() is self._desk)
         if shown:
             self.show_desk()
             self.desk.show_result(page)
         return shown
-
-    def open_keys(self) -> None:
-        """Show the key sheet."""
-        from app.window.actions import commands
-        from app.window.palette import KeySheet
-
-        sheet = KeySheet(self.actions_, commands.mouse_rows(), self)
-        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        sheet.open()
 
     def open_export(self) -> None:
         self.actions_.refresh()

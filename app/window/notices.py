@@ -136,6 +136,13 @@ class Notices(QWidget):
         single_shot(banner, stays_ms or INFO_MS, banner.dismiss).start()
         return banner
 
+    def next_run(self, text: str, runs: Runs, can_start: bool) -> None:
+        """Show a remark about the next run, which can be started there; once one has begun, it speaks of another."""
+        banner = self.info(text)
+        if can_start:
+            banner.add_button(self.tr("Run"), runs.start)
+        runs.begun.connect(banner.dismiss)
+
     def written(self, path: Path) -> Banner:
         """Say where a file is, with what one does next with it."""
         banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from typing import Final
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
@@ -169,26 +170,34 @@ def _in_columns(blocks: list[_Block]) -> list[list[_Block]]:
     return columns
 
 
+MOUSE: Final = (
+    ("Ctrl + wheel", "zoom at the mouse"),
+    ("drag", "select time; Alt: without snapping"),
+    ("Shift + drag", "move the time range"),
+    ("double-click", "show everything"),
+    ("right-click", "copy, export, zoom to the selection"),
+    ("double-click a title", "only this view, or all"),
+)
+
+
 class KeySheet(QDialog):
     """All keys by group, in three columns, with mouse and wheel."""
 
-    def __init__(self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget) -> None:
+    def __init__(self, actions: Registry, parent: QWidget) -> None:
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
         blocks = [
             (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members if a.keys])
             for group, members in actions.groups().items()
         ]
-        blocks.append((self.tr("Mouse"), list(mouse)))
+        blocks.append((self.tr("Mouse"), [(self.tr(keys), self.tr(text)) for keys, text in MOUSE]))
         blocks = [block for block in blocks if block[1]]
         columns = []
         for column in _in_columns(blocks):
             parts = [part for group, rows in column for part in (self._block(group, rows), 10)]
             columns.append(lay_out(QVBoxLayout(), *parts, REST))
-        close = Button(self.tr("Close"))
-        close.clicked.connect(lambda _=False: self.accept())
         sheet = lay_out(QHBoxLayout(), *columns, spacing=20)
-        below = lay_out(QHBoxLayout(), REST, close)
+        below = lay_out(QHBoxLayout(), REST, Button(self.tr("Close"), self.accept))
         lay_out(QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
 
     def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:

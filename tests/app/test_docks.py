@@ -424,10 +424,9 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
 
 @pytest.mark.slow
 def test_the_key_sheet_fits_a_small_screen(opened: MainWindow) -> None:
-    from app.window.actions.commands import mouse_rows
     from app.window.palette import KeySheet
 
-    sheet = KeySheet(opened.actions_, mouse_rows(), opened)
+    sheet = KeySheet(opened.actions_, opened)
     assert sheet.sizeHint().width() <= 1024
     assert sheet.sizeHint().height() <= 640
     sheet.deleteLater()

@@ -32,7 +32,7 @@ def test_the_top_bar_counts_one_word(qtbot) -> None:
     qtbot.addWidget(widget)
     registry = Registry(widget)
     for action_id in ("run.start", "run.stop", *SCOPES):
-        registry.add(Action(action_id, action_id, lambda: None, "Run"))
+        registry.add(Action("Run", action_id, action_id, lambda: None))
     bar = TopBar(Pipeline(), registry, TimeAxis())
     qtbot.addWidget(bar)
     words = ErrorCount(1, 1), Transcribed(1, 2)

@@ -76,11 +76,11 @@ def test_twice_the_same_id_or_key_is_an_error(qtbot):
     widget = QWidget()
     qtbot.addWidget(widget)
     registry = Registry(widget)
-    registry.add(Action("one", "One", lambda: None, "G", ("X",)))
+    registry.add(Action("G", "one", "One", lambda: None, "X"))
     with pytest.raises(ValueError, match="twice"):
-        registry.add(Action("one", "One", lambda: None, "G"))
+        registry.add(Action("G", "one", "One", lambda: None))
     with pytest.raises(ValueError, match="belongs to 'one'"):
-        registry.add(Action("two", "Two", lambda: None, "G", ("X",)))
+        registry.add(Action("G", "two", "Two", lambda: None, "X"))
 
 
 def test_what_cannot_be_used_is_not_done(qtbot):
@@ -89,7 +89,7 @@ def test_what_cannot_be_used_is_not_done(qtbot):
     done, allowed = [], []
     registry = Registry(widget)
     registry.add(
-        Action("a", "A", lambda: done.append(1), "G", enabled=Condition(lambda: None if allowed else "Not yet."))
+        Action("G", "a", "A", lambda: done.append(1), enabled=Condition(lambda: None if allowed else "Not yet."))
     )
     registry.refresh()
     assert not registry["a"].isEnabled()

@@ -63,14 +63,14 @@ def test_what_is_entered_becomes_the_sweep_of_the_form(made):
 
 def test_audio_of_the_next_run_is_named(window, bundled_speech, tmp_path):
     w = window()
-    assert "--audio" not in SweepPage(w.bench).words()  # the bundled voices are what a command takes anyway
+    assert "--audio" not in SweepPage(w).words()  # the bundled voices are what a command takes anyway
     w.files.take_audio([bundled_speech / "08-kal16-short.flac"])
-    words = SweepPage(w.bench).words()
+    words = SweepPage(w).words()
     assert words[words.index("--audio") + 1] == str(bundled_speech / "08-kal16-short.flac")
     assert words[words.index("--transcripts") + 1] == str(bundled_speech / "transcripts.tsv")
     (tmp_path / "u.wav").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
     w.files.take_audio([tmp_path / "u.wav"])
-    without = SweepPage(w.bench)
+    without = SweepPage(w)
     assert not without.objectives["wer"].isEnabled()
     words = without.words()
     assert words[words.index("--objectives") + 1] == "rtf"

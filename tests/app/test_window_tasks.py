@@ -29,7 +29,7 @@ from app.window.main_window import MainWindow
 from app.window.notices import Notices
 from app.window.tasks import replays
 from app.window.tasks.page import TaskPage
-from app.window.tasks.workbench import TASKS, TaskStrip
+from app.window.tasks.workbench import TaskStrip
 from pipelines.labs.chart import Bars
 from tests.waiting import PATIENCE_S
 
@@ -373,9 +373,9 @@ def test_a_result_off_the_desk_is_announced(qtbot, window, finished, monkeypatch
 
 def test_every_task_is_in_the_menu_and_says_what_it_needs(window):
     w = window()
-    for task in TASKS:
-        assert w.actions_[task.id].text() == task.text
-        assert (w.actions_.unavailable_reason(task.id) is None) == (task.needs in ("machine", "audio")), task.id
+    tasks = ("explain", "confirm", "audit", "calibrate", "compare_sessions", "compare_arms", "sweep", "capacity")
+    can = {name for name in tasks if w.actions_.unavailable_reason(f"run.{name}") is None}
+    assert can == {"calibrate", "sweep", "capacity"}
 
 
 @pytest.fixture(scope="module")

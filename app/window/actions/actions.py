@@ -6,7 +6,7 @@ them can have an action that another lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
@@ -29,18 +29,23 @@ ALWAYS = Condition(lambda: None)  # When an action that is always available is
 class Action:
     """One thing a user can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
 
-    ``enabled`` says why it is unavailable, if it is. ``repeats``: whether it is done again while its key is held down.
+    ``shortcuts``: keys, with a space between them. ``enabled`` says why it is unavailable, if it is. ``repeats``:
+    whether it is done again while its key is held down.
     """
 
+    group: str
     id: str
     text: str
     handler: Callable[[], object]
-    group: str
-    keys: tuple[str, ...] = ()
+    shortcuts: str = ""
     enabled: Condition = ALWAYS
-    checked: Callable[[], bool] | None = None
     help: str = ""
+    checked: Callable[[], bool] | None = None
     repeats: bool = False
+
+    @property
+    def keys(self) -> list[str]:
+        return self.shortcuts.split()
 
 
 class Registry(QObject):
@@ -74,13 +79,16 @@ class Registry(QObject):
         self._qactions[action.id] = made
         return made
 
-    def remove(self, action_id: str) -> None:
-        """Take an action away again."""
-        del self._actions[action_id]
-        self._why_not.pop(action_id, None)
-        made = self._qactions.pop(action_id)
-        self._window.removeAction(made)
-        made.deleteLater()
+    def replace(self, prefix: str, actions: Iterable[Action]) -> None:
+        """Register actions in place of those whose id begins with `prefix`."""
+        for old in [action_id for action_id in self._actions if action_id.startswith(prefix)]:
+            del self._actions[old]
+            self._why_not.pop(old, None)
+            made = self._qactions.pop(old)
+            self._window.removeAction(made)
+            made.deleteLater()
+        for action in actions:
+            self.add(action)
 
     def __iter__(self) -> Iterator[Action]:
         return iter(self._actions.values())

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication
 
 from app.export import formats
 from app.model.conditions import Condition
 from app.model.toggles import Toggle
+from app.style.plain_text import open_dialog
 from app.style.theme import theme
 from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry
 from app.window.actions.selection import register_bookmarks, selection_actions
-from app.window.tasks.workbench import TASKS
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -24,19 +24,6 @@ tr = partial(QCoreApplication.translate, "commands")
 
 ZOOM_STEP = 1.4
 PAN_STEP = 0.2
-
-MOUSE = (
-    ("Ctrl + wheel", "zoom at the mouse"),
-    ("drag", "select time; Alt: without snapping"),
-    ("Shift + drag", "move the time range"),
-    ("double-click", "show everything"),
-    ("right-click", "copy, export, zoom to the selection"),
-    ("double-click a title", "only this view, or all"),
-)
-
-
-def mouse_rows() -> tuple[tuple[str, str], ...]:
-    return tuple((tr(keys), tr(text)) for keys, text in MOUSE)
 
 
 def register(actions: Registry, window: MainWindow) -> None:
@@ -56,78 +43,44 @@ def register_views(actions: Registry, window: MainWindow) -> None:
 
 
 def _file(w: MainWindow) -> list[Action]:
-    add = partial(Action, group=tr("File"))
+    add, files = partial(Action, tr("File")), w.files
     has, done, may_run = w.when.has_session, w.when.has_finished_session, w.when.may_run
-    bundled, run_on, begin = w.when.has_bundled, partial(partial, _run_on, w), partial(partial, w.bench.begin)
+    begin = partial(partial, w.bench.begin)
+    record, playlist = tr("New run on a recording from the microphone…"), tr("Audio of the next run…")
+    model = tr("The folder of a Kaldi, Vosk or CMUSphinx model, for the next run")
+    study = tr("The folder that a sweep has made: its trials, and which settings are best")
+    copy = tr("A session is saved during recording; this makes a copy of a finished one")
+
+    def run_on(ask: Callable[[], bool]) -> Callable[[], None]:
+        return lambda: w.runs.start() if ask() else None
+
     return [
-        add("file.new", tr("New run on audio files…"), run_on(w.files.ask_audio), keys=("Ctrl+N",), enabled=may_run),
-        add("file.folder", tr("New run on a folder…"), run_on(w.files.ask_folder), enabled=may_run),
-        add(
-            "file.record",
-            tr("New run on a recording from the microphone…"),
-            begin("next_run.microphone"),
-            enabled=may_run,
-        ),
-        add("file.bundled", tr("Bundled voices for the next run"), w.use_bundled, enabled=bundled),
-        add("file.playlist", tr("Audio of the next run…"), begin("next_run.playlist"), enabled=w.when.has_audio),
-        add(
-            "file.model",
-            tr("Open model…"),
-            w.model_folder.ask,
-            help=tr("The folder of a Kaldi, Vosk or CMUSphinx model, for the next run"),
-        ),
-        add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
-        add(
-            "file.study",
-            tr("Open study…"),
-            w.files.ask_study,
-            help=tr("The folder that a sweep has made: its trials, and which settings are best"),
-        ),
-        add(
-            "file.copy",
-            tr("Save a copy of the session…"),
-            w.files.save_copy,
-            keys=("Ctrl+S",),
-            enabled=done,
-            help=tr("A session is saved during recording; this makes a copy of a finished one"),
-        ),
+        add("file.new", tr("New run on audio files…"), run_on(files.ask_audio), "Ctrl+N", may_run),
+        add("file.folder", tr("New run on a folder…"), run_on(files.ask_folder), enabled=may_run),
+        add("file.record", record, begin("next_run.microphone"), enabled=may_run),
+        add("file.bundled", tr("Bundled voices for the next run"), w.use_bundled, enabled=w.when.has_bundled),
+        add("file.playlist", playlist, begin("next_run.playlist"), enabled=w.when.has_audio),
+        add("file.model", tr("Open model…"), w.model_folder.ask, help=model),
+        add("file.open", tr("Open session…"), files.ask_session, "Ctrl+O"),
+        add("file.study", tr("Open study…"), files.ask_study, help=study),
+        add("file.copy", tr("Save a copy of the session…"), files.save_copy, "Ctrl+S", done, copy),
         add(
             "file.rename",
             tr("Rename the session…"),
-            partial(_ask_name, w),
-            keys=("F2",),
-            enabled=done,
-            help=tr("Its bookmarks get the new name too"),
+            files.ask_name,
+            "F2",
+            done,
+            tr("Its bookmarks get the new name too"),
         ),
-        add("file.close", tr("Close session"), w.close_session, keys=("Ctrl+W",), enabled=has),
-        add("file.delete", tr("Move the session to the bin…"), partial(_ask_delete, w), enabled=done),
-        add("file.export", tr("Export…"), w.open_export, keys=("Ctrl+E",), enabled=has),
-        add("file.quit", tr("Quit"), w.close, keys=("Ctrl+Q",)),
+        add("file.close", tr("Close session"), w.close_session, "Ctrl+W", has),
+        add("file.delete", tr("Move the session to the bin…"), files.ask_delete, enabled=done),
+        add("file.export", tr("Export…"), w.open_export, "Ctrl+E", has),
+        add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
     ]
 
 
-def _run_on(w: MainWindow, ask: Callable[[], bool]) -> None:
-    if ask():
-        w.runs.start()
-
-
-def _ask_name(w: MainWindow) -> None:
-    if w.playhead.path is not None:
-        w.files.ask_name(w.playhead.path)
-
-
-def _ask_delete(w: MainWindow) -> None:
-    """Ask whether the session shown is to go."""
-    path = w.playhead.path
-    if path is None:
-        return
-    banner = w.notices.ask(tr("Move {0} to the bin?").format(path.name))
-    banner.add_choice(tr("Move to the bin"), lambda: w.files.delete(path))
-    banner.add_choice(tr("Keep"))
-
-
 def _exports(w: MainWindow) -> list[Action]:
-    add = partial(Action, group=tr("File"), enabled=w.when.has_session)
+    add = partial(Action, tr("File"), enabled=w.when.has_session)
     data = partial(partial, exporting.ask_data, w.files, w.playhead)
     return [
         add("export.view", tr("Picture of this view…"), lambda: exporting.open_picture(w, w.desk.docks.current)),
@@ -137,174 +90,138 @@ def _exports(w: MainWindow) -> list[Action]:
 
 
 def _run(w: MainWindow) -> list[Action]:
-    group, when = tr("Run"), w.when
-    add = partial(Action, group=group)
-    needs = {
-        "session": Condition(w.bench.session_reason),
-        "machine": Condition(w.bench.machine_reason),
-        "audio": Condition(w.bench.audio_reason),
-        "finished": when.has_finished_session,
-        "arms": Condition(w.bench.arms_reason),
-    }
+    add, runs, when = partial(Action, tr("Run")), w.runs, w.when
+    undo, redo = Condition(w.undo.undo_unavailable_reason), Condition(w.undo.redo_unavailable_reason)
+    back = tr("Of a live change, the run goes on with the value before")
+    host = tr("Runs the settings on another machine over ssh, and records the session here")
+    turns = tr("A/B: decode in turn with and without the last change")
+    decided = tr("One utterance under both settings in turn, as fast as possible, until it is decided")
+    side, active = Condition(w.side_by_side.unavailable_reason), lambda: w.side_by_side.active
     return [
-        add("run.start", tr("Run"), w.runs.start, keys=("Ctrl+R",), enabled=when.can_start),
-        add(
-            "run.on",
-            tr("Run on…"),
-            partial(w.bench.begin, "next_run.run_on"),
-            enabled=when.may_run,
-            help=tr("Runs the settings on another machine over ssh, and records the session here"),
-        ),
-        add("run.stop", tr("Stop the run"), w.runs.stop, keys=("Ctrl+.",), enabled=when.can_stop),
-        add("run.demo", tr("Run the demo"), w.runs.demo, keys=("Ctrl+D",), enabled=when.can_demo),
-        *(
-            add(
-                task.id,
-                tr(task.text),
-                partial(w.bench.begin, task.place),
-                enabled=needs[task.needs],
-                help=tr(task.help),
-            )
-            for task in TASKS
-        ),
-        add(
-            "run.undo",
-            tr("Undo the last change of a setting"),
-            w.undo.undo,
-            keys=("Ctrl+Z",),
-            enabled=Condition(w.undo.undo_unavailable_reason),
-            help=tr("Of a live change, the run goes on with the value before"),
-        ),
-        add(
-            "run.redo",
-            tr("Redo the change of a setting"),
-            w.undo.redo,
-            keys=("Ctrl+Shift+Z",),
-            enabled=Condition(w.undo.redo_unavailable_reason),
-        ),
-        add("run.mark", tr("Set a marker"), w.runs.current.mark, keys=("M",), enabled=when.is_running),
-        add(
-            "run.compare",
-            tr("A/B: decode in turn with and without the last change"),
-            w.side_by_side.switch,
-            keys=("B",),
-            enabled=Condition(w.side_by_side.unavailable_reason),
-            checked=lambda: w.side_by_side.active,
-            help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
-        ),
-        add("run.show", tr("Show the running session"), w.runs.current.show, enabled=when.is_elsewhere),
-        *(_toggle(group, toggle) for toggle in w.pipeline.toggles),
+        add("run.start", tr("Run"), runs.start, "Ctrl+R", when.can_start),
+        add("run.on", tr("Run on…"), partial(w.bench.begin, "next_run.run_on"), enabled=when.may_run, help=host),
+        add("run.stop", tr("Stop the run"), runs.stop, "Ctrl+.", when.can_stop),
+        add("run.demo", tr("Run the demo"), runs.demo, "Ctrl+D", when.can_demo),
+        *_tasks(w),
+        add("run.undo", tr("Undo the last change of a setting"), w.undo.undo, "Ctrl+Z", undo, back),
+        add("run.redo", tr("Redo the change of a setting"), w.undo.redo, "Ctrl+Shift+Z", redo),
+        add("run.mark", tr("Set a marker"), runs.current.mark, "M", when.is_running),
+        add("run.compare", turns, w.side_by_side.switch, "B", side, decided, checked=active),
+        add("run.show", tr("Show the running session"), runs.current.show, enabled=when.is_elsewhere),
+        *(_toggle(toggle) for toggle in w.pipeline.toggles),
     ]
 
 
-def _toggle(group: str, toggle: Toggle) -> Action:
-    return Action(
-        f"toggle.{toggle.key}",
-        tr(toggle.declared.title),
-        toggle.flip,
-        group,
-        (toggle.declared.key,),
-        enabled=Condition(lambda: toggle.unavailable_reason),
-        checked=lambda: toggle.idle is None and toggle.on,
+def _tasks(w: MainWindow) -> list[Action]:
+    begin, bench = partial(partial, w.bench.begin), w.bench
+    reasons = (bench.session_reason, bench.machine_reason, bench.audio_reason, bench.arms_reason)
+    session, machine, audio, arms = map(Condition, reasons)
+    ratios = tr("Ratio of each stage with its interval")
+    tasks = (
+        ("explain", tr("Explain the stage in the breakdown"), begin("replays.explain"), session),
+        ("confirm", tr("Confirm the verdict of that stage"), begin("replays.confirm"), session),
+        ("audit", tr("Audit: what this configuration costs in scores and words"), begin("replays.audit"), session),
+        ("calibrate", tr("Measure the roofs of this machine"), begin("replays.calibrate"), machine),
+        ("compare_sessions", tr("Compare with another session…"), begin("compare"), w.when.has_finished_session),
+        ("compare_arms", tr("Compare A and B of this session"), begin("compare.arms"), arms),
+        ("sweep", tr("Sweep…"), begin("sweep"), audio),
+        ("capacity", tr("How many streams?…"), begin("replays.capacity"), audio),
     )
+    help = {
+        "explain": tr("Scores some seconds of the session again, hot, cold and reshaped"),
+        "confirm": tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
+        "audit": tr("Decodes the session's audio with its configuration and with exact scoring"),
+        "calibrate": tr("Rates and bandwidth, which verdicts are judged by"),
+        "compare_sessions": ratios,
+        "compare_arms": tr("{0}, over the turns that both settings had").format(ratios),
+        "sweep": tr("Tries settings on the audio of the next run, and finds those that no others beat"),
+        "capacity": tr("Lets more and more streams share the cores until words are shown too late"),
+    }
+    return [Action(tr("Run"), f"run.{id}", text, do, "", can, help[id]) for id, text, do, can in tasks]
+
+
+def _toggle(toggle: Toggle) -> Action:
+    declared, group = toggle.declared, tr("Run")
+    can = Condition(lambda: toggle.unavailable_reason)
+    add = partial(Action, group, f"toggle.{toggle.key}", tr(declared.title), toggle.flip, declared.key, can)
+    return add(checked=lambda: toggle.idle is None and toggle.on)
 
 
 def _view(w: MainWindow) -> list[Action]:
-    axis, playhead = w.axis, w.playhead
-    anytime = partial(Action, group=tr("View"))
+    axis, playhead, jumps, step = w.axis, w.playhead, w.jumps, partial(partial, w.playhead.step)
+    anytime = partial(Action, tr("View"))
     add = partial(anytime, enabled=w.when.has_session)
     again = partial(add, repeats=True)
-    step = partial(partial, playhead.step)
     slow = tr("Selects the next frames that took longer than their audio (RTF above 1)")
     wrong = tr("Selects the next place where the recognised words differ from the reference")
+    lab = tr("Experiments about the cost of recognition, each with its picture and verdict")
+    sound, window = tr("Play the sound of the selection or utterance"), tr("Auto-scroll with the cursor")
+
+    def scroll() -> None:
+        (axis.fit if axis.windowed else axis.follow_window)()
+
+    def change_theme() -> None:
+        w.choose_theme("light" if theme().is_dark else "dark")
+
     return [
-        add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
-        anytime("view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live),
-        add(
-            "view.sound",
-            tr("Play the sound of the selection or utterance"),
-            w.sound.toggle,
-            keys=("P",),
-            checked=lambda: w.sound.playing,
-        ),
-        again("view.previous", tr("Previous utterance or marker"), step(-1), keys=(",",)),
-        again("view.next", tr("Next utterance or marker"), step(1), keys=(".",)),
+        add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
+        anytime("view.live", tr("Back to live"), playhead.go_live, "L", w.when.is_live),
+        add("view.sound", sound, w.sound.toggle, "P", checked=lambda: w.sound.playing),
+        again("view.previous", tr("Previous utterance or marker"), step(-1), ","),
+        again("view.next", tr("Next utterance or marker"), step(1), "."),
         *(
-            again(f"jump.{name}", text, partial(to, direction), keys=(key,), help=help)
+            again(f"jump.{name}", text, partial(to, direction), key, help=help)
             for name, text, to, direction, key, help in (
-                ("violation", tr("Next real-time violation"), w.jumps.to_violation, 1, "V", slow),
-                ("violation_back", tr("Previous real-time violation"), w.jumps.to_violation, -1, "Shift+V", slow),
-                ("word_error", tr("Next word error"), w.jumps.to_word_error, 1, "X", wrong),
-                ("word_error_back", tr("Previous word error"), w.jumps.to_word_error, -1, "Shift+X", wrong),
+                ("violation", tr("Next real-time violation"), jumps.to_violation, 1, "V", slow),
+                ("violation_back", tr("Previous real-time violation"), jumps.to_violation, -1, "Shift+V", slow),
+                ("word_error", tr("Next word error"), jumps.to_word_error, 1, "X", wrong),
+                ("word_error_back", tr("Previous word error"), jumps.to_word_error, -1, "Shift+X", wrong),
             )
         ),
-        again("view.slower", tr("Replay slower"), lambda: w.desk.transport.change_speed(-1), keys=("[",)),
-        again("view.faster", tr("Replay faster"), lambda: w.desk.transport.change_speed(1), keys=("]",)),
-        again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), keys=("W", "Ctrl++")),
-        again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), keys=("S", "Ctrl+-")),
-        again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), keys=("A",)),
-        again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), keys=("D",)),
-        add("view.fit", tr("Show everything"), axis.fit, keys=("F", "0")),
-        add(
-            "view.window",
-            tr("Auto-scroll with the cursor"),
-            partial(_toggle_window, w),
-            keys=("Shift+F",),
-            checked=lambda: axis.windowed,
-        ),
-        anytime("view.clear", tr("Clear the selection"), w.escape, keys=("Esc",)),
-        anytime("page.welcome", tr("Welcome page"), w.show_welcome, keys=("Alt+Home",)),
-        anytime(
-            "page.lab",
-            tr("Lab: claims tried on this machine"),
-            w.show_lab,
-            keys=("Alt+L",),
-            help=tr("Experiments about the cost of recognition, each with its picture and verdict"),
-        ),
-        anytime(
-            "theme.toggle",
-            tr("Dark theme"),
-            lambda: w.choose_theme("light" if theme().is_dark else "dark"),
-            keys=("Ctrl+T",),
-            checked=lambda: theme().is_dark,
-        ),
+        again("view.slower", tr("Replay slower"), lambda: w.desk.transport.change_speed(-1), "["),
+        again("view.faster", tr("Replay faster"), lambda: w.desk.transport.change_speed(1), "]"),
+        again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), "W Ctrl++"),
+        again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), "S Ctrl+-"),
+        again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), "A"),
+        again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), "D"),
+        add("view.fit", tr("Show everything"), axis.fit, "F 0"),
+        add("view.window", window, scroll, "Shift+F", checked=lambda: axis.windowed),
+        anytime("view.clear", tr("Clear the selection"), w.escape, "Esc"),
+        anytime("page.welcome", tr("Welcome page"), w.show_welcome, "Alt+Home"),
+        anytime("page.lab", tr("Lab: claims tried on this machine"), w.show_lab, "Alt+L", help=lab),
+        anytime("theme.toggle", tr("Dark theme"), change_theme, "Ctrl+T", checked=lambda: theme().is_dark),
         anytime("theme.system", tr("Follow the system's theme"), partial(w.choose_theme, "system")),
     ]
 
 
-def _toggle_window(w: MainWindow) -> None:
-    if w.axis.windowed:
-        w.axis.fit()
-    else:
-        w.axis.follow_window()
-
-
-def _help_page(w: MainWindow, name: str) -> None:
-    """Show a page of the Help menu, loaded now."""
-    from app.window import help_pages
-
-    page = help_pages.PAGES[name](w)
-    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    page.open()
-
-
-def _sessions_folder(w: MainWindow) -> None:
-    from app.window.notices import open_outside
-    from profiler.files.paths import sessions_dir
-
-    try:
-        open_outside(sessions_dir())
-    except OSError as error:
-        w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
-
-
 def _help(w: MainWindow) -> list[Action]:
-    add, page = partial(Action, group=tr("Help")), partial(partial, _help_page, w)
+    add = partial(Action, tr("Help"))
+
+    def show(name: str) -> None:
+        """Show one of the help pages, loaded now."""
+        from app.window import help_pages
+
+        open_dialog(help_pages.PAGES[name](w))
+
+    def show_keys() -> None:
+        from app.window.palette import KeySheet
+
+        open_dialog(KeySheet(w.actions_, w))
+
+    def open_folder() -> None:
+        from app.window.notices import open_outside
+        from profiler.files.paths import sessions_dir
+
+        try:
+            open_outside(sessions_dir())
+        except OSError as error:
+            w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
+
     return [
-        add("help.palette", tr("Commands…"), w.open_palette, keys=("Ctrl+Shift+P",)),
-        add("help.keys", tr("Keys"), w.open_keys, keys=("?",)),
-        add("help.terms", tr("Terms"), page("terms"), keys=("F1",)),
-        add("help.doctor", tr("What works here"), page("doctor")),
-        add("help.sessions", tr("Folder of sessions"), partial(_sessions_folder, w)),
-        add("help.about", tr("About asrscope"), page("about")),
+        add("help.palette", tr("Commands…"), w.open_palette, "Ctrl+Shift+P"),
+        add("help.keys", tr("Keys"), show_keys, "?"),
+        add("help.terms", tr("Terms"), partial(show, "terms"), "F1"),
+        add("help.doctor", tr("What works here"), partial(show, "doctor")),
+        add("help.sessions", tr("Folder of sessions"), open_folder),
+        add("help.about", tr("About asrscope"), partial(show, "about")),
     ]

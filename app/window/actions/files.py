@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.bookmarks import sidecar
 from app.model.playhead import Playhead
 from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY, Memory
-from app.style.plain_text import TextQuestion, add_entry, text_question
+from app.style.plain_text import TextQuestion, add_entry, ask_text
 from app.window.actions.model import holds_model
 from app.window.notices import Notices
 from pipelines.audio import formats
@@ -30,8 +31,6 @@ from profiler.plain import printable
 if TYPE_CHECKING:
     from app.model.processes.command import Command
 
-
-NAME_WIDTH = 440  # Pixels of the question for a name
 
 PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
@@ -178,15 +177,20 @@ class Files(QObject):
         self._memory.forget_session(session)
         self.deleted.emit()
 
-    def ask_name(self, session: Path) -> TextQuestion:
-        """Ask for another name of a session."""
+    def ask_delete(self) -> None:
+        """Ask whether the session shown is to go."""
+        if (path := self._playhead.path) is not None:
+            banner = self._notices.ask(self.tr("Move {0} to the bin?").format(path.name))
+            banner.add_choice(self.tr("Move to the bin"), lambda: self.delete(path))
+            banner.add_choice(self.tr("Keep"))
+
+    def ask_name(self, session: Path | None = None) -> TextQuestion | None:
+        """Ask for another name of a session, the one shown if None."""
+        session = session or self._playhead.path
+        if session is None:
+            return None
         title, label = self.tr("Rename the session"), self.tr("Name of {0}").format(session.name)
-        dialog = text_question(self._window, title, label, session.stem)
-        dialog.resize(NAME_WIDTH, dialog.sizeHint().height())
-        dialog.textValueSelected.connect(lambda name: self.rename(session, name))
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-        return dialog
+        return ask_text(self._window, title, label, session.stem, partial(self.rename, session))
 
     def rename(self, session: Path, name: str) -> None:
         """Give a session that nobody records into another name in its folder; its bookmarks get it too."""

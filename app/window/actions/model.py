@@ -94,12 +94,6 @@ class ModelFolder(QObject):
             self._notices.error(why)
             return
         lines = [one_line(line, LONGEST) for line in printed.decode("utf-8", "replace").splitlines()]
-        found, self._about = (
-            lines[0],
-            (str(settings.get(self._pipeline.next, settings.FOLDER)), "\n".join(lines[:MOST])),
-        )
+        self._about = str(settings.get(self._pipeline.next, settings.FOLDER)), "\n".join(lines[:MOST])
         self.read.emit()
-        banner = self._notices.info(self.tr("The next run uses {0}.").format(found))
-        if self._can_start():
-            banner.add_button(self.tr("Run"), self._runs.start)
-        self._runs.begun.connect(banner.dismiss)
+        self._notices.next_run(self.tr("The next run uses {0}.").format(lines[0]), self._runs, self._can_start())

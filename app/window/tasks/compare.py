@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, Signal
@@ -26,9 +26,11 @@ from app.views.roofline_plot import Roofline
 from app.views.statistics import Histogram
 from app.widgets import ChoiceBox
 from app.window.tasks.page import JSON, VERB, TaskPage
-from app.window.tasks.workbench import Workbench
 from profiler.analysis.comparison.compare import UNDECIDED
 from profiler.plain import milliseconds
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Comparison")
 
@@ -75,16 +77,13 @@ class Comparison(TaskPage):
         self.times: FrameTimesPage | None = None
         self.roofline: Roofline | None = None
         self._unavailable_reason = unavailable_reason
-        self.open_new = Button(tr("Open the new session"))
-        self.again = Button(tr("Run again here"))
-        self.more = Button(tr("More repeats until decided"))
+        self.open_new = Button(tr("Open the new session"), lambda: self.wanted.emit(self.sessions[0]))
+        self.again = Button(tr("Run again here"), partial(self.measure.emit, False))
+        self.more = Button(tr("More repeats until decided"), partial(self.measure.emit, True))
         for button in (self.open_new, self.again, self.more):
             button.setEnabled(False)
             self.add_buttons(button)
         self.open_new.hide()
-        self.open_new.clicked.connect(lambda _=False: self.wanted.emit(self.sessions[0]))
-        self.again.clicked.connect(lambda _=False: self.measure.emit(False))
-        self.more.clicked.connect(lambda _=False: self.measure.emit(True))
 
     def show_result(self, printed: bytes) -> None:
         """Show the comparison, then pages with the times per frame and the roofline."""
@@ -158,43 +157,35 @@ class FrameTimesPage:
         describe(self.plot, tr("Time per frame"), sentence)
 
 
-def begin(bench: Workbench) -> None:
+def begin(w: MainWindow) -> None:
     """Ask for a session, and compare the one shown with it."""
-    if (session := bench.playhead.session) is None:
+    if (session := w.playhead.session) is None:
         return
     kinds = tr("Sessions (*{0})").format(SESSION_SUFFIX)
     title = tr("Compare {0} with").format(session.path.name)
-    path, _ = QFileDialog.getOpenFileName(bench.window, title, str(session.path.parent), kinds)
+    path, _ = QFileDialog.getOpenFileName(w, title, str(session.path.parent), kinds)
     if path:
-        _compare(bench, session.path, Path(path))
+        _show(w, Comparison((session.path, Path(path)), w, unavailable_reason=w.bench.machine_reason))
 
 
-def arms(bench: Workbench) -> None:
+def arms(w: MainWindow) -> None:
     """Compare A and B of the session shown."""
-    if (session := bench.playhead.session) is not None:
-        _compare(bench, session.path)
+    if (session := w.playhead.session) is not None:
+        _show(w, Comparison((session.path,), w, unavailable_reason=w.bench.machine_reason))
 
 
-def _compare(bench: Workbench, *sessions: Path) -> None:
-    _place(bench, Comparison(sessions, bench.window, unavailable_reason=bench.machine_reason))
+def _show(w: MainWindow, made: Comparison) -> None:
+    """Show a comparison; what its sessions ran can be recorded again in turns on this machine, and compared."""
 
+    def measure(until_decided: bool) -> None:
+        until = ("--until-decided", str(MOST_REPEATS)) if until_decided else ()
+        _show(w, Comparison(made.sessions, w, (*MEASURE, *until, FROM), True, w.bench.machine_reason))
 
-def _measure(bench: Workbench, before: Comparison, until_decided: bool) -> None:
-    """Record what the sessions of a comparison ran, in turns on this machine, and compare the arms."""
-    until = ("--until-decided", str(MOST_REPEATS)) if until_decided else ()
-    command = (*MEASURE, *until, FROM)
-    reason = bench.machine_reason
-    _place(bench, Comparison(before.sessions, bench.window, command, measures=True, unavailable_reason=reason))
+    def remember() -> None:
+        if made.open_new.isEnabled():
+            w.memory.add_session(made.sessions[0])
 
-
-def _place(bench: Workbench, made: Comparison) -> None:
-    """Show a comparison, from which further ones can be measured."""
-    made.measure.connect(lambda until_decided: _measure(bench, made, until_decided))
-    made.wanted.connect(bench.files.open_session)
-    made.over.connect(lambda: _remember(bench, made))
-    bench.place(made, False)
-
-
-def _remember(bench: Workbench, made: Comparison) -> None:
-    if made.open_new.isEnabled():
-        bench.memory.add_session(made.sessions[0])
+    made.measure.connect(measure)
+    made.wanted.connect(w.files.open_session)
+    made.over.connect(remember)
+    w.strip.place(made, False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
@@ -33,12 +33,14 @@ from app.model.sound import LONGEST_RECORDING_S, SILENCE, Recording, SoundError,
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable, set_tip
 from app.widgets import ChoiceBox
 from app.window.tasks.page import FormPage
-from app.window.tasks.workbench import Workbench
 from profiler.errors import BadInput
 from profiler.files.paths import sessions_dir
 from profiler.plain import clock
 from profiler.process import limits
 from profiler.remote.link import ssh
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "NextRun")
 
@@ -48,9 +50,9 @@ PATH = Qt.ItemDataRole.UserRole
 class PlaylistPage(FormPage):
     """A list that can be reordered, added to and removed from."""
 
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(tr("Audio of the next run"), tr("Use this list"), bench.window)
-        self._files, self._before = bench.files, bench.runs.next.audio
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(tr("Audio of the next run"), tr("Use this list"), w)
+        self._files, self._before = w.files, w.runs.next.audio
         self.list = QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
         self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
@@ -58,18 +60,11 @@ class PlaylistPage(FormPage):
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setSpacing(2)
-        files, folder = Button(self.tr("Add files…")), Button(self.tr("Add a folder…"))
-        self.up, self.down = Button(self.tr("Up")), Button(self.tr("Down"))
-        self.remove = Button(self.tr("Remove"))
-        pressed: dict[Button, Callable[[], object]] = {
-            files: lambda: self.add(self._files.pick_audio()),
-            folder: lambda: self.add(self._files.pick_folder()),
-            self.up: lambda: self._move(-1),
-            self.down: lambda: self._move(1),
-            self.remove: self._remove,
-        }
-        for button, do in pressed.items():
-            button.clicked.connect(lambda _=False, do=do: do())
+        files = Button(self.tr("Add files…"), lambda: self.add(self._files.pick_audio()))
+        folder = Button(self.tr("Add a folder…"), lambda: self.add(self._files.pick_folder()))
+        self.up = Button(self.tr("Up"), partial(self._move, -1))
+        self.down = Button(self.tr("Down"), partial(self._move, 1))
+        self.remove = Button(self.tr("Remove"), self._remove)
         for button, key in ((self.up, "Alt+Up"), (self.down, "Alt+Down"), (self.remove, "Del")):
             sequence = QKeySequence(key)
             QShortcut(sequence, self.list, button.click, context=Qt.ShortcutContext.WidgetShortcut)
@@ -138,8 +133,8 @@ class PlaylistPage(FormPage):
         self.close()
 
 
-def playlist(bench: Workbench) -> None:
-    bench.ask(PlaylistPage, lambda: PlaylistPage(bench))
+def playlist(w: MainWindow) -> None:
+    w.bench.ask(PlaylistPage, lambda: PlaylistPage(w))
 
 
 DRAIN_MS: Final = 50
@@ -221,31 +216,31 @@ class MicrophonePage(FormPage):
             recording.give_up()
 
 
-def microphone(bench: Workbench) -> None:
+def microphone(w: MainWindow) -> None:
     """Show the page; where nothing can record, the window says why."""
     try:
         devices = inputs()
     except SoundError as error:
-        bench.notices.error(str(error))
+        w.notices.error(str(error))
         return
 
     def decode(path: Path) -> None:
-        if bench.files.take_audio([path]):
-            bench.pipeline.hear()
-            bench.runs.start()
+        if w.files.take_audio([path]):
+            w.pipeline.hear()
+            w.runs.start()
 
-    bench.ask(MicrophonePage, lambda: MicrophonePage(devices, decode, bench.window))
+    w.bench.ask(MicrophonePage, lambda: MicrophonePage(devices, decode, w))
 
 
 class RunOnPage(FormPage):
     """Asks for a machine; `elsewhere` is what was entered."""
 
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(tr("Run on another machine"), tr("Run"), bench.window)
-        self._runs = bench.runs
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(tr("Run on another machine"), tr("Run"), w)
+        self._runs = w.runs
         self.host = QComboBox()
         self.host.setEditable(True)
-        self.host.addItems(bench.runs.next.hosts())
+        self.host.addItems(w.runs.next.hosts())
         self.audio, self.transcripts = QLineEdit(), QLineEdit()
         self.audio.setPlaceholderText(tr("empty: the bundled voices"))
         form = QFormLayout()
@@ -286,5 +281,5 @@ class RunOnPage(FormPage):
         self.take.setEnabled(not text)
 
 
-def run_on(bench: Workbench) -> None:
-    bench.ask(RunOnPage, lambda: RunOnPage(bench))
+def run_on(w: MainWindow) -> None:
+    w.bench.ask(RunOnPage, lambda: RunOnPage(w))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QProcess, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QContextMenuEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -28,13 +28,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.still import StillPlot
-from app.layout import NONE, REST, Scrolled, lay_out
+from app.layout import NONE, REST, Scrolled, lay_out, styled
 from app.model import document
 from app.model.document import Document, Drawing, Notes, Section, Table
 from app.model.processes.command import Command, OwnFolder
 from app.model.processes.leaving import EXPLAINS, Leaving, leave_turn, take_turn
 from app.style.plain_text import ENTER, LONGEST_LINE, Button, Elided, Label, Wrapped, describe, literal, set_title
-from app.style.theme import font
 from app.views.labs.panel import panel_of
 from app.views.ratios import Ratios
 from app.views.table_twin import TableModel, TableTwin, chart_menu
@@ -93,10 +92,8 @@ class FormPage(Page):
 
     def __init__(self, title: str, take: str, parent: QWidget) -> None:
         super().__init__(title, parent)
-        self.take, self.end = Button(take), Button(self.tr("Cancel"))
+        self.take, self.end = Button(take, self.accept), Button(self.tr("Cancel"), self.close)
         self.take.setProperty("primary", True)
-        self.take.clicked.connect(lambda _=False: self.accept())
-        self.end.clicked.connect(lambda _=False: self.close())
         self.buttons = lay_out(QHBoxLayout(), self.take, self.end, REST)
 
     def accept(self) -> None:
@@ -137,10 +134,11 @@ class TaskPage(Page):
         self._begins, self.kind = begins, kind or type(self).__name__
         self.expected_s = 0.0
         """What the last one of its kind took; 0 where that is not known."""
+        self.stopping = False
+        """Whether the command was asked to end with what it has."""
         self.state = Wrapped("")
-        self.copy = Button(self.tr("Copy"))
+        self.copy = Button(self.tr("Copy"), self._copy)
         self.copy.setEnabled(False)
-        self.copy.clicked.connect(self._copy)
         self._buttons = QGridLayout()
         self._buttons.setColumnStretch(BUTTONS, 1)
         lay_out(self.column, self.state)
@@ -159,7 +157,7 @@ class TaskPage(Page):
         self.command = Command((), self)
         self.command.let_go()  # nothing runs yet
         if (application := QCoreApplication.instance()) is not None:
-            application.aboutToQuit.connect(self._program_ends)
+            application.aboutToQuit.connect(self._at_quit)
         self.add_buttons(self.copy)
         if words:
             self.begin(words)
@@ -167,16 +165,13 @@ class TaskPage(Page):
     def _make_row(self, title: str) -> None:
         """Make what the strip shows of it."""
         self.row = QWidget(self)
-        name, self.progress = Label(title), Elided()
-        name.setFont(font(1.0, strong=True))
-        self.progress.setObjectName("muted")
+        name, self.progress = styled(Label(title), strong=True), styled(Elided(), muted=True)
         self.bar = QProgressBar()
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
         self.bar.setFixedSize(BAR)
         describe(self.bar, self.tr("Progress of {0}").format(title))
-        self.end = Button(self.tr("Cancel"))
-        self.end.clicked.connect(lambda _=False: self.cancel())
+        self.end = Button(self.tr("Cancel"), self.cancel)
         lay_out(QHBoxLayout(self.row), name, self.bar, (self.progress, 1), self.end, margins=NONE)
         self.row.hide()
         self.destroyed.connect(self.row.deleteLater)
@@ -227,6 +222,12 @@ class TaskPage(Page):
     def cancel(self) -> None:
         """End it without a result (override where it has one so far)."""
         self.close()
+
+    def stop(self) -> bool:
+        """Ask the command to end with what it has; False where it still waits for the measurement before."""
+        self.stopping, process = True, self.command.process
+        process.terminate()
+        return process.state() != QProcess.ProcessState.NotRunning
 
     def add_buttons(self, *buttons: Button) -> None:
         """Put buttons below all else."""
@@ -309,18 +310,17 @@ class TaskPage(Page):
         super().closeEvent(event)
         self.changed.emit()
 
-    def _leave(self) -> Leaving | None:
-        """Have the command end, and hear no more of it; None where there is none any more."""
+    def _leave(self, waits: bool = False) -> None:
+        """Have the command end, and hear no more of it; `waits`: until it is gone."""
         self._tick.stop()
         process = self.command.let_go()
         leaving = None if process is None else Leaving(process, EXPLAINS)
         leave_turn(self.command)
-        return leaving
-
-    def _program_ends(self) -> None:
-        leaving = self._leave()
-        if leaving is not None:
+        if waits and leaving is not None:
             leaving.wait()
+
+    def _at_quit(self) -> None:
+        self._leave(waits=True)
 
     def _say(self, text: str, *shorter: str) -> None:
         """Say how far it is, on the page and in the strip."""
@@ -339,11 +339,8 @@ class TaskPage(Page):
         left = self.expected_s - took
         self.bar.setRange(0, 100 if self.expected_s else 0)
         self.bar.setValue(round(99 * min(took / self.expected_s, 1.0)) if self.expected_s else 0)
-        text = (
-            self.tr("about {0} s left").format(round(left))
-            if left >= 1
-            else self.tr("{0} s so far").format(round(took))
-        )
+        text, seconds = (self.tr("about {0} s left"), left) if left >= 1 else (self.tr("{0} s so far"), took)
+        text = text.format(round(seconds))
         self._say(f"{self._step or self._begins} · {text}", text)
 
     def _over(self, printed: bytes, why: str) -> None:
@@ -366,13 +363,8 @@ class TaskPage(Page):
         self.copy.setEnabled(True)
 
     def _copy(self) -> None:
-        parts = ["\n".join([self.windowTitle(), self.state.text()])]
-        for one in self._shown:
-            if isinstance(one, TableModel):
-                parts.append(one.text(range(one.rowCount())))
-            else:
-                parts.append(one.text())
-        QGuiApplication.clipboard().setText("\n\n".join(parts))
+        shown = (p.text(range(p.rowCount())) if isinstance(p, TableModel) else p.text() for p in self._shown)
+        QGuiApplication.clipboard().setText("\n\n".join([f"{self.windowTitle()}\n{self.state.text()}", *shown]))
 
 
 class Boxed(QFrame):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QCoreApplication, QModelIndex, QProcess, QSignalBlocker, Signal, SignalInstance
+from PySide6.QtCore import QCoreApplication, QModelIndex, QSignalBlocker, Signal, SignalInstance
 from PySide6.QtWidgets import QComboBox, QFormLayout, QWidget
 
 from app.layout import NONE
@@ -24,11 +24,13 @@ from app.views.study_charts import ParallelCoordinates, StudyFront
 from app.views.table_twin import TableModel, TableTwin
 from app.widgets import ChoiceBox, NumberBox
 from app.window.tasks.page import SHARE, VERB, TaskPage
-from app.window.tasks.workbench import Workbench
 from pipelines import config as settings
 from profiler.errors import BadInput
 from profiler.files.inputs import regular
 from profiler.files.outputs import OutputError
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Study")
 
@@ -65,7 +67,6 @@ class StudyPage(TaskPage):
         self.study = EMPTY
         self.chosen: int | None = None
         self._details: Mapping[int, str] = {}
-        self._stopping = False
         self._limited = False
         self._build()
         if words:
@@ -79,21 +80,21 @@ class StudyPage(TaskPage):
         self.front, self.lines = StudyFront(EMPTY), ParallelCoordinates(EMPTY)
         for chart in (self.front, self.lines):
             chart.chosen.connect(lambda name: self.choose(int(name)))
-        self.front.opened.connect(lambda name: self._open(int(name)))
+        self.front.opened.connect(lambda name: self._pass_on(self.wanted, int(name)))
         self.rows = TableModel(self)
         self.table = TableTwin(self.rows)
         describe(self.table, tr("Trials of the sweep"))
         self.table.selectionModel().currentRowChanged.connect(lambda now, _: self._move_to(now))
-        self.table.activated.connect(lambda index: self._open(self._number(index)))
+        self.table.activated.connect(lambda index: self._pass_on(self.wanted, self._number(index)))
         self.table.horizontalHeader().sortIndicatorChanged.connect(lambda *_: self._show_chosen())
         limited = [(tr(about.title), name) for name, about in OBJECTIVES.items() if name != TIME]
         self.objective = ChoiceBox(tr("Limit on"), limited)
         self.objective.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.objective.currentIndexChanged.connect(lambda _: self._limit_another())
+        self.objective.currentIndexChanged.connect(lambda _: self._limit_by(hand=False))
         self.limit = NumberBox()
         self.limit.setRange(0.0, 1e9)
         describe(self.limit, tr("Limit"))
-        self.limit.valueChanged.connect(lambda _: self._set_limit())
+        self.limit.valueChanged.connect(lambda _: self._limit_by(hand=True))
         self.fastest = Wrapped("")
         self.importance = Panel(texts.importance_chart(EMPTY), {})
         self.why_no_importance = Wrapped(tr("Known from ten trials on."))
@@ -120,39 +121,35 @@ class StudyPage(TaskPage):
         self.details = Wrapped("")
         self.details.setMinimumHeight(DETAILS * self.details.fontMetrics().lineSpacing())
         self.add_widget(self.details, 0)
-        self.use, self.open_session = Button(tr("Use these settings")), Button(tr("Open the session"))
-        self.save, self.more = Button(tr("Save as CSV…")), Button(tr("Stop"))
+        self.use = Button(tr("Use these settings"), lambda: self._pass_on(self.used, self.chosen))
+        self.open_session = Button(tr("Open the session"), lambda: self._pass_on(self.wanted, self.chosen))
+        self.save = Button(tr("Save as CSV…"), self.saved.emit)
+        self.more = Button(tr("Stop"), lambda: self.cancel() if self.working else self._go_on())
         self._buttons.removeWidget(self.copy)
         self.add_buttons(self.use, self.open_session, self.save, self.more)
-        self.use.clicked.connect(lambda _=False: self._use())
-        self.open_session.clicked.connect(lambda _=False: self._open(self.chosen))
-        self.save.clicked.connect(lambda _=False: self.saved.emit())
-        self.more.clicked.connect(lambda _=False: self.cancel() if self.working else self._go_on())
         self.copy.hide()
 
     # -- the sweep -------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        self._stopping = False
+        self.stopping = False
         self.begin((*SWEEP, *(self._words or self.study.command), "--out", str(self.folder), "--json"))
         self._offer()
 
     def cancel(self) -> None:
         """Ask the sweep to end: the trial that runs closes its session first."""
-        self._stopping = True
-        if self.command.process.state() == QProcess.ProcessState.NotRunning:  # it waits for the measurement before
+        if self.stop():
+            self.more.setEnabled(False)
+            self.state.setText(tr("Stopping; the trial that runs is tried again when the sweep goes on …"))
+        else:
             self._leave()
             self._over(b"", "")
-            return
-        self.more.setEnabled(False)
-        self.state.setText(tr("Stopping; the trial that runs is tried again when the sweep goes on …"))
-        self.command.process.terminate()
 
     def _show_progress(self, line: str) -> None:
         found = SHARE.match(line)
         self.bar.setRange(0, 100 if found else 0)
         self.bar.setValue(int(found["share"]) if found else 0)
-        if not self._stopping:
+        if not self.stopping:
             self._say(found["step"] if found else line)
         self._read(sentence=False)
 
@@ -162,7 +159,7 @@ class StudyPage(TaskPage):
     def _ended(self, printed: bytes, why: str) -> None:
         self.more.setEnabled(True)
         self._read()
-        if self._stopping:
+        if self.stopping:
             self.state.setText(tr("Stopped: {0}").format(self.state.text()))
         elif why:
             self.state.setText(why)
@@ -203,8 +200,7 @@ class StudyPage(TaskPage):
             known = (self.objective.findData(name) for name in names if name and self._figures(name))
             with QSignalBlocker(self.objective):
                 self.objective.setCurrentIndex(next((at for at in known if at >= 0), 0))
-        if not self._limited:
-            self._begin_limit()
+        self._begin_limit()
         self._show_fastest(self.chosen is None)
         self._show_chosen()
 
@@ -223,12 +219,12 @@ class StudyPage(TaskPage):
             self.table.clearSelection()
         else:
             self.table.selectRow(row)
-        trial = self._chosen_trial()
+        trial = self._trial(self.chosen)
         self.details.setText(tr("No trial is chosen.") if trial is None else self._details[trial.id])
         self._offer()
 
-    def _chosen_trial(self) -> Trial | None:
-        return None if self.chosen is None else self.study.by_id.get(self.chosen)
+    def _trial(self, number: int | None) -> Trial | None:
+        return None if number is None else self.study.by_id.get(number)
 
     def _number(self, index: QModelIndex) -> int | None:
         found = self.rows.row(index.row())[0] if index.isValid() else None
@@ -241,7 +237,7 @@ class StudyPage(TaskPage):
 
     def _offer(self) -> None:
         """What can be done with the trial that is chosen."""
-        trial, why = self._chosen_trial(), tr("Choose a trial first.")
+        trial, why = self._trial(self.chosen), tr("Choose a trial first.")
         if trial is not None:
             why = "" if trial.state == "done" else tr("This trial has no result.")
         if self.working:
@@ -261,21 +257,20 @@ class StudyPage(TaskPage):
         figures = (self.study.figure(trial, name) for trial in self.study.trials if trial.why is None)
         return [figure for figure in figures if figure is not None]
 
-    def _limit_another(self) -> None:
-        self._limited = False
+    def _limit_by(self, hand: bool) -> None:
+        """Another limit was entered by `hand`, or is to be on another objective."""
+        self._limited = hand
         self._begin_limit()
-        self._show_fastest(True)
-
-    def _set_limit(self) -> None:
-        self._limited = True
         self._show_fastest(True)
 
     def _begin_limit(self) -> None:
         """As long as nobody has set a limit, all trials are within it."""
+        if self._limited:
+            return
         name = str(self.objective.currentData())
         self.limit.set_unit(f" {OBJECTIVES[name].unit}")
         with QSignalBlocker(self.limit):
-            self.limit.setValue(_above(max(self._figures(name), default=0.0)))
+            self.limit.setValue(float(f"{1.005 * max(self._figures(name), default=0.0):.3g}"))
 
     def _show_fastest(self, choose: bool) -> None:
         """Name the fastest trial within the limit, and `choose` it."""
@@ -300,14 +295,8 @@ class StudyPage(TaskPage):
 
     # -- what can be done ------------------------------------------------------------------------
 
-    def _open(self, number: int | None) -> None:
-        self._pass_on(self.wanted, number)
-
-    def _use(self) -> None:
-        self._pass_on(self.used, self.chosen)
-
     def _pass_on(self, signal: SignalInstance, number: int | None) -> None:
-        trial = None if number is None else self.study.by_id.get(number)
+        trial = self._trial(number)
         session = None if trial is None else session_of(trial, self.folder)
         if trial is None or session is None or self.working:
             return
@@ -326,27 +315,23 @@ class StudyPage(TaskPage):
         self.state.setText(tr("Written: {0}").format(path))
 
 
-def _above(figure: float) -> float:
-    return float(f"{figure * 1.005:.3g}")
-
-
-def begin(bench: Workbench, folder: Path, words: Sequence[str] = ()) -> None:
+def begin(w: MainWindow, folder: Path, words: Sequence[str] = ()) -> None:
     """Show the study in `folder`, or run the sweep of `words` there."""
-    bench.memory.remember(STUDY, str(folder))
-    page = StudyPage(folder, bench.window, words)
+    w.memory.remember(STUDY, str(folder))
+    page = StudyPage(folder, w, words)
 
     def save() -> None:
-        target = bench.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
+        target = w.files.ask_target(tr("Save the trials"), f"{folder.stem}.csv", tr("Tables (*.csv)"))
         if target is not None:
             page.write_table(target)
 
-    page.wanted.connect(bench.files.open_session)
-    page.used.connect(partial(_use, bench, page))
+    page.wanted.connect(w.files.open_session)
+    page.used.connect(partial(_use, w, page))
     page.saved.connect(save)
-    bench.place(page, True)
+    w.strip.place(page, True)
 
 
-def _use(bench: Workbench, page: StudyPage, session: Path) -> None:
+def _use(w: MainWindow, page: StudyPage, session: Path) -> None:
     """Take the settings of a trial, as its session has them, for the next run."""
     from profiler.session.reader import Session
 
@@ -357,14 +342,12 @@ def _use(bench: Workbench, page: StudyPage, session: Path) -> None:
     except (OSError, ValueError, IndexError) as problem:
         page.state.setText(str(problem))
         return
-    if (why := bench.when.may_run.unavailable_reason()) is not None:
+    if (why := w.when.may_run.unavailable_reason()) is not None:
         page.state.setText(why)
         return
-    bench.pipeline.adopt(config, preset, session)
-    bench.pipeline.edit()
+    w.pipeline.adopt(config, preset, session)
+    w.pipeline.edit()
     text = page.details.text().partition(" · ")[0]
-    bench.show_desk()
-    banner = bench.notices.info(tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:]))
-    if bench.when.can_start():
-        banner.add_button(tr("Run"), bench.runs.start)
-    bench.runs.begun.connect(banner.dismiss)
+    w.show_desk()
+    text = tr("The next run uses the settings of {0}.").format(text[:1].lower() + text[1:])
+    w.notices.next_run(text, w.runs, w.when.can_start())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
@@ -16,13 +16,15 @@ from app.style.plain_text import Button, Label, Wrapped, describe, displayable, 
 from app.widgets import CheckBox, ChoiceBox, NumberBox
 from app.window.tasks import study
 from app.window.tasks.page import FormPage
-from app.window.tasks.workbench import Workbench
 from pipelines import config as settings
 from pipelines.config import Option, Value, value_text
 from pipelines.experiments.sweep import space
 from profiler.errors import BadInput
 from profiler.files.paths import new_session_path
 from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 tr = partial(QCoreApplication.translate, "Sweep")
 
@@ -87,10 +89,10 @@ def _hint(option: Option, now: Value) -> str:
 class SweepPage(FormPage):
     """Settings to vary with their values, number of trials, and objectives."""
 
-    def __init__(self, bench: Workbench) -> None:
-        super().__init__(tr("Sweep"), tr("Start"), bench.window)
-        self._bench = bench
-        config = self._config = bench.pipeline.next
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(tr("Sweep"), tr("Start"), w)
+        self._w = w
+        config = self._config = w.pipeline.next
         self._options = [option for option in settings.options() if _can_vary(option, config)]
         about = tr(
             "Tries settings on the audio of the next run, and finds those that no others beat. All else is as in the "
@@ -99,15 +101,14 @@ class SweepPage(FormPage):
         self.remark = Wrapped("")
         self.rows: list[Row] = []
         self._settings = lay_out(QVBoxLayout(), margins=NONE)
-        self.add = Button(tr("One more setting"))
-        self.add.clicked.connect(lambda _=False: self.add_row())
+        self.add = Button(tr("One more setting"), self.add_row)
         self.trials = NumberBox(whole=True)
         self.trials.setRange(1, MOST_TRIALS)
         self.trials.setValue(TRIALS)
         describe(self.trials, tr("Trials"))
         self.trials.valueChanged.connect(lambda _: self._check())
         self.objectives = {name: CheckBox(tr(about.title)) for name, about in OBJECTIVES.items()}
-        audio = bench.runs.next.audio
+        audio = w.runs.next.audio
         self.objectives["wer"].setEnabled(audio is not None and audio.transcripts is not None)
         if not self.objectives["wer"].isEnabled():
             set_tip(self.objectives["wer"], tr("Without transcripts the word errors are not known."))
@@ -116,7 +117,7 @@ class SweepPage(FormPage):
             box.toggled.connect(lambda _: self._check())
         low = lay_out(QHBoxLayout(), Label(tr("Minimise:")), *self.objectives.values(), REST)
         number = lay_out(QHBoxLayout(), Label(tr("Trials:")), self.trials, REST, self.add)
-        lead = Wrapped(about.format(bench.pipeline.preset.name))
+        lead = Wrapped(about.format(w.pipeline.preset.name))
         lay_out(self.column, lead, self._settings, number, low, self.remark, self.buttons, REST, spacing=10)
         for _ in range(ROWS):
             self.add_row()
@@ -163,8 +164,8 @@ class SweepPage(FormPage):
 
     def words(self) -> list[str]:
         """The arguments of `asrscope sweep`, without the folder."""
-        bench = self._bench
-        found = words_of_run(self._config, bench.pipeline.preset.name, bench.runs.next.audio)
+        w = self._w
+        found = words_of_run(self._config, w.pipeline.preset.name, w.runs.next.audio)
         for text in ENDS:
             found += ["--set", text]
         for row in self.rows:
@@ -180,7 +181,7 @@ class SweepPage(FormPage):
             return
         words = self.words()
         self.close()
-        study.begin(self._bench, folder, words)
+        study.begin(self._w, folder, words)
 
 
 def _can_vary(option: Option, config: settings.Config) -> bool:
@@ -188,5 +189,5 @@ def _can_vary(option: Option, config: settings.Config) -> bool:
     return option.key not in apart and settings.unavailable_reason(config, option.key) is None
 
 
-def begin(bench: Workbench) -> None:
-    bench.ask(SweepPage, lambda: SweepPage(bench))
+def begin(w: MainWindow) -> None:
+    w.bench.ask(SweepPage, lambda: SweepPage(w))
