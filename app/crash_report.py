@@ -12,9 +12,7 @@ from typing import Final
 
 from profiler.plain import one_line
 
-MAX_LINES: Final = 300
-"""The crash dump of the interpreter has about twenty lines for each of a dozen threads."""
-
+MAX_LINES: Final = 300  # The crash dump of the interpreter has about twenty lines for each of a dozen threads
 LONGEST_LINE: Final = 400  # The dump's last line lists every extension module
 LONGEST_PIECE: Final = 1 << 16  # Maximum bytes kept of an unfinished line
 FATAL: Final = "Fatal Python error"  # How the interpreter's dump begins

@@ -29,12 +29,11 @@ from app.model.report import Tree
 from profiler.files.outputs import OutputError
 from profiler.plain import one_line, printable
 
-BROKEN_PIPE: Final = 128 + 13
-"""Exit status for a broken pipe (SIGPIPE elsewhere): the reader has gone."""
+BROKEN_PIPE: Final = 128 + 13  # Exit status for a broken pipe (SIGPIPE elsewhere): the reader has gone
 
 
 class Shown(io.TextIOBase):
-    """A text stream over `beneath`. If the reader has gone, text is discarded if `patient`; otherwise it raises."""
+    """A text stream over `beneath`, which stays open. If the reader has gone, a `patient` one discards text."""
 
     def __init__(self, beneath: TextIO, patient: bool) -> None:
         self.beneath = beneath
@@ -78,7 +77,7 @@ class Shown(io.TextIOBase):
         return self.beneath.fileno()
 
     def close(self) -> None:
-        """Does nothing: the underlying stream belongs to the interpreter."""
+        pass
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -86,7 +85,6 @@ class Shown(io.TextIOBase):
 
     @property
     def buffer(self) -> BinaryIO:
-        """The underlying byte stream, for data that is not text."""
         return self.beneath.buffer
 
 
@@ -96,7 +94,13 @@ def printable_output() -> Iterator[None]:
     if isinstance(sys.stdout, Shown):  # a verb that calls another
         yield
         return
-    _open_what_is_closed()
+    for descriptor in range(3):
+        # Else the next file that is opened, a session perhaps, would get the number that libraries print to.
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)
     before: tuple[Any, Any] = sys.stdout, sys.stderr
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         out = Shown(before[0] or nowhere, patient=False)
@@ -111,32 +115,6 @@ def printable_output() -> Iterator[None]:
             # The interpreter would retry at its end, and complain.
             sys.stdout = None if out.failed else before[0]
             sys.stderr = None if errors.failed else before[1]
-
-
-def beneath(stream: TextIO) -> TextIO:
-    return stream.beneath if isinstance(stream, Shown) else stream
-
-
-def holds(stream: TextIO, text: str) -> bool:
-    """Whether the encoding of `stream` has every character of `text`."""
-    try:
-        text.encode(getattr(stream, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
-
-
-def _open_what_is_closed() -> None:
-    # Else the next file that is opened, a session perhaps, would get the number that libraries print to.
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)
-
-
-LONGEST = 600  # Characters of a sentence: some list the available choices
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -154,19 +132,23 @@ def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help:
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=help)
 
 
+def number_flag(
+    parser: argparse.ArgumentParser, option: str, least: int, most: int, help: str, default: int | None = None
+) -> None:
+    """Add an option that takes a whole number from `least` to `most`."""
+    parser.add_argument(option, metavar="N", type=whole_number(least, most), default=default, help=help)
+
+
 def print_json(tree: Tree) -> None:
-    text = json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)
-    print(_UNUSUAL.sub(_escape_unusual, text))
+    def shown(match: re.Match[str]) -> str:
+        character = match[0]
+        with contextlib.suppress(UnicodeEncodeError, LookupError):
+            character.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+            if printable(character) == character:
+                return character
+        return json.dumps(character)[1:-1]
 
-
-_UNUSUAL = re.compile("[^ -~]")
-
-
-def _escape_unusual(match: re.Match[str]) -> str:
-    character = match[0]
-    if printable(character) == character and holds(sys.stdout, character):
-        return character
-    return json.dumps(character)[1:-1]
+    print(re.sub("[^ -~]", shown, json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)))
 
 
 def print_report(tree: Tree, arguments: argparse.Namespace, document: Callable[[Tree], Document]) -> None:
@@ -255,6 +237,9 @@ def picture_arguments(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--theme", choices=("light", "dark"), default="dark")
 
 
+LONGEST: Final = 600  # Characters of a sentence: some list the available choices
+
+
 def complain(sentence: str) -> None:
     print(f"asrscope: {one_line(sentence, LONGEST)}", file=sys.stderr)
 
@@ -271,16 +256,14 @@ def finite(tree: Tree) -> Tree:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
+        return finite(value)
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [_finite(one) for one in value]
     if isinstance(value, range):
         return {"from": value[0], "to": value[-1]}
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if hasattr(value, "item"):  # a numpy scalar
-        return _finite(value.item())
-    return value
+    return _finite(value.item()) if hasattr(value, "item") else value  # a numpy scalar
 
 
 PROGRESS = "ASRSCOPE_PROGRESS"
@@ -292,9 +275,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
-        self._lines = os.environ.get(PROGRESS) == "lines"
-        self._last = ""
-        self._width = 0
+        self._last, self._width = "", 0
 
     def __call__(self, stage: str, fraction: float | None = None) -> None:
         """Show the current step; `fraction` is None if the remaining part is unknown."""
@@ -303,7 +284,7 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
             self._move(f"{one_line(stage)}{share}")
             return
         text = one_line(stage)
-        if self._lines and fraction is not None:
+        if fraction is not None and os.environ.get(PROGRESS) == "lines":
             text += f" {fraction:.0%}"
         if text != self._last:
             print(text, file=sys.stderr, flush=True)
@@ -316,13 +297,10 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
 
     def _move(self, text: str) -> None:
         """Replace the last text with `text`."""
-        stream = beneath(sys.stderr)
+        stream = sys.stderr.beneath if isinstance(sys.stderr, Shown) else sys.stderr
         with contextlib.suppress(OSError):
             print(f"\r{text:{self._width}}", end="", file=stream, flush=True)
         self._width = len(text)
-
-
-PACKAGES = "site-packages"
 
 
 @contextmanager
@@ -330,14 +308,7 @@ def warnings_in_sentences() -> Iterator[None]:
     """While this lasts, a library's warning is one sentence on stderr, once, without the file and line that gave it."""
     printed: set[str] = set()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
         sentence = f"{_origin(category, filename)} warns: {one_line(str(message))}"
         if sentence not in printed:
             printed.add(sentence)
@@ -354,7 +325,5 @@ def _origin(category: type[Warning], filename: str) -> str:
     """The library that has warnings of this kind, or to which the file belongs that gave it."""
     if category.__module__ != Warning.__module__:
         return category.__module__.partition(".")[0]
-    parts = Path(filename).parts
-    if PACKAGES not in parts[:-1]:
-        return "Python"
-    return parts[parts.index(PACKAGES) + 1].removesuffix(".py")
+    _, inside, path = Path(filename).as_posix().rpartition("/site-packages/")
+    return path.partition("/")[0].removesuffix(".py") if inside else "Python"

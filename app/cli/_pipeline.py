@@ -7,8 +7,7 @@ import atexit
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,13 +22,10 @@ from profiler.errors import BadInput
 if TYPE_CHECKING:
     from pipelines.run.playlist import Item
     from pipelines.run.request import Request
-    from pipelines.run.session_run import Outcome
     from profiler.process.signals import Stop
 
 
 MAX_REPEATS = 1_000_000
-
-
 STANDARD_INPUT: Final = "-"
 MOST: Final = 4 << 30
 """Bytes that are taken: two hours of stereo at 48 kHz in 32 bits are 2.8 GB. What never ends would fill the disk."""
@@ -51,15 +47,13 @@ def spooled(paths: Sequence[str], raw: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="asrscope-stdin-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / ("stdin.raw" if raw else "stdin")
-    taken = 0
     with file.open("wb") as kept:
         while piece := stream.read(PIECE):
-            taken += len(piece)
-            if taken > MOST:
+            if kept.tell() + len(piece) > MOST:
                 raise BadInput(f"Standard input holds more than {MOST:,} bytes; cut it into parts.")
             kept.write(piece)
-    if not taken:
-        raise BadInput("Standard input is empty (0 bytes); sound is needed there.")
+        if not kept.tell():
+            raise BadInput("Standard input is empty (0 bytes); sound is needed there.")
     return [str(file) if path == STANDARD_INPUT else path for path in paths]
 
 
@@ -87,16 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         "segments beside it), .trn, .transcription, .stm or .ctm; "
         "without --audio, the files that these name are decoded",
     )
+    parser.set_defaults(repeat=1)
     if repeat:
-        parser.add_argument(
-            "--repeat",
-            metavar="N",
-            type=_output.whole_number(1, MAX_REPEATS),
-            default=1,
-            help="decode the files N times",
-        )
-    else:
-        parser.set_defaults(repeat=1)
+        _output.number_flag(parser, "--repeat", 1, MAX_REPEATS, "decode the files N times", 1)
 
 
 def preset(arguments: argparse.Namespace) -> Preset:
@@ -111,6 +98,14 @@ def preset(arguments: argparse.Namespace) -> Preset:
         chosen = replace(chosen, config=settings.replace(chosen.config, "loop", False))
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     return replace(chosen, config=settings.assign_with_folder(chosen.config, assignments))
+
+
+def source(arguments: argparse.Namespace, preset: Preset) -> list[str]:
+    """The arguments of another `asrscope run` with the same settings, started from any folder."""
+    words = ["--preset", preset.name]
+    if arguments.config is not None:
+        words = ["--config", str(Path(arguments.config).absolute())]
+    return words + [word for text in arguments.set for word in ("--set", text)]
 
 
 def request(
@@ -143,24 +138,19 @@ def request(
     return made
 
 
-@contextmanager
-def removing_empty(arguments: argparse.Namespace, request: Request) -> Iterator[None]:
-    """Where a run fails before its first frame, remove its session, unless --out has named it."""
-    try:
-        yield
-    except Exception:
-        if arguments.out is None and request.out is not None:
-            from app.model.provenance import remove_if_empty
+def check_place(session: Path, replace: bool) -> None:
+    """BadInput where a session cannot be written: another run writes it, it is to stay, or there is no such folder."""
+    from profiler.session.files import check_claim
 
-            remove_if_empty(request.out)
-        raise
+    check_claim(session, replace=replace)
+    if not (folder := session.absolute().parent).is_dir():
+        raise BadInput(f"{session}: the folder {folder} does not exist; make it or choose another.")
 
 
-def status(outcome: Outcome, stop: Stop) -> int:
-    """The exit status of a run; what went wrong in it is said."""
-    problems = [*outcome.result.refused, *filter(None, [outcome.problem])]
+def status(state: str, problems: Sequence[str], stop: Stop) -> int:
+    """The exit status of a run that ended in `state`; what went wrong in it is said."""
     for problem in problems:
         _output.complain(problem)
-    if problems:
+    if problems or state in ("failed", "crashed"):
         return 2
-    return stop.status if outcome.state == "stopped" else 0
+    return stop.status if state == "stopped" else 0

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,14 +34,11 @@ class Chosen:
 
 
 def add_arguments(parser: argparse.ArgumentParser, sessions: int) -> None:
-    """Add --session, which takes up to `sessions` files."""
-    parser.add_argument(
-        "--session",
-        metavar="FILE.asrs",
-        nargs=1 if sessions == 1 else "+",
-        help="settings, audio and transcripts of a recorded session"
-        + ("" if sessions == 1 else "; of two, arm A has the settings of the first and arm B those of the second"),
-    )
+    """Add --session, which takes one file or two."""
+    help = "settings, audio and transcripts of a recorded session"
+    if sessions == 2:
+        help += "; of two, arm A has the settings of the first and arm B those of the second"
+    parser.add_argument("--session", metavar="FILE.asrs", nargs=1 if sessions == 1 else "+", help=help)
 
 
 def chosen(arguments: argparse.Namespace) -> Chosen:
@@ -69,13 +65,8 @@ def chosen(arguments: argparse.Namespace) -> Chosen:
 
 
 def add_select(parser: argparse.ArgumentParser) -> None:
-    """Add --select."""
-    parser.add_argument(
-        "--select",
-        metavar="WHAT",
-        action="append",
-        help="a stretch FROM..TO, an utterance, a stage, or the note of a bookmark (bookmark:NOTE)",
-    )
+    help = "a stretch FROM..TO, an utterance, a stage, or the note of a bookmark (bookmark:NOTE)"
+    parser.add_argument("--select", metavar="WHAT", action="append", help=help)
 
 
 def selected(arguments: argparse.Namespace, session: Session) -> Selected:
@@ -102,11 +93,13 @@ class Again:
     notes: list[str] = field(default_factory=list)
 
 
-def prepare(session: Session) -> Again:
-    """Find what to run again. BadInput (one sentence) if there is nothing to start from."""
+def prepare(session: Session, moved: Mapping[str, Value] | None = None) -> Again:
+    """Find what to run again, with the settings `moved` of files that lie elsewhere now, if they are to be found.
+
+    BadInput (one sentence) if there is nothing to start from.
+    """
     from pipelines.experiments import rerun
     from profiler.analysis.track import CostTrack
-    from profiler.errors import BadInput
 
     track = CostTrack()
     track.update(session)
@@ -121,19 +114,20 @@ def prepare(session: Session) -> Again:
             "from it; record it again."
         )
     config, first, last = rerun.settings_of(session.configs, track.n_frames)
-    notes = []
+    again = Again(config, None, None)
     if len(session.configs) > 1:
-        notes.append(
+        note = (
             f"The settings changed while the session ran; frames {first} to {last} are taken, "
             "the longest stretch under one configuration."
         )
-        return Again(config, first, last, notes)
-    return Again(config, None, None, notes)
+        again = Again(config, first, last, [note])
+    if moved is None:
+        return again
+    return with_files(replace(again, config=settings.assign(config, moved)), session, moved)
 
 
 def moved_files(texts: Iterable[str]) -> dict[str, Value]:
     """What --set says of files that a session names and that lie elsewhere now; BadInput for other settings."""
-    from profiler.errors import BadInput
     from profiler.files import paths
 
     found: dict[str, Value] = {}
@@ -147,12 +141,6 @@ def moved_files(texts: Iterable[str]) -> dict[str, Value]:
             )
         found[option.key] = value if value in option.shipped() else paths.kept(str(value))
     return found
-
-
-def with_moved_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
-    """`with_files` where no setting is changed but `moved`, which says where files are now."""
-    there = replace(again, config=settings.assign(again.config, moved))
-    return with_files(there, session, moved)
 
 
 def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
@@ -188,9 +176,8 @@ def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
     from profiler.errors import Cancelled
     from profiler.process import signals
 
-    asked = threading.Event()
-    with signals.stopping(asked.set) as stop, _output.Progress() as progress:
+    with signals.stopping() as stop, _output.Progress() as progress:
         try:
-            yield progress, asked.is_set
+            yield progress, stop.asked
         except Cancelled:
             raise signals.Ended(stop.number or signal.SIGINT) from None

@@ -35,15 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=REPEATS)
     _recorded.add_arguments(parser, 2)
     for name in "ab":
-        help = f"a setting of arm {name.upper()}; can be repeated"
-        _output.repeatable(parser, f"--{name}", "key=value", help)
-    parser.add_argument(
-        "--until-decided",
-        metavar="N",
-        type=_output.whole_number(1, _pipeline.MAX_REPEATS),
-        default=0,
-        help="double the repeats until the whole run is decided, N at most",
-    )
+        _output.repeatable(parser, f"--{name}", "key=value", f"a setting of arm {name.upper()}; can be repeated")
+    help = "double the repeats until the whole run is decided, N at most"
+    _output.number_flag(parser, "--until-decided", 1, _pipeline.MAX_REPEATS, help, 0)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     _output.report_flags(parser)
 
@@ -81,12 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
                 Arm(b, assignments[1]),
                 arguments.repeat,
                 progress=progress,
-                cancelled=lambda: control.stopping,
+                cancelled=stop.asked,
                 most=arguments.until_decided,
                 decided=lambda: _decided(out),
             )
             outcome = execute(request, control, progress, order=order)
-        status = _pipeline.status(outcome, stop)
+        status = _pipeline.status(outcome.state, outcome.problems, stop)
         with closing(Session.open(out)) as session:
             tree = compare.report(session, frames=arguments.json)
     except BadInput:

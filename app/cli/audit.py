@@ -34,12 +34,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable
 from typing import Final
 
 from app.cli import _output, _pipeline, _recorded
 from app.model import report_lines
-from app.model.document import Document, Drawing, Notes, Part, Table, joined, percent
+from app.model.document import Document, Drawing, Notes, Part, Table, joined, number, percent
 from app.model.report import Tree
 from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
@@ -47,8 +46,7 @@ from pipelines.labs.chart import Axis, Bars, Chart
 from profiler.errors import BadInput
 from profiler.plain import counted
 
-ROOM: Final = 0.2
-"""Of the axis of shares, above all that exact scoring does: figures stand there."""
+ROOM: Final = 0.2  # Of the axis of shares, above all that exact scoring does: figures stand there
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,18 +102,14 @@ def document(tree: Tree) -> Document:
         parts.append(f"Frames copied: {percent(tree['frames_copied'])}.")
     keys = ("id", "exact_errors", "errors", "reference", "exact", "hypothesis")
     headers = ("utterance", "errors exact", "errors", "reference", "exact scoring", "this configuration")
-    rows = [[one[key] if "errors" in key else one[key] or "–" for key in keys] for one in _worst_first(utterances)]
-    parts.append(Table("Words of each utterance, the worst first", headers, rows, (3, 4, 5), aside=True))
-    return Document(joined(*settings, of, f"{tree['frames']} frames"), parts)
 
-
-def _worst_first(utterances: Iterable[Tree]) -> list[Tree]:
-    """Utterances by the errors that the configuration costs, those without a transcript last."""
-
-    def gains(one: Tree) -> float:
+    def gain(one: Tree) -> float:
         return math.inf if one["errors"] is None else one["exact_errors"] - one["errors"]
 
-    return sorted(utterances, key=gains)
+    worst_first = sorted(utterances, key=gain)
+    rows = [[one[key] if "errors" in key else one[key] or "–" for key in keys] for one in worst_first]
+    parts.append(Table("Words of each utterance, the worst first", headers, rows, (3, 4, 5), aside=True))
+    return Document(joined(*settings, of, f"{tree['frames']} frames"), parts)
 
 
 def _words(tree: Tree) -> str:
@@ -132,4 +126,4 @@ def _words(tree: Tree) -> str:
 
 
 def _nat(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g} nat"
+    return number(value, ".3g", " nat")

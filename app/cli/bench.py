@@ -22,14 +22,7 @@ from profiler.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
 NOT_BENCHES = {
-    "attribution",
-    "constants",
-    "corpus",
-    "measurements",
-    "memory_use",
-    "planted_causes",
-    "session",
-    "shots",
+    *("attribution", "constants", "corpus", "measurements", "memory_use", "planted_causes", "session", "shots"),
     "whatif_check",
 }
 """Commands of their own (`python -m tests.bench.NAME`) in the same folder: nothing they do has a peer."""
@@ -43,16 +36,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="print the names of the benches")
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE")
-    parser.add_argument(
-        "--require",
-        choices=("cuda", "xpu", "mps", "torch-cpu", "any"),
-        help="device: what must be here (any: an accelerator); default: an accelerator, else the processor",
-    )
-    parser.add_argument(
-        "--only", metavar="STEP", nargs="+", default=[], help="device: these steps, even if done before"
-    )
-    parser.add_argument("--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs")
-    parser.add_argument("--minutes", metavar="N", type=_output.whole_number(1, 10_000), help="soak: how long")
+    help = "device: what must be here (any: an accelerator); default: an accelerator, else the processor"
+    parser.add_argument("--require", choices=("cuda", "xpu", "mps", "torch-cpu", "any"), help=help)
+    help = "device: these steps, even if done before"
+    parser.add_argument("--only", metavar="STEP", nargs="+", default=[], help=help)
+    _output.number_flag(parser, "--repeat", 1, 1000, "pairs of runs", 3)
+    _output.number_flag(parser, "--minutes", 1, 10_000, "soak: how long")
     _output.json_flag(parser)
 
 
@@ -80,7 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise BadInput(f"--{key} is for `bench {of}`; the bench {arguments.name} has no use for it.")
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
-        _check_speech(arguments.audio, arguments.transcripts)
+        if arguments.audio or arguments.transcripts:
+            from pipelines.run import playlist
+
+            playlist.build(
+                arguments.audio, arguments.transcripts
+            )  # what is missing is said before anything is measured
         with _output.Progress() as progress:
             tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
     except ModuleNotFoundError as error:
@@ -105,14 +99,6 @@ def run(arguments: argparse.Namespace) -> int:
     for row in tree["rows"]:
         print("  " + "  ".join(f"{k}={_short(v)}" for k, v in row.items()))
     return 0
-
-
-def _check_speech(paths: list[str], transcripts: str | None) -> None:
-    """Refuse missing files before anything is measured."""
-    if paths or transcripts:
-        from pipelines.run import playlist
-
-        playlist.build(paths, transcripts)
 
 
 def _short(value: object) -> str:

@@ -36,24 +36,15 @@ LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
 """Kind of access → the category whose colour its line takes."""
 
 DISTURBED: Final = "disturbed by other programs"
-RING: Final = ("unexplained", 4)
-"""What lies over points of the ladder that were disturbed."""
-
-MOST_LINES: Final = 3
-"""Numbers of threads that have lines; each has a sign."""
-
+RING: Final = ("unexplained", 4)  # What lies over points of the ladder that were disturbed
+MOST_LINES: Final = 3  # Numbers of threads that have lines; each has a sign
 MOST_BARS: Final = 40
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     _output.report_flags(parser)
     _output.picture_arguments(parser, "draw the ladder and the rates as a PNG")
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=_output.whole_number(0, 10**9),
-        help="up to N threads (default: all usable cores)",
-    )
+    _output.number_flag(parser, "--threads", 0, 10**9, "up to N threads (default: all usable cores)")
     parser.add_argument("--fresh", action="store_true", help="measure everything again")
 
 
@@ -86,11 +77,10 @@ def as_json(known: Calibration) -> Tree:
     """The JSON object of `calibrate`."""
     from profiler.machine.describe import describe
 
-    rows = known.as_dict()["roofs"]
     return {
         "schema": 1,
         "machine": describe(),
-        "roofs": rows,
+        "roofs": known.as_dict()["roofs"],
         "measured_at": known.measured_at,
         "unavailable": [missing._asdict() for missing in known.missing],
     }

@@ -16,9 +16,9 @@ into free memory.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
-import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,44 +42,24 @@ if TYPE_CHECKING:
     from pipelines.experiments.capacity.streams import Sound
     from pipelines.experiments.capacity.study import About, Kept, Study
 
-CHUNK_MS: Final = 160
-"""Where the settings have no streaming."""
+CHUNK_MS: Final = 160  # Where the settings have no streaming
 DELAY: Final = "without_emission"
 MOST_STREAMS: Final = 4096
 LONGEST_S: Final = 3600.0
 
-MOST_SOUND_S: Final = 600.0
-"""Of the sound that is given; it is repeated anyway."""
+MOST_SOUND_S: Final = 600.0  # Of the sound that is given; it is repeated anyway
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     _pipeline.add_arguments(parser, repeat=False)
-    parser.add_argument(
-        "--streams",
-        metavar="N|LO..HI",
-        type=_streams,
-        default=(1, MOST_STREAMS),
-        help="how many streams to try (default: from 1 on until it bends)",
-    )
-    parser.add_argument(
-        "--cores",
-        metavar="M",
-        type=_output.whole_number(1, 1 << 16),
-        help="processors that the streams share (default: all that this program may use)",
-    )
-    parser.add_argument(
-        "--bound",
-        metavar="SECONDS",
-        type=_seconds,
-        default=model.BOUND_S,
-        help=f"most that the p99 of the delay may be (default: {model.BOUND_S:g})",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=_seconds,
-        help="length of each measurement (default: as long as 400 words take, at least 20 s)",
-    )
+    help, every = "how many streams to try (default: from 1 on until it bends)", (1, MOST_STREAMS)
+    parser.add_argument("--streams", metavar="N|LO..HI", type=_streams, default=every, help=help)
+    help = "processors that the streams share (default: all that this program may use)"
+    _output.number_flag(parser, "--cores", 1, 1 << 16, help)
+    help = f"most that the p99 of the delay may be (default: {model.BOUND_S:g})"
+    parser.add_argument("--bound", metavar="SECONDS", type=_seconds, default=model.BOUND_S, help=help)
+    help = "length of each measurement (default: as long as 400 words take, at least 20 s)"
+    parser.add_argument("--seconds", metavar="S", type=_seconds, help=help)
     parser.add_argument("--out", metavar="FOLDER", help="folder of the study; a study that is there already goes on")
     _output.report_flags(parser)
 
@@ -115,12 +95,19 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
-    stopped: list[bool] = []
+    @functools.cache
+    def figures(kept: Kept) -> Figures:
+        streams = [model.read(kept.folder / f"{number + 1}.json").stream() for number in range(kept.level.n)]
+        decoded = [stream for stream in streams if stream is not None]
+        if len(decoded) < len(streams):
+            raise BadInput(f"{kept.folder.name}: a stream has decoded nothing.")
+        return model.figures(kept.level, decoded, min(len(cores), limit or math.inf))
+
     named = Path(arguments.out) if arguments.out is not None else new_session_path("capacity").with_suffix(".capacity")
     folder = named.absolute()
     with (
         _output.Progress() as progress,
-        signals.stopping(lambda: stopped.append(True)) as stop,
+        signals.stopping() as stop,
         opened(folder, about),
         tempfile.TemporaryDirectory(prefix="asrscope-capacity-") as temporary,
     ):
@@ -129,15 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
             sound=sound,
             chunk_s=preset.config.stream.chunk_ms * 1e-3,
             machine=Machine(cores, watts_of_idle()),
-            cancelled=lambda: bool(stopped),
+            cancelled=stop.asked,
         )
-        known: dict[Path, Figures] = {}
-
-        def figures(kept: Kept) -> Figures:
-            if kept.folder not in known:
-                known[kept.folder] = _figures(kept, min(len(cores), limit or math.inf))
-            return known[kept.folder]
-
         low, high = arguments.streams
         study = Study(folder, bench, low, high, arguments.seconds, lambda kept: figures(kept).holds(arguments.bound))
         once = Path(temporary) / "sound.wav"
@@ -146,9 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
             study.run(_command(arguments, preset, once, pace=0), progress)
             status = 0
         except Cancelled:
-            status = 128 + (stop.number or signal.SIGINT)
+            status = stop.status
         measured = {n: [*map(figures, kept)] for n, kept in study.measured.items()}
-        tree = _report(study, measured, preset, arguments.bound, status == 0, limit, notes)
+        tree = _report(study, measured, preset, arguments.bound, not status, limit)
+        tree["notes"] = [*notes, *tree["notes"]]
     _output.print_report(tree, arguments, document)
     if status:
         _output.complain("stopped; the same command with --out goes on with the study.")
@@ -205,14 +186,13 @@ def _sound(arguments: argparse.Namespace, preset: Preset, cores: int) -> tuple[S
         if sum(sound.duration_s for sound in loaded) >= MOST_SOUND_S:
             break
     sound = Sound.of([each.samples for each in loaded], loaded[0].sample_rate)
+    keys = [option.key for option in settings.options()]
     about = About(
         version=f"{importlib.metadata.version('asrscope')} {kernel_cache.digest()}",
         machine=str(describe.describe().get("cpu")),
         cores=cores,
         seconds=arguments.seconds,
-        settings={
-            option.key: settings.value_text(settings.get(preset.config, option.key)) for option in settings.options()
-        },
+        settings={key: settings.value_text(settings.get(preset.config, key)) for key in keys},
         sound=hashlib.sha256(sound.samples.tobytes()).hexdigest(),
     )
     return sound, about, report_lines.notes({"notes": [], "utterances": noted})
@@ -222,22 +202,13 @@ def _command(arguments: argparse.Namespace, preset: Preset, file: Path, pace: in
     """The run of one stream."""
     from profiler.process import children
 
-    source = ["--preset", preset.name]
-    if arguments.config is not None:
-        source = ["--config", str(Path(arguments.config).absolute())]
-    assigned = [*arguments.set, f"stream.chunk_ms={preset.config.stream.chunk_ms}", f"pace={pace}", "loop=false"]
+    chunk = f"stream.chunk_ms={preset.config.stream.chunk_ms}"
     return [
-        *children.python("-m", "app.cli.main"),
-        *("run", *source, "--audio", str(file), "--no-profile", "--wait", "--json"),
-        *(word for text in assigned for word in ("--set", text)),
+        *children.python("-m", "app.cli.main", "run"),
+        *_pipeline.source(arguments, preset),
+        *("--set", chunk, "--set", f"pace={pace}", "--set", "loop=false"),
+        *("--audio", str(file), "--no-profile", "--wait", "--json"),
     ]
-
-
-def _figures(kept: Kept, cores: float) -> Figures:
-    streams = [model.read(kept.folder / f"{number + 1}.json").stream() for number in range(kept.level.n)]
-    if any(stream is None for stream in streams):
-        raise BadInput(f"{kept.folder.name}: a stream has decoded nothing.")
-    return model.figures(kept.level, [stream for stream in streams if stream is not None], cores)
 
 
 def _report(
@@ -247,7 +218,6 @@ def _report(
     bound_s: float,
     finished: bool,
     limit: float | None,
-    notes: Sequence[str],
 ) -> Tree:
     from pipelines.experiments.capacity.study import capacity, first_failing, interval
 
@@ -276,7 +246,7 @@ def _report(
         "capacity_range": list(interval(study.outcomes)),
         "bound_p99_s": bound_s,
         "why": why,
-        "notes": [*notes, *filter(None, map(model.words_behind, middle.values()))],
+        "notes": [*filter(None, map(model.words_behind, middle.values()))],
         "bound_meaning": model.DELAY,
         "rtfx_meaning": model.RTFX,
         "memory_meaning": model.MEMORY,

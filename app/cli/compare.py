@@ -30,19 +30,17 @@ import msgspec
 from app.cli import _output
 from app.model import report_lines
 from app.model.document import Document, Notes, Part, RatioRow, Ratios, Section, Table, interval, joined, number
-from app.model.report import Tree
+from app.model.report import Tree, fields
 from app.model.report import words as error_rates
 from pipelines.audio.word_errors import rate_name
 from pipelines.config import value_text
 from profiler.plain import counted
 
 if TYPE_CHECKING:
-    from profiler.analysis.comparison.compare import Comparison, StageRatio
+    from profiler.analysis.comparison.compare import StageRatio
     from profiler.session.reader import Session
 
-SLOWER = 3
-"""Exit status of `--fail-if slower` where B is decidedly slower."""
-
+SLOWER = 3  # Exit status of `--fail-if slower` where B is decidedly slower
 FLOOR_FILE = "aa-floor.json"
 """In the cache folder: how far one configuration differed from itself on this machine, as measured
 by `asrscope bench ab_validation`."""
@@ -51,9 +49,8 @@ by `asrscope bench ab_validation`."""
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a session file (.asrs); alone, an A/B session")
     parser.add_argument("b", metavar="B", nargs="?", help="the session to compare it with")
-    parser.add_argument(
-        "--fail-if", choices=("slower",), help=f"exit with status {SLOWER} if B is decidedly slower than A"
-    )
+    help = f"exit with status {SLOWER} if B is decidedly slower than A"
+    parser.add_argument("--fail-if", choices=("slower",), help=help)
     _output.report_flags(parser)
 
 
@@ -74,12 +71,17 @@ def run(arguments: argparse.Namespace) -> int:
 def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tree:
     """The JSON object of `compare`; `frames`: with the distributions of the time per frame, and the rooflines."""
     from app.model.compared import differing_words, frame_times
+    from app.model.configurations import differing
     from app.views.roofline_model import arm_points
     from pipelines.audio.word_errors import transcribed, word_errors
+    from pipelines.config import flatten
+    from pipelines.config.fitting import named_now
     from profiler.analysis.comparison.compare import compare
 
     compared = compare(a, b, measured_floor(a))
-    errors_a, errors_b = word_errors(compared.decoded_a), word_errors(compared.decoded_b)
+    sides = {"a": compared.a, "b": compared.b}
+    errors = {"a": word_errors(compared.decoded_a), "b": word_errors(compared.decoded_b)}
+    in_a, in_b = (named_now(flatten(arm.config)) for arm in sides.values())
     tree: Tree = {
         "schema": 1,
         "a": str(a.path),
@@ -94,52 +96,29 @@ def report(a: Session, b: Session | None = None, *, frames: bool = False) -> Tre
         "stages": [_row(stage) | {"group": stage.group} for stage in compared.stages],
         "only_a": dict(compared.only_a),
         "only_b": dict(compared.only_b),
-        "wer": {"a": errors_a.rate, "b": errors_b.rate},
-        "cer": {"a": error_rates(errors_a)["cer"], "b": error_rates(errors_b)["cer"]},
-        "wer_errors": {"a": errors_a.errors, "b": errors_b.errors},
-        "wer_words": {"a": errors_a.words, "b": errors_b.words},
+        "wer": {side: count.rate for side, count in errors.items()},
+        "cer": {side: error_rates(count)["cer"] for side, count in errors.items()},
+        "wer_errors": {side: count.errors for side, count in errors.items()},
+        "wer_words": {side: count.words for side, count in errors.items()},
         "transcribed": transcribed(compared.decoded_a)._asdict(),
-        "floor": compared.floor,
-        "interleaved": compared.interleaved,
-        "repeats": compared.repeats,
-        "warm_up": {"a": compared.warm_up[0], "b": compared.warm_up[1]},
-        "audio_s": compared.audio_s,
+        **fields(compared, "floor", "interleaved", "repeats", "audio_s"),
+        "warm_up": dict(zip("ab", compared.warm_up, strict=True)),
         "utterances": {
             "matched": len(compared.matched),
             "only_a": list(compared.unmatched_a),
             "only_b": list(compared.unmatched_b),
         },
-        "differences": _differences(compared),
+        "differences": {key: [in_a.get(key), in_b.get(key)] for key in sorted(differing(in_a, in_b))},
         "words": differing_words(compared),
     }
     if frames:
         tree["frame_times"] = msgspec.to_builtins(frame_times(compared))
-        sides = {"a": compared.a, "b": compared.b}
         tree["roofline"] = {side: [asdict(point) for point in arm_points(arm)] for side, arm in sides.items()}
     return tree
 
 
 def _row(row: StageRatio) -> Tree:
-    ratio = row.ratio
-    return {
-        "name": row.name,
-        "ratio": ratio.ratio,
-        "ci95": ratio.ci95,
-        "p": ratio.p,
-        "p_adjusted": row.p_adjusted,
-        "verdict": row.verdict,
-        "a_s": row.a_s,
-        "b_s": row.b_s,
-    }
-
-
-def _differences(compared: Comparison) -> dict[str, list[object]]:
-    """The settings in which the arms differ: key → [in A, in B]."""
-    from pipelines.config import flatten
-    from pipelines.config.fitting import named_now
-
-    a, b = (named_now(flatten(arm.config)) for arm in (compared.a, compared.b))
-    return {key: [a.get(key), b.get(key)] for key in sorted({*a, *b}) if a.get(key) != b.get(key)}
+    return fields(row.ratio, "ratio", "ci95", "p") | fields(row, "name", "p_adjusted", "verdict", "a_s", "b_s")
 
 
 def measured_floor(session: Session) -> float | None:
@@ -158,8 +137,7 @@ def measured_floor(session: Session) -> float | None:
 def document(tree: Tree) -> Document:
     """What differs, what it does to the time of each stage and to the words, and how sure that is."""
     overall, wer, words = tree["overall"], tree["wer"], tree["words"]
-    one = tree["a"] == tree["b"]
-    differing = [f"{key}: {_value(a)} in A, {_value(b)} in B" for key, (a, b) in tree["differences"].items()]
+    differences = [f"{key}: {_value(a)} in A, {_value(b)} in B" for key, (a, b) in tree["differences"].items()]
     of = counted(words["of"], "utterance", "utterances")
     warnings = list(tree["warnings"])
     if words["differ"]:
@@ -172,17 +150,9 @@ def document(tree: Tree) -> Document:
         a, b = (f"{wer[s]:.1%} in {s.upper()} ({counted(tree['wer_errors'][s], 'error', 'errors')})" for s in "ab")
         parts.append(f"{name} {a}, {b}{report_lines.transcribed(tree)}.")
     rows = [("whole run", overall), *((row["name"], row) for row in tree["stages"])]
-    parts += [
-        Notes(warnings),
-        Section("Stages"),
-        Ratios(
-            "Time of B over time of A",
-            [RatioRow(name, row["ratio"], row["ci95"], row["verdict"]) for name, row in rows],
-            _summary(tree),
-        ),
-        _stages(tree),
-        Section("Words"),
-    ]
+    ratios = [RatioRow(name, row["ratio"], row["ci95"], row["verdict"]) for name, row in rows]
+    parts += [Notes(warnings), Section("Stages"), Ratios("Time of B over time of A", ratios, _summary(tree))]
+    parts += [_stages(tree), Section("Words")]
     listed = words["utterances"]
     if not words["differ"]:
         parts.append(f"The recognised words are the same in A and B ({of}).")
@@ -195,8 +165,12 @@ def document(tree: Tree) -> Document:
     cells = [[row[key] if "errors" in key else row[key] or "–" for key in keys] for row in listed]
     headers = ("utterance", "errors A", "errors B", "reference", "A", "B")
     parts.append(Table("Utterances whose words differ, the worst first", headers, cells, (3, 4, 5), aside=True))
-    what = f"A and B of {tree['a']}" if one else f"A: {tree['a']} · B: {tree['b']}"
-    return Document(joined(what, *(differing or ["the same settings"])), parts)
+    what = f"A and B of {tree['a']}" if tree["a"] == tree["b"] else f"A: {tree['a']} · B: {tree['b']}"
+    return Document(joined(what, *(differences or ["the same settings"])), parts)
+
+
+def _value(value: object) -> str:
+    return "unknown" if value is None else value_text(value)
 
 
 def _stages(tree: Tree) -> Table:
@@ -230,7 +204,3 @@ def _summary(tree: Tree) -> str:
         f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f}), over "
         f"{counted(tree['repeats'], 'repeat', 'repeats')} {how}, {utterances}, {tree['audio_s']:.1f} s of audio."
     )
-
-
-def _value(value: object) -> str:
-    return "unknown" if value is None else value_text(value)

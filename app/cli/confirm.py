@@ -21,7 +21,8 @@ from typing import Final
 
 from app.cli import _output, _recorded
 from app.model.document import Document, Notes, RatioRow, Ratios, Table, interval, joined, number
-from app.model.report import Tree
+from app.model.report import Tree, fields
+from profiler.errors import BadInput
 from profiler.plain import counted
 
 
@@ -36,15 +37,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Rerun the stage and report."""
     from profiler.analysis.breakdown import breakdown
-    from profiler.errors import BadInput
     from profiler.session.reader import Session
 
     moved = _recorded.moved_files(arguments.set)
     with closing(Session.open(arguments.session)) as session:
-        again = _recorded.prepare(session)
+        again = _recorded.prepare(session, moved)
         parts = breakdown(session, again.first_frame, again.last_frame)
         spoken, path = session.utterances, session.path
-        again = _recorded.with_moved_files(again, session, moved)
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
@@ -64,9 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         "schema": 1,
         "session": str(path),
         "stage": row.name,
-        "verdict": row.verdict,
-        "evidence": row.evidence,
-        "sentence": row.sentence,
+        **fields(row, "verdict", "evidence", "sentence"),
         "verdict_now": now.verdict if now else None,
         "sentence_now": now.sentence if now else None,
         "survives": survives,
@@ -94,32 +91,19 @@ def document(tree: Tree) -> Document:
 
     rounds = counted(tree["rounds"], "round", "rounds")
     verdicts = f"In the session: {joined(tree['verdict'] or '–', tree['evidence'])}; now: {tree['verdict_now'] or '–'}."
-    shown = {True: (B_FASTER, "as predicted"), False: (A_FASTER, "not so"), None: (UNDECIDED, "not compared")}
-    changes = tree["perturbations"]
-    drawn = [
-        RatioRow(
-            one["change"] or one["name"],
-            one["measured_ratio"],
-            one["ci95"],
-            shown[one["agrees"]][0],
-            one["predicted"],
-            shown[one["agrees"]][1],
-        )
-        for one in changes
-        if one["measured_ratio"] is not None
-    ]
-    rows = [
-        (
-            one["name"],
-            one["change"] or "",
-            number(one["predicted"], ".3f"),
-            number(one["measured_ratio"], ".3f"),
-            interval(one["ci95"]),
-            {True: "yes", False: "no", None: "–"}[one["agrees"]],
-            one["unavailable"] or one["why"] or "",
-        )
-        for one in changes
-    ]
+    shown = {
+        True: (B_FASTER, "as predicted", "yes"),
+        False: (A_FASTER, "not so", "no"),
+        None: (UNDECIDED, "not compared", "–"),
+    }
+    drawn, rows = [], []
+    for one in tree["perturbations"]:
+        name, change, ratio, predicted = (one[key] for key in ("name", "change", "measured_ratio", "predicted"))
+        verdict, text, agrees = shown[one["agrees"]]
+        if ratio is not None:
+            drawn.append(RatioRow(change or name, ratio, one["ci95"], verdict, predicted, text))
+        figures = number(predicted, ".3f"), number(ratio, ".3f"), interval(one["ci95"])
+        rows.append((name, change or "", *figures, agrees, one["unavailable"] or one["why"] or ""))
     headers = ("change", "of", "predicted", "measured", "95 % interval", "as predicted", "why")
     return Document(
         f"{tree['stage']}, measured on this machine, now: {rounds}, interleaved, over {tree['audio']}.",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
 
 RUN = "run"
+OF_A_RUN = ("preset", "config", "audio", "transcripts")  # Arguments that do not go with a session, which has its own
 US = 1e3
 NOTHING = ("", "0%", "0% – 0%")  # Cells of a part that is left out
 
@@ -53,10 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
         config, spoken = request.config, request.playlist.items
         origin = RUN
     else:
-        _of_a_run_alone(arguments)
+        if given := [f"--{name}" for name in OF_A_RUN if getattr(arguments, name)]:
+            raise BadInput(
+                f"A session brings its own settings and audio; {', '.join(given)} can only be given with `{RUN}` "
+                "in place of SESSION."
+            )
         moved = _recorded.moved_files(arguments.set)
         with closing(Session.open(arguments.session)) as session:
-            again = _recorded.with_moved_files(_recorded.prepare(session), session, moved)
+            again = _recorded.prepare(session, moved)
             config, notes = again.config, again.notes
             stages = breakdown(session, again.first_frame, again.last_frame).stages
             recorded = next((_measured(row) for row in stages if row.name == arguments.stage), None)
@@ -78,13 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         **_measured(row),
         "recorded": recorded,
         "ways": [
-            {
-                "name": way.name,
-                "what": way.shown,
-                "us_per_frame": way.ns / US,
-                "low": way.low / US,
-                "high": way.high / US,
-            }
+            {"name": way.name, "what": way.shown}
+            | {"us_per_frame": way.ns / US, "low": way.low / US, "high": way.high / US}
             for way in found.ways
         ],
         "waiting": dict(zip(("low", "likely", "high"), found.waiting, strict=True)),
@@ -109,16 +109,6 @@ def _measured(row: StageRow) -> report.Tree:
     }
 
 
-def _of_a_run_alone(arguments: argparse.Namespace) -> None:
-    """Raise BadInput if settings are given with a session, which has its own."""
-    names = ("preset", "config", "audio", "transcripts")
-    if given := [f"--{name}" for name in names if getattr(arguments, name)]:
-        raise BadInput(
-            f"A session brings its own settings and audio; {', '.join(given)} can only be given with `{RUN}` "
-            "in place of SESSION."
-        )
-
-
 def document(tree: report.Tree) -> Document:
     """How long the stage took in each variant, and what its time consists of: here, and in the session."""
     from profiler.analysis.categories import PART_NAMES
@@ -133,14 +123,8 @@ def document(tree: report.Tree) -> Document:
     names = tuple(way["name"] for way in ways)
     chart = Chart(Axis("", categories=names), Axis("µs per frame", low=0.0), (Bars("", values, low, high),))
     rows = [
-        (
-            way["name"],
-            f"{way['us_per_frame']:.2f}",
-            interval((way["low"], way["high"]), ".2f"),
-            f"{way['us_per_frame'] / values[0]:.2f}",
-            way["what"],
-        )
-        for way in ways
+        (name, f"{value:.2f}", interval(ends, ".2f"), f"{value / values[0]:.2f}", way["what"])
+        for name, value, ends, way in zip(names, values, zip(low, high, strict=True), ways, strict=True)
     ]
     headers = ("done again", "µs per frame", "interquartile range", "of the run", "what that is")
     parts: list[Part] = [f"{here}. {tree['sentence']}", Drawing(title, chart), Table(title, headers, rows, (4,))]

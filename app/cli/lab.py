@@ -20,19 +20,16 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
-from app.cli import _output
+from app.cli import _output, _pipeline
+from app.model.report import fields
 from pipelines.config import value_text
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import children
-
-if TYPE_CHECKING:
-    from pipelines.labs.record import Record
-    from pipelines.labs.running import Outcome
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parameters", action="store_true", help="list the parameters of the lab and end")
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     parser.add_argument("--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs")
-    parser.add_argument(
-        "--docs",
-        metavar="FOLDER",
-        help="write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions",
-    )
+    help = "write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions"
+    parser.add_argument("--docs", metavar="FOLDER", help=help)
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE")
     _output.json_flag(parser)
@@ -91,7 +85,7 @@ def _docs(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     from pipelines import labs
-    from pipelines.labs.record import Record
+    from pipelines.labs import record
     from pipelines.labs.running import Request, assignments_of, execute
     from profiler.files.paths import new_session_path
     from profiler.process import signals
@@ -100,21 +94,19 @@ def _run(arguments: argparse.Namespace) -> int:
     lab = labs.load(name)
     assignments = assignments_of(lab.parameters, arguments.set)
     out = Path(arguments.out) if arguments.out else new_session_path(f"lab-{name}")
-    request = Request(
-        name, assignments, out, tuple(arguments.audio), arguments.transcripts, replace=bool(arguments.out)
-    )
-    asked = threading.Event()
-    with _output.Progress() as progress, signals.stopping(asked.set) as stop:
-        outcome = execute(request, progress, asked.is_set)
-    made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
+    replace = bool(arguments.out)
+    request = Request(name, assignments, out, tuple(arguments.audio), arguments.transcripts, replace)
+    with _output.Progress() as progress, signals.stopping() as stop:
+        outcome = execute(request, progress, stop.asked)
+    made = record.Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
     if arguments.json:
-        _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
+        why = made.finding.why if made.finding else outcome.problem
+        row = record.row(made) | {"why": why, "state": outcome.state, "session": str(outcome.session)}
+        _output.print_json({"schema": 1, "labs": [row]})
     else:
-        print(_as_text(made, outcome))
-    if outcome.problem:
-        _output.complain(outcome.problem)
-        return 2
-    return stop.status if outcome.state == "stopped" else 0
+        ended = [] if made.finding is not None else [f"  {outcome.state}"]
+        print(_output.page([*record.lines(made), *ended, f"  session: {outcome.session}"]))
+    return _pipeline.status(outcome.state, [outcome.problem] if outcome.problem else [], stop)
 
 
 def _run_all(arguments: argparse.Namespace) -> int:
@@ -122,32 +114,28 @@ def _run_all(arguments: argparse.Namespace) -> int:
     from pipelines import labs
     from profiler.process import signals
 
-    asked = threading.Event()
     rows: list[dict[str, object]] = []
     status = 0
     known = labs.every()
+    given = [word for path in arguments.audio for word in ("--audio", path)]
+    if arguments.transcripts:
+        given += ["--transcripts", arguments.transcripts]
     if arguments.sessions:
         Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
-    with signals.stopping(asked.set) as stop:
+    with signals.stopping() as stop:
         for number, name in enumerate(known, start=1):
-            words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
-            if arguments.transcripts:
-                words += ["--transcripts", arguments.transcripts]
+            words = [name, *given]
             if arguments.sessions:
                 words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
             with _output.Progress() as progress:
                 which = f"{name} ({number} of {len(known)})"
                 progress(which)
-                ended = in_a_process(
-                    words,
-                    lambda what, p=progress, w=which: p(f"{w}: {what}"),  # type: ignore[misc]
-                    asked.is_set,
-                )
+                ended = in_a_process(words, lambda what, p=progress, w=which: p(f"{w}: {what}"), stop.asked)  # type: ignore[misc]
             row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
             rows.append(row)
             if not arguments.json:
                 print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
-            if asked.is_set():
+            if stop.asked():
                 status = stop.status
                 break
             if ended.status:
@@ -158,44 +146,16 @@ def _run_all(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _row(run: Record, outcome: Outcome) -> dict[str, object]:
-    """One lab of the JSON."""
-    from pipelines.labs import record
-
-    return record.row(run) | {
-        "why": run.finding.why if run.finding else outcome.problem,
-        "state": outcome.state,
-        "session": None if outcome.session is None else str(outcome.session),
-    }
-
-
-def _as_text(run: Record, outcome: Outcome) -> str:
-    from pipelines.labs import record
-
-    ended = [] if run.finding is not None else [f"  {outcome.state}"]
-    return _output.page([*record.lines(run), *ended, f"  session: {outcome.session}"])
-
-
 def _list(as_json: bool) -> int:
     from pipelines import labs
     from pipelines.labs.declaration import GROUPS
 
     known = labs.every()
     if as_json:
-        rows = [
-            {
-                "name": name,
-                "claim": lab.claim,
-                "source": lab.source,
-                "group": lab.group,
-                "measured": lab.measured,
-                "bound": lab.bound,
-            }
-            for name, lab in known.items()
-        ]
-        _output.print_json({"schema": 1, "labs": rows})
+        keys = ("claim", "source", "group", "measured", "bound")
+        _output.print_json({"schema": 1, "labs": [{"name": name} | fields(lab, *keys) for name, lab in known.items()]})
         return 0
-    wide = max((len(name) for name in known), default=0)
+    wide = max(map(len, known))
     group = ""
     for name, lab in known.items():
         if lab.group != group:
@@ -211,20 +171,8 @@ def _parameters(name: str, as_json: bool) -> int:
 
     options = options_of(type(labs.load(name).parameters))
     if as_json:
-        rows = [
-            {
-                "key": option.key,
-                "title": option.title,
-                "help": option.help,
-                "type": option.type,
-                "default": option.default,
-                "choices": list(option.choices),
-                "minimum": option.minimum,
-                "maximum": option.maximum,
-                "unit": option.unit or None,
-            }
-            for option in options
-        ]
+        keys = ("key", "title", "help", "type", "default", "choices", "minimum", "maximum")
+        rows = [fields(option, *keys) | {"unit": option.unit or None} for option in options]
         _output.print_json({"schema": 1, "parameters": rows})
         return 0
     for option in options:
@@ -234,10 +182,8 @@ def _parameters(name: str, as_json: bool) -> int:
 
 
 POLL_S = 0.1
-LINES_KEPT = 31
-"""Of standard error: the last one, or those of a stack, say why it ended."""
-PATIENCE_S = 60.0
-"""Seconds that a stopping lab may take to close its session."""
+LINES_KEPT = 31  # Of standard error: the last one, or those of a stack, say why it ended
+PATIENCE_S = 60.0  # Seconds that a stopping lab may take to close its session
 
 
 @dataclass
@@ -264,54 +210,34 @@ def in_a_process(words: Sequence[str], progress: Callable[[str], object], stoppi
             start_new_session=True,  # Ctrl+C reaches us alone, who pass it on: the second one would end it at once
         )
         assert child.stderr is not None
-        last: deque[str] = deque(maxlen=LINES_KEPT)
-        follower = threading.Thread(target=_follow, args=(child.stderr, last, progress))
+        stream, last = child.stderr, deque[str](maxlen=LINES_KEPT)
+
+        def follow() -> None:
+            for line in filter(str.strip, stream):
+                last.append(line)
+                progress(one_line(line.strip()))
+
+        follower = threading.Thread(target=follow)
         follower.start()
         try:
-            _wait(child, stopping)
+            while child.poll() is None and not stopping():
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(POLL_S)
+            if child.poll() is None:
+                child.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(PATIENCE_S)
         finally:
             if child.poll() is None:
                 child.kill()
                 child.wait()
             follower.join()
-            child.stderr.close()
+            stream.close()
         printed.seek(0)
-        return Ended(_row_of(printed.read()), child.returncode, _last_sentence(list(last), child.returncode))
-
-
-def _follow(stream: IO[str], last: deque[str], progress: Callable[[str], object]) -> None:
-    """Pass on the lines of standard error, and keep the last of them."""
-    for line in stream:
-        if line.strip():
-            last.append(line)
-            progress(one_line(line.strip()))
-
-
-def _wait(child: subprocess.Popen[str], stopping: Callable[[], bool]) -> None:
-    asked = False
-    while True:
-        try:
-            child.wait(PATIENCE_S if asked else POLL_S)
-            return
-        except subprocess.TimeoutExpired:
-            if asked:
-                return
-            if stopping():
-                asked = True
-                child.terminate()
-
-
-def _row_of(text: str) -> dict[str, object] | None:
-    try:
-        rows = json.loads(text)["labs"]
-        return dict(rows[0]) if rows else None
-    except (ValueError, KeyError, TypeError, IndexError):
-        return None
-
-
-def _last_sentence(lines: Sequence[str], status: int) -> str:
-    """The last sentence of the command, without the name of the program."""
-    last = one_line(lines[-1].strip(), 600) if lines else ""
-    if last.startswith("asrscope: "):
-        return last.removeprefix("asrscope: ")
-    return "" if status == 0 else f"{children.last_words(''.join(lines), status)}."
+        row, status = None, child.returncode
+        with suppress(ValueError, KeyError, TypeError, IndexError):
+            row = dict(json.loads(printed.read())["labs"][0])
+    said = one_line(last[-1].strip(), 600) if last else ""
+    if said.startswith("asrscope: "):
+        return Ended(row, status, said.removeprefix("asrscope: "))
+    return Ended(row, status, f"{children.last_words(''.join(last), status)}." if status else "")

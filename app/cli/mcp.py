@@ -32,14 +32,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SUFFIX: Final = ".asrs"
-LONGEST_NAME: Final = 4096
-"""Characters; no path is longer."""
-LONGEST_MESSAGE: Final = 1 << 20
-"""Bytes of a message to the server; a larger one is answered, but not read."""
+LONGEST_NAME: Final = 4096  # Characters; no path is longer
+LONGEST_MESSAGE: Final = 1 << 20  # Bytes of a message to the server; a larger one is answered, but not read
 _TAIL: Final = 200
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?[0-9]{1,18}|"[\w-]{1,100}")')
-WORDS: Final = 50
-"""Default number of words that `words` returns."""
+WORDS: Final = 50  # Default number of words that `words` returns
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

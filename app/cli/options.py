@@ -28,12 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
         if option.layer != layer:
             layer = option.layer
             print(f"\n{layer}" if layer != known[0].layer else layer)
-        if option.choices:
-            span = " | ".join(str(c) for c in option.choices)
-        elif option.minimum is not None:
+        span = " | ".join(map(str, option.choices)) or option.type
+        if option.minimum is not None and not option.choices:
             span = f"{option.minimum:g}…{option.maximum:g}"
-        else:
-            span = option.type
         live = "live" if option.live else "    "
         print(f"  {option.key:28} {live}  {span} [{config.value_text(option.default)}] {option.unit}")
         print(f"  {'':28}       {option.help}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from app.cli import _output
+from app.model.report import fields
 from pipelines.config import presets, to_dict
 
 
@@ -21,14 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     known = [presets.load(name) for name in presets.names()]
     if arguments.json:
         rows = [
-            {
-                "name": p.name,
-                "title": p.title,
-                "description": p.description,
-                "group": p.group or None,
-                "after": p.after or None,
-                "config": to_dict(p.config),
-            }
+            fields(p, "name", "title", "description")
+            | {"group": p.group or None, "after": p.after or None, "config": to_dict(p.config)}
             for p in known
         ]
         _output.print_json({"schema": 1, "presets": rows})

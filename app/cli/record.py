@@ -70,11 +70,8 @@ def start(request: Request, session: Path) -> subprocess.Popen[bytes]:
     from pipelines.config import to_dict
     from profiler.process import children
     from profiler.remote.send import Log, control_of, log_of
-    from profiler.session.files import check_claim
 
-    check_claim(session, replace=False)
-    if not session.parent.is_dir():
-        raise BadInput(f"{session}: the folder {session.parent} does not exist; make it or choose another.")
+    _pipeline.check_place(session, replace=False)
     command = {
         "do": "start",
         "config": to_dict(request.config),

@@ -35,31 +35,21 @@ if TYPE_CHECKING:
     from pipelines.run.recogniser import Progress
     from pipelines.run.session_run import Outcome
 
-DECODING: Final = "decoding"
-"""What a run says when all is prepared."""
-WAITING_S: Final = 0.2
-"""Between two looks whether a run that waits is to stop."""
+DECODING: Final = "decoding"  # What a run says when all is prepared
+WAITING_S: Final = 0.2  # Between two looks whether a run that waits is to stop
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     _pipeline.add_arguments(parser)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
-    parser.add_argument(
-        "--no-profile",
-        action="store_true",
-        help="the same run without recorder and session, to measure the cost of the recorder",
-    )
-    parser.add_argument(
-        "--partials",
-        metavar="FILE",
-        help="file or pipe for the partial results of a stream (stream.chunk_ms), a line of JSON each",
-    )
-    parser.add_argument(
-        "--wait",
-        action="store_true",
-        help="prepare, then decode from the first line on standard input until its end: several runs can begin at once",
-    )
-    tail.add_argument(parser)
+    help = "the same run without recorder and session, to measure the cost of the recorder"
+    parser.add_argument("--no-profile", action="store_true", help=help)
+    help = "file or pipe for the partial results of a stream (stream.chunk_ms), a line of JSON each"
+    parser.add_argument("--partials", metavar="FILE", help=help)
+    help = "prepare, then decode from the first line on standard input until its end: several runs can begin at once"
+    parser.add_argument("--wait", action="store_true", help=help)
+    help = "run on that machine, as ssh knows it; all files but --out are files there"
+    parser.add_argument("--on", metavar="HOST", help=help)
     _output.report_flags(parser)
 
 
@@ -76,13 +66,19 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.process import signals
     from profiler.session.reader import Session
 
-    with (
-        _control(arguments.partials) as control,
-        _output.Progress() as progress,
-        signals.stopping(control.stop) as stop,
-        _pipeline.removing_empty(arguments, request),
-    ):
-        outcome = execute(request, control, _waiting(control, progress) if arguments.wait else progress)
+    try:
+        with (
+            _control(arguments.partials) as control,
+            _output.Progress() as progress,
+            signals.stopping(control.stop) as stop,
+        ):
+            outcome = execute(request, control, _waiting(control, progress) if arguments.wait else progress)
+    except Exception:
+        if arguments.out is None and request.out is not None:
+            from app.model.provenance import remove_if_empty
+
+            remove_if_empty(request.out)
+        raise
     if request.out is None:
         tree = _without_session(outcome, chosen.config)
     else:
@@ -91,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     _output.print_report(tree, arguments, report_lines.document)
     if request.out is not None and not arguments.json:
         print(f"session: {request.out}")
-    return _pipeline.status(outcome, stop)
+    return _pipeline.status(outcome.state, outcome.problems, stop)
 
 
 def _waiting(control: Control, progress: Progress) -> Progress:
@@ -141,28 +137,21 @@ def _without_session(outcome: Outcome, config: Config) -> report.Tree:
 
     result = outcome.result
     audio_s = sum(u.audio_s for u in result.utterances)
+    recorded = ("session", "stopped_s", "latency", "memory", "cost", "latency_s", "shares", "categories", "recorder")
     return {
         "schema": 1,
-        "session": None,
+        **dict.fromkeys(recorded),
         "state": outcome.state,
         "audio_s": audio_s,
         "wall_s": result.wall_ns / 1e9,
         "setup_s": outcome.setup_ns / 1e9,
         "idle_s": result.idle_ns / 1e9,
-        "stopped_s": None,
         "rtf": real_time_factor(result.wall_ns, audio_s),
-        "latency": None,
-        "memory": None,
-        "cost": None,
-        "latency_s": None,
-        "shares": None,
         **report.words(word_errors(result.utterances)),
         "transcribed": transcribed(result.utterances)._asdict(),
         "notes": list(outcome.notes),
         "utterances": [report.utterance(u, u.alternatives) | {"stream": u.stream} for u in result.utterances],
-        "categories": None,
         "stages": [],
-        "recorder": None,
         "config": to_dict(config),
         "machine": describe(),
     }

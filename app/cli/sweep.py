@@ -19,7 +19,6 @@ server, which see this folder and this program under the same paths; each trial 
 from __future__ import annotations
 
 import argparse
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +29,6 @@ from app.model.document import Document
 from app.model.report import Tree
 from app.model.study import REPORT, study_of, write_csv
 from pipelines import config as settings
-from pipelines.config.presets import Preset
 from profiler.errors import BadInput, Cancelled
 
 if TYPE_CHECKING:
@@ -50,29 +48,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(repeat=REPEATS)
     help = "a setting to vary: values, or a range of numbers; can be repeated"
     _output.repeatable(parser, "--over", "KEY=a,b,c|KEY=lo..hi", help)
-    parser.add_argument(
-        "--trials",
-        metavar="N",
-        type=_output.whole_number(1, MOST_TRIALS),
-        default=TRIALS,
-        help=f"how many settings to try (default: {TRIALS})",
-    )
-    parser.add_argument(
-        "--objectives",
-        metavar="NAMES",
-        default="rtf,wer",
-        help="what is to be low, of rtf, wer, memory, latency (default: rtf,wer)",
-    )
+    help = f"how many settings to try (default: {TRIALS})"
+    _output.number_flag(parser, "--trials", 1, MOST_TRIALS, help, TRIALS)
+    help = "what is to be low, of rtf, wer, memory, latency (default: rtf,wer)"
+    parser.add_argument("--objectives", metavar="NAMES", default="rtf,wer", help=help)
     help = "what a trial on the front must hold: seconds, bytes or a share; can be repeated"
     _output.repeatable(parser, "--constraint", "NAME<=NUMBER", help)
     parser.add_argument("--server", metavar="DIR", help="the folder of a running HyperQueue server")
-    parser.add_argument(
-        "--parallel",
-        metavar="N",
-        type=_output.whole_number(1, 1000),
-        default=PARALLEL,
-        help=f"with --server: how many trials run at once (default: {PARALLEL})",
-    )
+    help = f"with --server: how many trials run at once (default: {PARALLEL})"
+    _output.number_flag(parser, "--parallel", 1, 1000, help, PARALLEL)
     parser.add_argument("--out", metavar="STUDY", help="folder of the study; a study that is there already goes on")
     _output.picture_arguments(parser, "draw the trials and the front as a PNG")
     parser.add_argument("--csv", metavar="F", help="write a row for each trial with its settings and figures")
@@ -83,37 +67,39 @@ def run(arguments: argparse.Namespace) -> int:
     """Try, confirm and report."""
     sweep = _sweep(arguments)
     from pipelines.experiments.sweep.folder import opened
+    from pipelines.experiments.sweep.home import Cluster, Home
     from pipelines.experiments.sweep.study import Study, plan_grid
     from pipelines.experiments.sweep.trial import write_json
     from profiler.files.paths import new_session_path
     from profiler.process import signals
 
-    stopped: list[bool] = []
     named = Path(arguments.out) if arguments.out is not None else new_session_path("sweep").with_suffix(".sweep")
-    folder = named.absolute()
-    with _output.Progress() as progress, signals.stopping(lambda: stopped.append(True)) as stop:
-        engine = _engine(arguments)
+    folder, server = named.absolute(), arguments.server
+    # What goes on with the study on this machine, but for its folder; nothing if a server has its trials.
+    command = [] if server is not None else _command(arguments, sweep)
+    with _output.Progress() as progress, signals.stopping() as stop:
+        engine: Engine = Home() if server is None else Cluster(Path(server).absolute(), arguments.parallel)
         with opened(folder, sweep, _output.complain) as storage:
             study = Study(folder, sweep, storage)
             wanted = plan_grid(study, arguments.trials)
-
-            command = _command(arguments, sweep)
 
             def report(stage: str, fraction: float | None) -> None:
                 write_json(folder / REPORT, _report(study, command))
                 progress(stage, fraction)
 
             try:
-                study.run(engine, wanted, report, lambda: bool(stopped))
+                study.run(engine, wanted, report, stop.asked)
                 status = 0
             except Cancelled:
-                status = 128 + (stop.number or signal.SIGINT)
+                status = stop.status
             tree = _report(study, command, complete=not status)
             write_json(folder / REPORT, tree)
     if arguments.png:
         from app.pictures.drawings import drawings_picture
 
-        drawings_picture(document(tree), _origin(tree), arguments.png, SIZE, theme=arguments.theme)
+        hosts = ", ".join(sorted({row["host"] for row in tree["trials"] if row["host"]}))
+        origin = {"file": tree["study"]} | ({"on": hosts} if hosts else {})
+        drawings_picture(document(tree), origin, arguments.png, SIZE, theme=arguments.theme)
     if arguments.csv:
         write_csv(study_of(tree), arguments.csv)
     _output.print_report(tree, arguments, document)
@@ -144,6 +130,11 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     from pipelines.experiments.sweep.folder import Sweep
     from profiler.process import children
 
+    words = _pipeline.source(arguments, preset)
+    if arguments.audio:
+        words += ["--audio", *(str(Path(name).absolute()) for name in arguments.audio)]
+    if arguments.transcripts is not None:
+        words += ["--transcripts", str(Path(arguments.transcripts).absolute())]
     return Sweep(
         reference=preset.config,
         axes=axes,
@@ -151,45 +142,16 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
         constraints=constraints,
         items=items,
         program=tuple(children.python("-m", "app.cli.main")),
-        words=tuple(_words(arguments, preset)),
+        words=tuple(words),
         repeat=arguments.repeat,
     )
 
 
-def _words(arguments: argparse.Namespace, preset: Preset) -> list[str]:
-    """The arguments of `asrscope run` for the reference, with absolute paths."""
-    words: list[str] = []
-    if arguments.config is not None:
-        words += ["--config", str(Path(arguments.config).absolute())]
-    else:
-        words += ["--preset", preset.name]
-    for text in arguments.set:
-        words += ["--set", text]
-    if arguments.audio:
-        words += ["--audio", *(str(Path(name).absolute()) for name in arguments.audio)]
-    if arguments.transcripts is not None:
-        words += ["--transcripts", str(Path(arguments.transcripts).absolute())]
-    return words
-
-
-def _engine(arguments: argparse.Namespace) -> Engine:
-    """Where the trials run."""
-    if arguments.server is not None:
-        from pipelines.experiments.sweep.home import Cluster
-
-        return Cluster(Path(arguments.server).absolute(), arguments.parallel)
-    from pipelines.experiments.sweep.home import Home
-
-    return Home()
-
-
 def _command(arguments: argparse.Namespace, sweep: Sweep) -> list[str]:
-    """The arguments that go on with the study on this machine, but for its folder; none if a server has its trials."""
     words = [*sweep.words, "--repeat", str(sweep.repeat), "--trials", str(arguments.trials)]
     words += [word for axis in sweep.axes for word in ("--over", axis.text)]
     words += ["--objectives", ",".join(sweep.objectives)]
-    words += [word for text in arguments.constraint for word in ("--constraint", text)]
-    return [] if arguments.server is not None else words
+    return words + [word for text in arguments.constraint for word in ("--constraint", text)]
 
 
 def _report(study: Study, command: Sequence[str], complete: bool = False) -> Tree:
@@ -199,16 +161,9 @@ def _report(study: Study, command: Sequence[str], complete: bool = False) -> Tre
     front = []
     for point in study.front():
         outcome = study.confirmations.get(point.trial)
-        confirmed = outcome if isinstance(outcome, Confirmed) else None
-        front.append(
-            {
-                "trial": point.trial,
-                "rtf_ratio": confirmed.ratio if confirmed else None,
-                "rtf_ratio_ci95": list(confirmed.ci95) if confirmed else None,
-                "touches": touching[point.trial],
-                "why": outcome.why if isinstance(outcome, Failed) else None,
-            }
-        )
+        ratio, ends = (outcome.ratio, list(outcome.ci95)) if isinstance(outcome, Confirmed) else (None, None)
+        row = {"trial": point.trial, "rtf_ratio": ratio, "rtf_ratio_ci95": ends, "touches": touching[point.trial]}
+        front.append(row | {"why": outcome.why if isinstance(outcome, Failed) else None})
     return {
         "schema": 1,
         "study": str(study.folder),
@@ -236,9 +191,3 @@ def _row(trial: Trial) -> Tree:
 
 def document(tree: Tree) -> Document:
     return study_texts.document(study_of(tree))
-
-
-def _origin(tree: Tree) -> dict[str, str]:
-    """Where the numbers come from: the study, and the machines that its trials ran on."""
-    hosts = ", ".join(sorted({row["host"] for row in tree["trials"] if row["host"]}))
-    return {"file": tree["study"]} | ({"on": hosts} if hosts else {})

@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send or fetch."""
     if arguments.on is not None:
-        return fetch(arguments)
+        return _fetch(arguments)
     from profiler.remote.send import Commands, position_of, send
 
     if arguments.out is not None or arguments.json:
@@ -81,13 +81,6 @@ def _pass_on(descriptor: int, commands: Commands) -> None:
                 commands.send(command)
 
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    """Add --on."""
-    parser.add_argument(
-        "--on", metavar="HOST", help="run on that machine, as ssh knows it; all files but --out are files there"
-    )
-
-
 def run_there(arguments: argparse.Namespace) -> int:
     """Start the run there, follow it to its end and report."""
     if arguments.no_profile or arguments.wait or arguments.partials is not None:
@@ -96,20 +89,20 @@ def run_there(arguments: argparse.Namespace) -> int:
         raise BadInput("--audio - is read on this machine; with --on, name a file on the other one.")
     from profiler.files.paths import new_session_path
     from profiler.remote import link
-    from profiler.session.files import check_claim
 
     host = link.ssh(arguments.on)
     name = Path(arguments.config).stem if arguments.config is not None else arguments.preset or presets.DEFAULT
-    out = Path(arguments.out) if arguments.out is not None else new_session_path(name)
-    # Before anything is started there.
-    check_claim(out, replace=arguments.out is not None)
-    if not out.absolute().parent.is_dir():
-        raise BadInput(f"{out}: the folder {out.absolute().parent} does not exist; make it or choose another.")
-    words = _words(arguments)
-    return _follow(arguments, host, lambda: link.record(host, words).session, out, replace=arguments.out is not None)
+    named = arguments.out is not None
+    out = Path(arguments.out) if named else new_session_path(name)
+    _pipeline.check_place(out, replace=named)  # before anything is started there
+    given = ((option, getattr(arguments, option)) for option in ("preset", "config", "transcripts"))
+    words = [f"--{option}={value}" for option, value in given if value is not None]
+    words += [*(f"--set={text}" for text in arguments.set), *(f"--audio={name}" for name in arguments.audio)]
+    words.append(f"--repeat={arguments.repeat}")
+    return _follow(arguments, host, lambda: link.record(host, words).session, out, replace=named)
 
 
-def fetch(arguments: argparse.Namespace) -> int:
+def _fetch(arguments: argparse.Namespace) -> int:
     """Follow a session there to its end and report."""
     if arguments.out is None:
         raise BadInput("--on HOST needs --out FILE.asrs, the session here.")
@@ -154,19 +147,4 @@ def _follow(
     _output.print_report(tree, arguments, report_lines.document)
     if not arguments.json:
         print(f"session: {out}")
-    for problem in problems:
-        _output.complain(problem)
-    if problems or state in ("failed", "crashed"):
-        return 2
-    return stop.status if state == "stopped" else 0
-
-
-def _words(arguments: argparse.Namespace) -> list[str]:
-    """The arguments of `asrscope record`: what was given, as it was given."""
-    words: list[str] = []
-    for option in ("preset", "config", "transcripts"):
-        if (value := getattr(arguments, option)) is not None:
-            words += [f"--{option}={value}"]
-    words += [f"--set={text}" for text in arguments.set]
-    words += [f"--audio={name}" for name in arguments.audio]
-    return [*words, f"--repeat={arguments.repeat}"]
+    return _pipeline.status(state, problems, stop)

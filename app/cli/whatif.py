@@ -20,21 +20,19 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _output, _recorded
 from app.model.document import Document, RatioRow, Ratios, Table, interval, number
-from app.model.report import Tree
+from app.model.report import Tree, fields
 from app.model.report_lines import words_changed
 from pipelines import config as settings
 from profiler.plain import counted
 
 if TYPE_CHECKING:
-    from pipelines.config import Config
-    from pipelines.experiments.rerun import Stretch
+    from pipelines.experiments.rerun import Arm, Stretch
     from profiler.analysis.comparison.statistics import Ratio
     from profiler.analysis.whatif import Prediction
 
@@ -44,9 +42,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     help = "multiply the time of a stage, group or part of scoring; can be repeated"
     _output.repeatable(parser, "--scale", "STAGE=FACTOR", help)
     _output.repeatable(parser, "--set", "key=value", "change a setting; can be repeated")
-    parser.add_argument(
-        "--check", action="store_true", help="run what --set changes, and show the result next to the prediction"
-    )
+    help = "run what --set changes, and show the result next to the prediction"
+    parser.add_argument("--check", action="store_true", help=help)
     _output.report_flags(parser)
 
 
@@ -98,7 +95,10 @@ def run(arguments: argparse.Namespace) -> int:
                 frames = round(stretch.audio_s / FRAME_S)
                 start = whatif.unchanged(breakdown(session, 0, frames))
                 of_settings, without = predictor.changed(start)
-            tree["check"] = _check(again.config, new, stretch, of_settings, without, progress, cancelled)
+            roof_table = _recorded.roof_table([again.config.threads], progress, cancelled)
+            arms = [rerun.Arm("unchanged", again.config), rerun.Arm("changed", new)]
+            rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
+            tree["check"] = _check(arms, stretch, rounds, None if without else of_settings)
     _output.print_report(tree, arguments, document)
     return 0
 
@@ -114,8 +114,7 @@ def _report(prediction: Prediction, without: list[str], notes: list[str]) -> Tre
         "assumptions": [*notes, *prediction.assumptions, *without],
         "stages": [
             {
-                "name": line.name,
-                "group": line.group,
+                **fields(line, "name", "group"),
                 "time_s": line.time_ns / 1e9,
                 "predicted_s": line.predicted_ns / 1e9 if known else None,
                 "factor": line.factor if known else None,
@@ -125,35 +124,23 @@ def _report(prediction: Prediction, without: list[str], notes: list[str]) -> Tre
     }
 
 
-def _check(
-    before: Config,
-    after: Config,
-    stretch: Stretch,
-    prediction: Prediction,
-    without: list[str],
-    progress: _output.Progress,
-    cancelled: Callable[[], bool],
-) -> Tree:
-    """Decode with both configurations, interleaved; ratios are changed / unchanged."""
-    from pipelines.experiments import rerun
+def _check(arms: list[Arm], stretch: Stretch, rounds: int, prediction: Prediction | None) -> Tree:
+    """What came of decoding with both configurations, interleaved; ratios are changed / unchanged."""
     from profiler.analysis.categories import OVERHEAD
     from profiler.analysis.comparison.arms import pairs, total
     from profiler.analysis.recorded import real_time_factor
 
-    roof_table = _recorded.roof_table([before.threads], progress, cancelled)
-    arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
-    rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
     unchanged, changed = (arm.times.whole_repeats() for arm in arms)
     found = pairs(unchanged, changed)
     measured = total(found.values()).ratio()
-    factors = {line.name: line.factor for line in prediction.lines}
-    predicted = None if without else prediction.predicted_ns / prediction.wall_ns
+    factors, predicted = dict[str, float | None](), None
+    if prediction is not None:
+        factors = {line.name: line.factor for line in prediction.lines}
+        predicted = prediction.predicted_ns / prediction.wall_ns
     stages = []
     for name in sorted(found.keys() - {OVERHEAD}):
-        ratio = found[name].ratio()
-        if ratio is not None:
-            wanted = None if without else factors.get(name)
-            stages.append({"name": name, "predicted": wanted, **_measured(ratio)})
+        if (ratio := found[name].ratio()) is not None:
+            stages.append({"name": name, "predicted": factors.get(name), **_measured(ratio)})
     return {
         "audio": stretch.note,
         "audio_s": stretch.audio_s,
@@ -171,34 +158,40 @@ def _check(
 
 
 def _measured(ratio: Ratio | None) -> Tree:
-    return {key: None if ratio is None else getattr(ratio, key) for key in ("ratio", "ci95")}
+    return dict.fromkeys(("ratio", "ci95")) if ratio is None else fields(ratio, "ratio", "ci95")
 
 
 def document(tree: Tree) -> Document:
     """The prediction by stage, and the outcome next to it where it was checked."""
     rtf = f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted"
     rows = [
-        (row["name"], f"{row['time_s']:.3f} s", _seconds(row["predicted_s"]), number(row["factor"], ".2f"))
+        (
+            row["name"],
+            *(number(row[key], ".3f", " s") for key in ("time_s", "predicted_s")),
+            number(row["factor"], ".2f"),
+        )
         for row in tree["stages"]
     ]
     stages = Table("Stages of the session", ("stage", "time", "predicted", "factor"), rows)
-    checked = None if tree["check"] is None else _checked(tree["check"])
-    if checked is None:
+    if tree["check"] is None:
         return Document(rtf, [stages, *tree["assumptions"]])
+    checked = _checked(tree["check"])
     return Document(checked.summary, [*checked.parts, f"Of the session: {rtf}.", stages, *tree["assumptions"]])
 
 
-def _checked(check: Tree) -> Document:
+def _drawn(row: Tree, name: str, predicted: float | None) -> RatioRow:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, by_interval
     from profiler.analysis.comparison.statistics import Ratio
 
-    def drawn(row: Tree, name: str, predicted: float | None) -> RatioRow:
-        verdict = by_interval(Ratio(row["ratio"], *(row["ci95"] or (None, None))))
-        text = {B_FASTER: "faster", A_FASTER: "slower"}.get(verdict, "")
-        return RatioRow(name, row["ratio"], row["ci95"], verdict, predicted, text)
+    verdict = by_interval(Ratio(row["ratio"], *(row["ci95"] or (None, None))))
+    text = {B_FASTER: "faster", A_FASTER: "slower"}.get(verdict, "")
+    return RatioRow(name, row["ratio"], row["ci95"], verdict, predicted, text)
 
+
+def _checked(check: Tree) -> Document:
     each = [(check, "whole run", check["predicted_ratio"])]
     each += [(row, row["name"], row["predicted"]) for row in check["stages"]]
+    drawn = [_drawn(*one) for one in each if one[0]["ratio"] is not None]
     between = "" if check["ci95"] is None else f" ({interval(check['ci95'], '.1%')})"
     rows = [
         (row["name"], number(row["predicted"], ".2f"), number(row["ratio"], ".2f"), interval(row["ci95"]))
@@ -213,15 +206,8 @@ def _checked(check: Tree) -> Document:
             f"the prediction was {number(check['predicted_ratio'], '.1%')}, and the outcome is "
             f"{number(check['difference'], '+.1%')} from it.",
             f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}.",
-            Ratios(
-                "Measured ratios with their intervals; a bar across the row is the prediction",
-                [drawn(*one) for one in each if one[0]["ratio"] is not None],
-            ),
+            Ratios("Measured ratios with their intervals; a bar across the row is the prediction", drawn),
             words_changed(check["wer_words"], check["wer_errors"], check["changed_wer_errors"]),
             Table("Time with the change over time without it", headers, rows),
         ],
     )
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f} s"

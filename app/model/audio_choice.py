@@ -32,8 +32,7 @@ MOST_LOOKED_INTO = 100
 
 HEAD_BYTES, ANY_SIZE = 4096, 1 << 62
 
-NIST = b"NIST_1A\n"
-"""How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
+NIST = b"NIST_1A\n"  # How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too
 
 
 @dataclass(frozen=True)

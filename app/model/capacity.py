@@ -33,23 +33,17 @@ STRETCHES: Final = 6
 GROWS: Final = 0.5
 """Chunks by which the wait at the end must be longer for a queue that grows: 80 ms of 15 s are half a percent."""
 
-BOUND_S: Final = 0.5
-"""Of p99, s, where no other is given."""
-
+BOUND_S: Final = 0.5  # Of p99, s, where no other is given
 SLOWER: Final = 1.1
 """Processor time of a chunk against that of the fewest streams from which the sentence mentions it."""
 
 OTHERS: Final = 0.1
 """Share of the cores that other programs take from which the sentence names them as the reason."""
 
-ENOUGH_WORDS: Final = 100
-"""Of fewer, p99 is the longest."""
-
+ENOUGH_WORDS: Final = 100  # Of fewer, p99 is the longest
 HOUR_S: Final = 3600.0
 
-LARGEST: Final = 256 * MIB
-"""Bytes of the report of a stream."""
-
+LARGEST: Final = 256 * MIB  # Bytes of the report of a stream
 EMISSION: Final = PARTS.index("emission")
 """Of a word's latency the part that the search waits. It is the same at any load, and large for a few words."""
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
     from profiler.session.reader import Session
 
-LISTED: Final = 100
-"""Utterances with other words that are listed; more are counted."""
+LISTED: Final = 100  # Utterances with other words that are listed; more are counted
 
 
 def differing_words(compared: Comparison) -> Tree:

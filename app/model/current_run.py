@@ -25,16 +25,12 @@ from profiler.session.facts import COMPILING
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
-PROGRESS_MS: Final = 500
-"""Between two looks at how far a set-up has got."""
-DECODING: Final = "decoding"
-"""What the worker reports when a set-up is over."""
-SET_UP: Final = "set-up"
-"""Key of the seconds that the phases of the last set-up took."""
+PROGRESS_MS: Final = 500  # Between two looks at how far a set-up has got
+DECODING: Final = "decoding"  # What the worker reports when a set-up is over
+SET_UP: Final = "set-up"  # Key of the seconds that the phases of the last set-up took
 PROBLEM: Final = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
-LONG_S: Final = 10.0
-"""Seconds of a set-up from which on a recorded session is shown meanwhile."""
+LONG_S: Final = 10.0  # Seconds of a set-up from which on a recorded session is shown meanwhile
 
 
 def number(text: str) -> float:

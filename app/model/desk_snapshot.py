@@ -36,18 +36,12 @@ if TYPE_CHECKING:
     from profiler.analysis.verdict import Parts
     from profiler.session.reader import Session
 
-ROUNDING: Final = 1e-9
-"""Of a sum of times: less is no time."""
-
-MAX_SENTENCE = 600
-"""Maximum characters of a text about a stage: its name can be anything."""
-
+ROUNDING: Final = 1e-9  # Of a sum of times: less is no time
+MAX_SENTENCE = 600  # Maximum characters of a text about a stage: its name can be anything
 GROUPS: Final = ("scoring", "search", "frontend", "transfer", OVERHEAD)
 """The groups of stages, in the order of the breakdown; together they are the whole."""
 
-PARTED: Final = ("scoring", "search")
-"""The groups whose stages have parts."""
-
+PARTED: Final = ("scoring", "search")  # The groups whose stages have parts
 NO_DEVICE, NO_ROOFS, NO_SCORING, NOTHING = "no device", "no roofs", "no scoring", "nothing"
 NOT_RECORDED = "not recorded"
 

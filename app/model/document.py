@@ -104,8 +104,8 @@ def shown_as_text(part: Part) -> bool:
     return not isinstance(part, Drawing | Ratios) and not (isinstance(part, Notes) and not part.sentences)
 
 
-def number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+def number(value: float | None, form: str, unit: str = "") -> str:
+    return "–" if value is None else f"{value:{form}}{unit}"
 
 
 def interval(ends: Sequence[float] | None, form: str = ".3f") -> str:

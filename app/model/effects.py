@@ -38,13 +38,10 @@ Kind = Literal["preparing", "other speech", "undecided", "no difference", "faste
 
 UNSCORED: Final = ErrorCount()
 
-TENFOLD: Final = 9.95
-"""A factor is given with two significant figures or so; from here on without decimals …"""
-
+TENFOLD: Final = 9.95  # A factor is given with two significant figures or so; from here on without decimals …
 NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
 
-MOST_TURNS: Final = 99
-"""More turns than these are not predicted."""
+MOST_TURNS: Final = 99  # More turns than these are not predicted
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 ARITHMETIC: Final = "arithmetic"
 
-LEAST: Final = 0.005
-"""Share of the run below which a stage is not worth a try."""
+LEAST: Final = 0.005  # Share of the run below which a stage is not worth a try
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,7 @@ def unchanged(desk: DeskSnapshot) -> Prediction:
 
 LARGE_BLOCK: Final = 16
 SMALL_MAX_ACTIVE: Final = 3000
-NARROWER: Final = 2.0
-"""Nat that the beam is narrowed by."""
-
+NARROWER: Final = 2.0  # Nat that the beam is narrowed by
 LEAST_BEAM: Final = 6.0
 
 

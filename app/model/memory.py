@@ -25,8 +25,7 @@ TITLES: Final = {
 }
 """The components in their order from below; together they are the resident memory."""
 
-LARGEST: Final = 3
-"""Components that a line names."""
+LARGEST: Final = 3  # Components that a line names
 
 
 def memory(session: Session) -> Tree | None:

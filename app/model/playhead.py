@@ -28,9 +28,7 @@ READ_S = 0.25
 """The file is read, and the figures of a moving cursor are renewed, this often: nobody reads faster. In between, the
 cursor runs through what was read."""
 
-DUTY = 0.1
-"""Share of the time that figures of a moving cursor may take."""
-
+DUTY = 0.1  # Share of the time that figures of a moving cursor may take
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time
 
 

@@ -107,7 +107,7 @@ def report(session: Session, track: CostTrack | None = None, selected: Selected 
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
         "preset": session.meta.get("preset"),
-        "markers": [_fields(m, "kind", "text", "asked_frame", "applied_frame") for m in session.markers],
+        "markers": [fields(m, "kind", "text", "asked_frame", "applied_frame") for m in session.markers],
     }
 
 
@@ -196,16 +196,16 @@ def _by_settings(
 
 def _stage(row: Any) -> dict[str, Any]:
     return {
-        **_fields(row, "name", "group", "lane"),
+        **fields(row, "name", "group", "lane"),
         "time_s": row.time_ns / 1e9,
         "own_s": row.own_ns / 1e9,
-        **_fields(row, "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
-        **_fields(row, "verdict", "evidence", "sentence", "defect", "too_close"),
+        **fields(row, "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
+        **fields(row, "verdict", "evidence", "sentence", "defect", "too_close"),
         **intervals(row.parts),
     }
 
 
-def _fields(row: Any, *names: str) -> dict[str, Any]:
+def fields(row: object, *names: str) -> Tree:
     return {name: getattr(row, name) for name in names}
 
 
@@ -219,9 +219,9 @@ def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
 
 def _transfer(row: Transfers) -> dict[str, Any]:
     return {
-        **_fields(row, "stage", "lane", "copies", "bytes", "pinned_bytes"),
+        **fields(row, "stage", "lane", "copies", "bytes", "pinned_bytes"),
         "time_s": row.time_ns / 1e9,
-        **_fields(row, "bytes_per_s", "overlapped", "of_roof"),
+        **fields(row, "bytes_per_s", "overlapped", "of_roof"),
     }
 
 

@@ -25,12 +25,10 @@ SHARES: Final = {
 """What was done of all that there was, by its key in the report."""
 
 
-OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")
-"""Columns of `operators`."""
+OPERATORS: Final = ("operator of the net", "calls", "ms", "GFLOP")  # Columns of `operators`
 
 
-LEAST: Final = 0.001
-"""Seconds, or a share: what would be rounded to nothing is said to be less."""
+LEAST: Final = 0.001  # Seconds, or a share: what would be rounded to nothing is said to be less
 
 
 def document(tree: Tree) -> Document:

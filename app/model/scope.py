@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "Scope")
 
-LIVE_S: Final = 3.0
-"""Seconds of audio before the cursor that the scope LIVE is of."""
+LIVE_S: Final = 3.0  # Seconds of audio before the cursor that the scope LIVE is of
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,9 @@ PHASE_NAMES: Final = (
     "Measuring this machine",
 )
 
-USUAL_S: Final = (3.0, 12.0, 4.0, 5.0)
-"""Seconds of the phases with nothing cached, on two cores of a server."""
-
-SOON_S: Final = 2.0
-"""Seconds: no remaining time is shown before they have passed, or with less to go."""
-
-LATE: Final = 1.5
-"""Multiple of the usual time of a phase from which on it is late."""
-
+USUAL_S: Final = (3.0, 12.0, 4.0, 5.0)  # Seconds of the phases with nothing cached, on two cores of a server
+SOON_S: Final = 2.0  # Seconds: no remaining time is shown before they have passed, or with less to go
+LATE: Final = 1.5  # Multiple of the usual time of a phase from which on it is late
 SHORTEST_S: Final = 0.05
 
 

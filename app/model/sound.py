@@ -255,8 +255,7 @@ class Sound(QObject):
 LONGEST_RECORDING_S: Final = 600.0
 """A recording ends by itself after this time: one that was forgotten must not fill the disk."""
 
-SILENCE: Final = 1e-4
-"""Peak below which a recording counts as silent (−80 dB of full scale)."""
+SILENCE: Final = 1e-4  # Peak below which a recording counts as silent (−80 dB of full scale)
 
 
 def inputs() -> list[tuple[str, int]]:

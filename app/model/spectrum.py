@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 BANDS: Final = 128
 TOP_HZ: Final = 8000.0
 WINDOW_S: Final = 0.025
-SILENT_DB: Final = -120
-"""Least level; also that of bands above half of the sampling rate."""
-
-ABSENT_DB: Final = -128
-"""Where nothing was read."""
-
+SILENT_DB: Final = -120  # Least level; also that of bands above half of the sampling rate
+ABSENT_DB: Final = -128  # Where nothing was read
 CHUNK_FRAMES: Final = 512
-KEPT: Final = 512
-"""Chunks that are kept, and drawn at once: 32 MB at most."""
+KEPT: Final = 512  # Chunks that are kept, and drawn at once: 32 MB at most
 
 
 def spectra(samples: F32, rate: int, frames: int) -> Array:

@@ -29,15 +29,9 @@ if TYPE_CHECKING:
     from app.model.report import Tree
 
 REPORT: Final = "report.json"  # What makes a folder the study of a sweep
-LARGEST: Final = 16 * MIB
-"""Bytes of a report: 10 000 trials have 6 MB."""
-
-MOST: Final = 1e15
-"""No figure of a run is higher, and no number of a setting is further from 0."""
-
-LONGEST: Final = 4096
-"""Characters of a setting: a path has no more."""
-
+LARGEST: Final = 16 * MIB  # Bytes of a report: 10 000 trials have 6 MB
+MOST: Final = 1e15  # No figure of a run is higher, and no number of a setting is further from 0
+LONGEST: Final = 4096  # Characters of a setting: a path has no more
 MOST_SETTINGS: Final = 200
 
 Figure = Annotated[float, msgspec.Meta(ge=0.0, le=MOST)]
@@ -76,8 +70,7 @@ class Point(msgspec.Struct, frozen=True):
     why: str | None
 
 
-TIME: Final = "rtf"
-"""The objective that a ratio to the reference is of."""
+TIME: Final = "rtf"  # The objective that a ratio to the reference is of
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ from profiler.plain import counted, rtf_text
 NOTE: Final = 0.09
 """Share of the range of x that a note of settings is wide; where points are closer, they have the trial's number."""
 
-ROOM: Final = 0.06
-"""Share of the range of x that is free on each side."""
-
+ROOM: Final = 0.06  # Share of the range of x that is free on each side
 TRIED, FRONT = "tried", "front"
 LOOKS: Final = {TRIED: ("unexplained", 4), FRONT: ("compute", 0)}
 UNDECIDED: Final = "their order is undecided"

@@ -16,18 +16,12 @@ from PySide6.QtCore import QObject, Signal
 
 from profiler.clock import FRAME_S
 
-MINIMUM_SPAN_S = 0.05
-"""Narrowest visible range: five frames; below that a chart of frames has nothing to say."""
-
+MINIMUM_SPAN_S = 0.05  # Narrowest visible range: five frames; below that a chart of frames has nothing to say
 WINDOW_S = 20.0
 """Width of the window that follows the cursor, live and in a replay: some utterances, and their words have room."""
 
-AHEAD = 0.2
-"""Share of that window that lies after the cursor of a replay: what comes is known there."""
-
-EMPTY_SPAN_S = 10.0
-"""Range shown before there is any data, and the least that is shown of a run just started."""
-
+AHEAD = 0.2  # Share of that window that lies after the cursor of a replay: what comes is known there
+EMPTY_SPAN_S = 10.0  # Range shown before there is any data, and the least that is shown of a run just started
 GROWTH_S = (EMPTY_SPAN_S, 15.0, WINDOW_S)
 """A young run is shown in one of these ranges: one that grew with every frame would move all that is drawn."""
 

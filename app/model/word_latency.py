@@ -34,8 +34,7 @@ PARTS: Final = ("buffering", "queue", "compute", "other_programs", "emission")
 PART_TITLES: Final = {"other_programs": "other programs"}
 QUANTILES: Final = {"p50": 50.0, "p90": 90.0, "p99": 99.0}
 HALF: Final = 0.5
-TAKEN_BACK: Final = 64
-"""Words taken back that may come again, of an utterance: the latest."""
+TAKEN_BACK: Final = 64  # Words taken back that may come again, of an utterance: the latest
 
 
 @dataclass(frozen=True)

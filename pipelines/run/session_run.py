@@ -61,6 +61,10 @@ class Outcome:
     problem: str | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def problems(self) -> list[str]:
+        return [*self.result.refused, *filter(None, [self.problem])]
+
 
 class RunOrder(Protocol):
     """Chooses what a run decodes, in which order and with which settings."""

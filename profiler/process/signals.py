@@ -30,18 +30,21 @@ class Stop:
 
     number: int | None = None
 
+    def asked(self) -> bool:
+        return self.number is not None
+
     @property
     def status(self) -> int:
         return 128 + (self.number or signal.SIGINT)
 
 
 @contextmanager
-def stopping(ask: Callable[[], object]) -> Iterator[Stop]:
+def stopping(ask: Callable[[], object] = bool) -> Iterator[Stop]:
     """The first signal calls `ask` and is remembered, the second raises Ended."""
     stop = Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.number is not None:
+        if stop.asked():
             raise Ended(number)
         stop.number = number
         ask()

@@ -26,8 +26,7 @@ BY_COMMAND: Final = "asrscope: "
 
 LONGEST: Final = 1000  # Characters of a line that are passed on
 
-ENDING_MS: Final = 3000
-"""Milliseconds that a terminated process may take to remove its partial files."""
+ENDING_MS: Final = 3000  # Milliseconds that a terminated process may take to remove its partial files
 
 
 def child_process(parent: QObject, **extra: str) -> QProcess:
