@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPolygo
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.charts.pixels import device_scale, is_vector, raster_scale
+from app.charts.scale import Scale
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
 from app.style.theme import font, theme
@@ -62,6 +63,13 @@ class Levels(Curve):
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot, z=-1.0, connect="pairs")
+        self._plot = plot
+
+    def show_scale(self, scale: Scale, every: int = 1) -> None:
+        """Label the ticks of a scale whose ends are 0 and 1, or some of them, and show lines there."""
+        places = scale.place(np.array(scale.ticks()))[::every]
+        self._plot.set_ticks(list(zip(places.tolist(), scale.labels()[::every], strict=True)))
+        self.show_levels(places)
 
     def show_levels(self, y: F64) -> None:
         """Show lines at other heights [n]."""

@@ -30,7 +30,8 @@ from app.style.plain_text import write
 from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.arm_brackets import ArmBrackets
 from app.views.chart import ChartView
-from app.views.cost_model import LAYERS, OWN, REALTIME_MS, CostModel, cost_model, highest_frame, rtf_at
+from app.views.cost_model import LAYERS, OWN, REALTIME_MS, CostModel, cost_model, rtf_at
+from app.views.lanes_model import stretches
 from app.views.table_twin import Table
 from profiler.analysis.categories import CATEGORIES, THROTTLED
 from profiler.clock import FRAME_S
@@ -74,7 +75,9 @@ class CostLabels(PixelItem):
             paint_spike(painter, x, data.top(), tokens.color("muted"))
         painter.setFont(font(0.88))
         if not model.realtime_shown:
-            self._paint_tag(painter, realtime_text(model), data)
+            if text := realtime_text(model):
+                left = self._paint_text(painter, text, data.top() - TAG_HEIGHT, data.width(), "muted", 14)
+                paint_spike(painter, left + 7, data.top() - TAG_HEIGHT + 5, tokens.color("muted"))
             return
         place = float(model.scale.place(np.array([REALTIME_MS]))[0])
         y = round(data.bottom() - place * data.height()) + 0.5
@@ -82,13 +85,6 @@ class CostLabels(PixelItem):
         painter.drawLine(QLineF(0, y, data.width(), y))
         text = QCoreApplication.translate("cost", "real time, RTF 1")
         self._paint_text(painter, text, y - 17, data.width(), "danger")
-
-    def _paint_tag(self, painter: QPainter, text: str, data: QRectF) -> None:
-        if not text:
-            return
-        top = data.top() - TAG_HEIGHT
-        left = self._paint_text(painter, text, top, data.width(), "muted", 14)
-        paint_spike(painter, left + 7, top + 5, theme().color("muted"))
 
     def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str, indent: int = 0) -> float:
         """Write at the right end, on the card's colour, which begins so far left of it; return where that is."""
@@ -107,7 +103,6 @@ class CostLabels(PixelItem):
 
 
 FLAG_ROWS = 3  # Maximum rows of marker labels above the area
-TABLE_ROWS = 200  # Rows of the table twin: stretches of the visible range
 
 
 class CostView(ChartView[CostModel]):
@@ -131,9 +126,8 @@ class CostView(ChartView[CostModel]):
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> CostModel:
-        return cost_model(
-            snapshot.session, snapshot.track, snapshot.end_frame, visible, columns, self.holding, snapshot.desk
-        )
+        of = snapshot.session, snapshot.track, snapshot.end_frame
+        return cost_model(*of, visible, columns, self.holding, snapshot.desk)
 
     def set_other_programs(self, on: bool) -> None:
         self.other_programs = on
@@ -173,9 +167,7 @@ class CostView(ChartView[CostModel]):
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
         scale = model.scale
-        places = scale.place(np.array(scale.ticks()))
-        self.plot.set_ticks(list(zip(places.tolist(), scale.labels(), strict=True)))
-        self._grid.show_levels(places)
+        self._grid.show_scale(scale)
         self.labels.set_model(model, band)
         faint = theme().color("muted")
         faint.setAlphaF(FAINT)
@@ -217,12 +209,8 @@ class CostView(ChartView[CostModel]):
     def show_texts(self, model: CostModel) -> None:
         limited = self.snapshot is not None and self.snapshot.desk.categories[THROTTLED] > 0
         self.legend.set_titles({name: CATEGORY_TITLES[name] for name in CATEGORIES if name != THROTTLED or limited})
-        faint = model.block_frames > 1
-        self.legend.set_remark(
-            self.by_unit(self.tr("faint line: p95 of the frames"), self.tr("faint line: p95 of the steps"))
-            if faint
-            else ""
-        )
+        faint = self.by_unit(self.tr("faint line: p95 of the frames"), self.tr("faint line: p95 of the steps"))
+        self.legend.set_remark(faint if model.block_frames > 1 else "")
         self.set_note(*self._notes(model))
 
     def summary(self) -> str:
@@ -232,45 +220,31 @@ class CostView(ChartView[CostModel]):
         assert model is not None
         largest = max(LAYERS[:OWN], key=desk.categories.__getitem__)
         shares = CATEGORY_TITLES[largest], percent(desk.share(desk.categories[largest]))
-        frame, worst_ms = highest_frame(self.snapshot.track, desk.scope.first, desk.scope.last)
+        own = self.snapshot.track.own_ns(desk.scope.first, desk.scope.last)
+        frame = desk.scope.first + int(own.argmax())
+        figures = desk.scope.extent, milliseconds(desk.own_ms), *shares, milliseconds(float(own.max()) * 1e-6)
         if desk.of_steps:
             text = self.tr(
                 "{0} cost per step is {1} ms on average; most of it is {2} ({3}); "
-                "the highest step, number {4}, takes {5} ms."
+                "the highest step, number {5}, takes {4} ms."
             )
-            extent = desk.scope.extent
-            return text.format(extent, milliseconds(desk.own_ms), *shares, frame, milliseconds(worst_ms))
-        return self.tr(
-            "{0} cost per frame is {1} ms on average (RTF {2}); "
-            "most of it is {3} ({4}); the highest frame takes {5} ms at {6}; {7}."
-        ).format(
-            desk.scope.extent,
-            milliseconds(desk.own_ms),
-            rtf_text(desk.rtf),
-            *shares,
-            milliseconds(worst_ms),
-            clock(frame * FRAME_S, 1),
-            realtime_text(model),
+            return text.format(*figures, frame)
+        text = self.tr(
+            "{0} cost per frame is {1} ms on average (RTF {5}); "
+            "most of it is {2} ({3}); the highest frame takes {4} ms at {6}; {7}."
         )
+        return text.format(*figures, rtf_text(desk.rtf), clock(frame * FRAME_S, 1), realtime_text(model))
 
     def table(self) -> Table:
         headers = [self.tr("from s"), self.tr("to s"), self.tr("sum ms"), self.tr("highest ms")]
         headers += [f"{CATEGORY_TITLES[name]} ms" for name in LAYERS]
         if self.snapshot is None:
             return headers, []
-        visible = self.axis.visible
-        rows_wanted = min(TABLE_ROWS, max(1, round((visible[1] - visible[0]) / FRAME_S)))
-        model = cost_model(
-            self.snapshot.session, self.snapshot.track, self.snapshot.end_frame, visible, rows_wanted, None
-        )
-        step = (model.last_s - model.first_s) / rows_wanted
-        rows = []
-        for row in np.flatnonzero(np.isfinite(model.mean_ms[:, 0])).tolist():
-            start = model.first_s + row * step
-            mean = model.mean_ms[row]
-            figures = [float(mean[:OWN].sum()), float(model.worst_ms[row]), *mean.tolist()]
-            rows.append([f"{start:.2f}", f"{start + step:.2f}", *(f"{v:.4f}" for v in figures)])
-        return headers, rows
+        of = self.snapshot.session, self.snapshot.track, self.snapshot.end_frame
+        model = cost_model(*of, self.axis.visible, stretches(self.axis.visible), None)
+        sums = model.mean_ms[:, :OWN].sum(axis=1)
+        figures = np.concatenate([np.stack([sums, model.worst_ms], axis=1), model.mean_ms], axis=1)
+        return headers, model.rows(lambda row: [f"{figure:.4f}" for figure in figures[row]])
 
     def readout(self, model: CostModel, second: float) -> list[Line]:
         column = model.column_at(second)
@@ -278,17 +252,17 @@ class CostView(ChartView[CostModel]):
             return []
         mean = model.mean_ms[column]
         total = float(mean[:OWN].sum())
-        lines = [Line(clock(second, 2), "", strong=True)]
-        if self.snapshot is not None:
-            rtf = rtf_at(self.snapshot.session, model, column)
-            lines = [Line(clock(second, 2), f"RTF {rtf_text(rtf)}", strong=True)]
-        lines += [
-            Line(CATEGORY_TITLES[name], milliseconds(float(mean[i])), name)
-            for i, name in reversed(list(enumerate(LAYERS)))
-            if mean[i] > 0
+        rtf = "" if self.snapshot is None else f"RTF {rtf_text(rtf_at(self.snapshot.session, model, column))}"
+        layers = [(name, float(mean[i])) for i, name in reversed([*enumerate(LAYERS)])]
+        lines = [
+            Line(clock(second, 2), rtf, strong=True),
+            *(Line(CATEGORY_TITLES[name], milliseconds(ms), name) for name, ms in layers if ms > 0),
+            Line(
+                self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step")),
+                milliseconds(total),
+                strong=True,
+            ),
         ]
-        unit = self.by_unit(self.tr("sum, ms per frame"), self.tr("sum, ms per step"))
-        lines.append(Line(unit, milliseconds(total), strong=True))
         if model.block_frames > 1:
             worst = milliseconds(float(model.worst_ms[column]))
             lines.append(Line(self.by_unit(self.tr("highest frame here"), self.tr("highest step here")), worst))
@@ -296,17 +270,11 @@ class CostView(ChartView[CostModel]):
 
     def _notes(self, model: CostModel) -> list[str]:
         """The note, and the same with less of what the legend or a look at the axis says as well."""
-        unit, blocks, scale = [self.tr("ms per 10 ms frame")], [], []
-        if model.block_frames > 1:
-            blocks = [
-                self.tr("mean of {0} frames, p95 faint").format(model.block_frames),
-                self.tr("mean of {0} frames").format(model.block_frames),
-            ]
-        if model.scale.log:
-            scale.append(self.tr("logarithmic"))
-        if model.spikes:
-            scale.append(self.tr("▴ cut off by the scale"))
+        unit, faint = self.tr("ms per 10 ms frame"), self.tr("{0}, p95 faint")
+        blocks = self.tr("mean of {0} frames").format(model.block_frames) if model.block_frames > 1 else ""
+        logarithmic = self.tr("logarithmic") if model.scale.log else ""
+        scale = logarithmic, self.tr("▴ cut off by the scale") if model.spikes else ""
         if model.of_steps:
-            return [" · ".join([self.tr("ms per step of the lab"), *scale])]
-        parts = ([*unit, *blocks[:1], *scale], [*unit, *blocks[1:], *scale], [*unit, *scale], scale or unit)
-        return [" · ".join(part) for part in parts]
+            return [" · ".join(filter(None, (self.tr("ms per step of the lab"), *scale)))]
+        parts = [[unit, blocks and faint.format(blocks), *scale], [unit, blocks, *scale], [unit, *scale]]
+        return [" · ".join(filter(None, part)) for part in (*parts, scale if any(scale) else [unit])]

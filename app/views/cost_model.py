@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
+from app.views.lanes_model import TimeColumns
 from profiler.analysis.categories import CATEGORIES, NOT_OWN
 from profiler.analysis.lod.columns import column_edges, means
-from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
+from profiler.analysis.lod.series import block_frames, series_of, under
 from profiler.analysis.recorded import audio_seconds, counts_steps, real_time_factor
-from profiler.arrays import F64
+from profiler.arrays import F64, Bool
 from profiler.clock import FRAME_S
 
 if TYPE_CHECKING:
@@ -38,12 +39,10 @@ SPIKE_APART = 18  # Columns between two marked spikes, at least
 
 
 @dataclass(frozen=True)
-class CostModel:
+class CostModel(TimeColumns):
     """Cost per frame over the visible range, one entry per pixel column: that of the block under it.
 
     Attributes:
-        first_s: left end of the range, seconds.
-        last_s: right end.
         cursor_frame: frames from here on are not there.
         block_frames: frames of a block; 0 where every column has its own mean.
         mean_ms: [columns, LAYERS] mean per frame of the block; NaN where there is no frame.
@@ -55,8 +54,6 @@ class CostModel:
         of_steps: whether frames are the steps of a lab.
     """
 
-    first_s: float
-    last_s: float
     cursor_frame: int
     block_frames: int
     mean_ms: F64
@@ -78,13 +75,9 @@ class CostModel:
             return math.nan
         return REALTIME_MS / self.own_ms if self.own_ms > 0 else math.nan
 
-    def column_at(self, second: float) -> int | None:
-        """Column over a second of audio, or None outside the range or where no frame is."""
-        share = (second - self.first_s) / (self.last_s - self.first_s)
-        column = int(share * len(self.mean_ms))
-        if not 0 <= column < len(self.mean_ms) or np.isnan(self.mean_ms[column, 0]):
-            return None
-        return column
+    @property
+    def known(self) -> Bool:
+        return np.isfinite(self.mean_ms[:, 0])
 
 
 def cost_model(
@@ -96,16 +89,9 @@ def cost_model(
     holding: Holding | None = Holding(),  # noqa: B008
     desk: DeskSnapshot | None = None,
 ) -> CostModel:
-    """Reduce the track to `columns` pixel columns over `visible` seconds, up to a frame.
+    """Reduce the track to `columns` pixel columns over `visible` seconds, up to a frame; `desk`: figures of the scope.
 
-    Args:
-        session: where markers and utterances come from.
-        track: cost per frame.
-        cursor_frame: frames from here on are left out.
-        visible: first and last second.
-        columns: pixel columns.
-        holding: how the scale follows the data; None for the means of the columns themselves (a table).
-        desk: the figures of the scope.
+    `holding`: how the scale follows the data; None for the means of the columns themselves (a table).
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
@@ -113,7 +99,12 @@ def cost_model(
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     size = 0 if holding is None else block_frames(edges[-1] - edges[0], len(edges) - 1)
     holding = holding or Holding()
-    mean, p95, worst = (part * 1e-6 for part in _columns(series, under(edges, end, size), end))
+    below = under(edges, end, size)
+    first, last = below.first, below.first + len(below.grid) - 1
+    # Only blocks have quantiles.
+    p95 = series.quantiles.blocks(size, first, last, end) if size else np.full(last - first, np.nan)
+    ns = means(series.costs, below.grid, end), p95, series.walls.columns(below.grid, end)[1][:, 0]
+    mean, p95, worst = (1e-6 * below.spread(part) for part in ns)
     mean = mean[:, [CATEGORIES.index(name) for name in LAYERS]]
     totals = mean[:, :OWN].sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
@@ -130,23 +121,6 @@ def cost_model(
         own_ms=math.nan if desk is None else desk.own_ms,
         of_steps=counts_steps(session),
     )
-
-
-def highest_frame(track: CostTrack, first: int, last: int) -> tuple[int, float]:
-    """The frame that took most of the run's own time among frames [first, last), at least one, and its ms."""
-    own = track.own_ns(first, last)
-    at = int(own.argmax())
-    return first + at, float(own[at]) * 1e-6
-
-
-def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64]:
-    """Means by category, 95 % quantile (of blocks alone) and maximum of what is under each column, ns."""
-    blocks = len(below.grid) - 1
-    p95 = np.full(blocks, np.nan)
-    if below.size:
-        p95 = series.quantiles.blocks(below.size, below.first, below.first + blocks, end)
-    mean, worst = means(series.costs, below.grid, end), series.walls.columns(below.grid, end)[1][:, 0]
-    return below.spread(mean), below.spread(p95), below.spread(worst)
 
 
 def _wanted(totals: F64, p95: F64, log: bool) -> Scale:
@@ -176,13 +150,9 @@ def rtf_at(session: Session, model: CostModel, column: int) -> float | None:
 def highest_spikes(worst_ms: F64, top_ms: float) -> tuple[int, ...]:
     """Columns of the highest values above the scale, at most `MAX_SPIKES`, well apart."""
     above = np.flatnonzero(np.nan_to_num(worst_ms) > top_ms)
-    if not len(above):
-        return ()
     order = above[np.argsort(-worst_ms[above], kind="stable")]
     chosen: list[int] = []
     for column in order.tolist():
-        if all(abs(column - other) >= SPIKE_APART for other in chosen):
+        if len(chosen) < MAX_SPIKES and all(abs(column - other) >= SPIKE_APART for other in chosen):
             chosen.append(column)
-            if len(chosen) == MAX_SPIKES:
-                break
     return tuple(sorted(chosen))

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.charts.scale import Scale
+from app.charts.scale import Holding, Scale, held
 from profiler.analysis.lod.spans import timeline_of
 from profiler.analysis.resources import CPU, MOST, readings
-from profiler.arrays import F64
+from profiler.arrays import F64, Bool
+from profiler.clock import FRAME_S
 from profiler.machine import energy
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
 
-NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
+TABLE_ROWS: Final = 200
+
+
+def stretches(visible: tuple[float, float]) -> int:
+    """How many rows the table twin of a chart has for seconds in view: a frame each, but at most `TABLE_ROWS`."""
+    return min(TABLE_ROWS, max(1, round((visible[1] - visible[0]) / FRAME_S)))
+
+
+@dataclass(frozen=True)
+class TimeColumns:
+    """What a chart draws over seconds [first_s, last_s], an entry per pixel column."""
+
+    first_s: float
+    last_s: float
+
+    @property
+    def known(self) -> Bool:
+        """Whether there is anything in each column (override)."""
+        raise NotImplementedError
+
+    def column_at(self, second: float) -> int | None:
+        """Column over a second of audio, or None outside the range or where nothing is."""
+        known = self.known
+        column = int((second - self.first_s) / (self.last_s - self.first_s) * len(known))
+        return column if 0 <= column < len(known) and known[column] else None
+
+    def rows(self, cells: Callable[[int], Iterable[object]]) -> list[list[object]]:
+        """A row for each column with anything in it: its ends in seconds, and the `cells` of its number."""
+        step = (self.last_s - self.first_s) / len(self.known)
+        found: list[list[object]] = []
+        for column in np.flatnonzero(self.known).tolist():
+            begin = self.first_s + column * step
+            found.append([f"{begin:.2f}", f"{begin + step:.2f}", *cells(column)])
+        return found
 
 
 @dataclass(frozen=True)
@@ -54,21 +87,15 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class LanesModel:
+class LanesModel(TimeColumns):
     """Curves over the visible range, one lane per quantity that was recorded; averages are of the scope."""
 
-    first_s: float
-    last_s: float
     block_frames: int
     panels: tuple[Panel, ...]
 
-    def column_at(self, second: float) -> int | None:
-        """Column over a second of audio, or None outside the range."""
-        if not self.panels:
-            return None
-        columns = len(self.panels[0].curves[0].mean)
-        column = int((second - self.first_s) / (self.last_s - self.first_s) * columns)
-        return column if 0 <= column < columns else None
+    @property
+    def known(self) -> Bool:
+        return np.atleast_1d(np.logical_or.reduce([np.isfinite(curve.mean) for curve in self.curves]))
 
     @property
     def scales(self) -> dict[str, Scale]:
@@ -79,24 +106,33 @@ class LanesModel:
         return tuple(curve for panel in self.panels for curve in panel.curves)
 
 
-ALL_CPU: Final = "system.cpu_percent"
-"""Recorded as a percentage of all cores; the model has it in percent of one core, as that of the process."""
+def lanes_model(
+    edges: F64,
+    block_frames: int,
+    lanes: Iterable[Sequence[str]],
+    curve_of: Callable[[str], Curve | None],
+    scale_of: Callable[[Sequence[Curve]], Scale],
+    before: Mapping[str, Scale] | None,
+) -> LanesModel:
+    """The lanes that have any curve, over columns of these edges (frames); scales `before` hold while they fit."""
+    panels = []
+    for names in lanes:
+        if curves := tuple(curve for name in names if (curve := curve_of(name)) is not None):
+            holding = Holding((before or {}).get(curves[0].name))
+            panels.append(Panel(curves, held(scale_of(curves), holding)))
+    return LanesModel(float(edges[0]) * FRAME_S, float(edges[-1]) * FRAME_S, block_frames, tuple(panels))
 
+
+ALL_CPU: Final = "system.cpu_percent"  # Recorded in percent of all cores, shown in percent of one as the process has it
 RSS: Final = "process.rss_bytes"
-
 AVAILABLE: Final = "system.memory_available_bytes"
-
 CLOCK: Final = "system.cpu_mhz"
-
 PACKAGE: Final = "energy.package_watts"  # Power of all processor packages, from the energies that are recorded
-
 BUSY, MEMORY_BUSY, MEMORY_USED, POWER = "busy_percent", "memory_busy_percent", "memory_used_bytes", "power_watts"
 """Readings of a device, after its name ("gpu0.")."""
 
 OVER_TIME: Final = frozenset({CPU, ALL_CPU, PACKAGE, BUSY, MEMORY_BUSY})
 """Readings that are of the time since the one before."""
-
-MOST_CORES: Final = 1 << 20
 
 _DEVICE: Final = re.compile(r"(gpu\d{1,3})\.(\w+)")
 
@@ -112,7 +148,7 @@ def cores(session: Session) -> int | None:
     machine = session.meta.get("machine")
     known = machine.get("cores") if isinstance(machine, Mapping) else None
     number = known.get("logical") if isinstance(known, Mapping) else None
-    return number if isinstance(number, int) and 0 < number <= MOST_CORES else None
+    return number if isinstance(number, int) and 0 < number <= 1 << 20 else None
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,10 @@ from app.model import memory
 from app.model.memory import TITLES, size
 from app.model.playhead import Snapshot
 from app.style.plain_text import Elided
-from app.views.lanes import TABLE_ROWS
-from app.views.lanes_model import held_once
+from app.views.lanes_model import TimeColumns, held_once, stretches
 from app.views.table_twin import Table
 from profiler.analysis.lod.columns import column_edges
-from profiler.arrays import F64
+from profiler.arrays import F64, Bool
 from profiler.clock import FRAME_S
 from profiler.machine.memory import DEVICE, sample_name
 from profiler.plain import clock
@@ -42,19 +41,15 @@ MEGABYTE: Final = 1e6
 
 
 @dataclass(frozen=True)
-class MemoryUseModel:
+class MemoryUseModel(TimeColumns):
     """Resident memory over the visible range.
 
     Attributes:
-        first_s: left end of the range, seconds.
-        last_s: right end.
         layers_mb: [columns, COMPONENTS] mean, MB; NaN where there is no frame or no reading.
         scale: what is drawn from the lower to the upper edge, MB.
         latest: bytes at the end of the scope by component, and on accelerators; empty without a reading.
     """
 
-    first_s: float
-    last_s: float
     layers_mb: F64
     scale: Scale
     latest: Mapping[str, float]
@@ -64,11 +59,9 @@ class MemoryUseModel:
         """Resident bytes at the end of the scope."""
         return sum(size for name, size in self.latest.items() if name in COMPONENTS)
 
-    def column_at(self, second: float) -> int | None:
-        """Column over a second of audio, or None outside the range or where nothing is known."""
-        column = int((second - self.first_s) / (self.last_s - self.first_s) * len(self.layers_mb))
-        there = 0 <= column < len(self.layers_mb) and bool(np.isfinite(self.layers_mb[column, 0]))
-        return column if there else None
+    @property
+    def known(self) -> Bool:
+        return np.isfinite(self.layers_mb[:, 0])
 
 
 def memory_use_model(
@@ -99,13 +92,8 @@ def memory_use_model(
     known = np.isfinite(layers).any(axis=1)
     layers[known] = np.nan_to_num(layers[known])
     most = float(layers[known].sum(axis=1).max()) if known.any() else 1.0
-    return MemoryUseModel(
-        first_s=float(edges[0]) * FRAME_S,
-        last_s=float(edges[-1]) * FRAME_S,
-        layers_mb=layers,
-        scale=held(Scale(0.0, round_up(HEADROOM * most)), Holding(before)),
-        latest=latest,
-    )
+    scale = held(Scale(0.0, round_up(HEADROOM * most)), Holding(before))
+    return MemoryUseModel(float(edges[0]) * FRAME_S, float(edges[-1]) * FRAME_S, layers, scale, latest)
 
 
 COLORS: Final = {
@@ -146,15 +134,8 @@ class MemoryUse(QObject):
         return {COLORS[name]: self.tr(TITLES[name]) + figures.get(name, "") for name in COMPONENTS}
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> MemoryUseModel:
-        return memory_use_model(
-            snapshot.session,
-            snapshot.track,
-            snapshot.end_frame,
-            visible,
-            columns,
-            self._scale,
-            snapshot.desk.scope.last,
-        )
+        of, until = (snapshot.session, snapshot.track, snapshot.end_frame), snapshot.desk.scope.last
+        return memory_use_model(*of, visible, columns, self._scale, until)
 
     def show_model(self, model: MemoryUseModel | None) -> None:
         self.legend.setVisible(model is not None)
@@ -165,14 +146,13 @@ class MemoryUse(QObject):
             self._grid.show_levels(np.empty(0))
             self.cost.set_full("")
             return
-        self._scale = scale = model.scale
-        places = scale.place(np.array(scale.ticks()))
+        self._scale = model.scale
         self._plot.set_height_range(0.0, 1.0)
-        self._plot.set_ticks(list(zip(places.tolist(), scale.labels(), strict=True)))
-        self._grid.show_levels(places)
-        self.stack.show_layers(model.layers_mb, scale, model.first_s, model.last_s)
+        self._grid.show_scale(model.scale)
+        self.stack.show_layers(model.layers_mb, model.scale, model.first_s, model.last_s)
 
     def show_texts(self, model: MemoryUseModel, session: Session) -> tuple[str, ...]:
+        """Show what the run cost; return the memory at the end of the scope, and the same in fewer words."""
         self.legend.set_titles(self._titles(model.latest))
         if not model.latest:
             return self.nothing(), self.tr("no readings")
@@ -213,23 +193,16 @@ class MemoryUse(QObject):
         if column is None:
             return []
         layers = model.layers_mb[column] * MEGABYTE
-        lines = [Line(clock(second, 2), "", strong=True)]
-        lines += [
-            Line(self.tr(TITLES[name]), size(float(layers[number])), COLORS[name])
-            for number, name in reversed(list(enumerate(COMPONENTS)))
-            if layers[number] > 0
+        used = [(name, float(layers[number])) for number, name in reversed([*enumerate(COMPONENTS)])]
+        return [
+            Line(clock(second, 2), "", strong=True),
+            *(Line(self.tr(TITLES[name]), size(some), COLORS[name]) for name, some in used if some > 0),
+            Line(self.tr("resident"), size(float(layers.sum())), strong=True),
         ]
-        return [*lines, Line(self.tr("resident"), size(float(layers.sum())), strong=True)]
 
     def table(self, snapshot: Snapshot, visible: tuple[float, float]) -> Table:
         headers = [self.tr("from s"), self.tr("to s"), self.tr("resident MB")]
         headers += [f"{self.tr(title)} MB" for title in TITLES.values()]
-        first, last = visible
-        wanted = min(TABLE_ROWS, max(1, round((last - first) / FRAME_S)))
-        layers = self.reduce(snapshot, wanted, visible).layers_mb
-        step = (last - first) / wanted
-        rows = []
-        for row in np.flatnonzero(np.isfinite(layers[:, 0])).tolist():
-            begin, values = first + row * step, [float(layers[row].sum()), *layers[row].tolist()]
-            rows.append([f"{begin:.2f}", f"{begin + step:.2f}", *(f"{value:.1f}" for value in values)])
-        return headers, rows
+        model = self.reduce(snapshot, stretches(visible), visible)
+        values = np.concatenate([model.layers_mb.sum(axis=1, keepdims=True), model.layers_mb], axis=1)
+        return headers, model.rows(lambda row: [f"{value:.1f}" for value in values[row]])

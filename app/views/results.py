@@ -22,8 +22,7 @@ class ResultsView(View):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self._controls.remove(self._toggle)
-        self._toggle.hide()
+        self._is_table()
         nothing = wrapped(self.tr("What you explain, confirm, audit, compare, try or sweep is shown here."))
         nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.set_body(nothing)

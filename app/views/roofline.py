@@ -29,30 +29,26 @@ class RooflineView(View):
         super().__init__(axis)
         self.plot = Roofline()
         self.set_column((self.plot, 1)).addStretch(0)
-        self._points: tuple[Point, ...] = ()
         self._before: tuple[Point, ...] = ()
         axis.stage_changed.connect(self._soon.start)
         self.plot.chosen.connect(axis.choose_stage)
 
     def draw(self, snapshot: Snapshot) -> None:
         desk = snapshot.desk
-        self._points = () if desk.costs is None else points(desk.costs.stages)
+        now = () if desk.costs is None else points(desk.costs.stages)
         self._before = () if desk.baseline is None else points(desk.baseline.costs.stages)
-        names = [point.name for point in self._points]
+        names = [point.name for point in now]
         marked = self.axis.stage if self.axis.stage in names else next(iter(names), None)
         where = place_of(snapshot.session, marked, desk.threads) if marked else None
-        self.plot.show_points(self._points, marked, where, self._before, self.tr("the baseline"))
+        self.plot.show_points(now, marked, where, self._before, self.tr("the baseline"))
         units = self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
         arrows = self.tr("arrows from the baseline")
         self.set_note(*[f"{unit} · {arrows}" for unit in units] * bool(self._before), *units)
 
     def clear(self) -> None:
         super().clear()
-        self._points = self._before = ()
+        self._before = ()
         self.plot.show_points((), None)
-
-    def model(self) -> tuple[Point, ...]:
-        return self._points
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -70,7 +66,7 @@ class RooflineView(View):
 
         With a baseline, two columns have its points; what ran only there has a row with these alone.
         """
-        headers, rows = point_table(self._points, self._before, self.tr("baseline"))
+        headers, rows = point_table(self.plot.stages, self._before, self.tr("baseline"))
         blank = [""] * (len(headers) - 4)
         levels = [[level.name, "", "", speed(level.bandwidth), *blank] for level in self.plot.where.levels]
         return headers, [*rows, *levels]
@@ -80,16 +76,10 @@ def point_table(now: Sequence[Point], before: Sequence[Point] = (), baseline: st
     """Headers and one row per stage; with `before`, intensity and rate of the `baseline` in two more columns."""
     tr = partial(QCoreApplication.translate, "RooflineView")
     headers = [tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
-    rows: list[list[object]] = [
-        [
-            point.name,
-            f"{point.intensity:.3g}",
-            rate(point.rate),
-            rate(point.roof),
-            f"{100 * point.rate / point.roof:.0f} %",
-        ]
-        for point in now
-    ]
+    rows: list[list[object]] = []
+    for point in now:
+        rates, share = (rate(point.rate), rate(point.roof)), f"{100 * point.rate / point.roof:.0f} %"
+        rows.append([point.name, f"{point.intensity:.3g}", *rates, share])
     if not before:
         return headers, rows
     known = {point.name: point for point in before}

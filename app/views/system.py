@@ -6,41 +6,23 @@ A page in place of the lanes has the memory of the process by component.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.charts.legend import Line
-from app.charts.scale import HEADROOM, Holding, Scale, held, round_up
+from app.charts.scale import HEADROOM, Scale, round_up
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.views import lanes_model as of
 from app.views.lanes import LanesView, Quantity
-from app.views.lanes_model import (
-    ALL_CPU,
-    AVAILABLE,
-    BUSY,
-    CLOCK,
-    MEMORY_BUSY,
-    MEMORY_USED,
-    NO_SCALES,
-    PACKAGE,
-    POWER,
-    RSS,
-    Curve,
-    Held,
-    LanesModel,
-    Panel,
-    cores,
-    held_once,
-    of_device,
-)
-from app.views.memory_use import MemoryUse, MemoryUseModel
+from app.views.lanes_model import Curve, LanesModel, of_device
+from app.views.memory_use import MEGABYTE, MemoryUse, MemoryUseModel
 from app.views.table_twin import Table
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.resources import CPU
-from profiler.arrays import F64
 from profiler.clock import FRAME_S
 from profiler.plain import prefixed
 
@@ -49,11 +31,8 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-LANES: Final = ((CPU, ALL_CPU), (RSS,), (AVAILABLE,), (CLOCK,), (PACKAGE,))
-DEVICE_LANES: Final = ((BUSY, MEMORY_BUSY), (MEMORY_USED,), (POWER,))
-
-
-SHARES: Final = frozenset({BUSY, MEMORY_BUSY})  # Percentages whose lane always reaches up to 100
+LANES: Final = ((CPU, of.ALL_CPU), (of.RSS,), (of.AVAILABLE,), (of.CLOCK,), (of.PACKAGE,))
+DEVICE_LANES: Final = ((of.BUSY, of.MEMORY_BUSY), (of.MEMORY_USED,), (of.POWER,))
 
 
 def system_model(
@@ -62,7 +41,7 @@ def system_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
-    before: Mapping[str, Scale] = NO_SCALES,
+    before: Mapping[str, Scale] | None = None,
     counted: tuple[int, int] = (0, 0),
     in_blocks: bool = True,
 ) -> LanesModel:
@@ -72,71 +51,49 @@ def system_model(
     """
     end = min(int(cursor_frame), int(track.n_frames))
     edges = column_edges(visible[0] / FRAME_S, visible[1] / FRAME_S, max(1, columns))
-    panels = []
-    for names in _lanes(session):
-        found = [(name, held_once(session, name, end)) for name in names]
-        curves = tuple(_curve(session, name, one, edges, counted) for name, one in found if one is not None)
-        if curves:
-            panels.append(Panel(curves, _scale(curves, before)))
-    return LanesModel(
-        first_s=float(edges[0]) * FRAME_S, last_s=float(edges[-1]) * FRAME_S, block_frames=1, panels=tuple(panels)
-    )
+    cores = of.cores(session)
+
+    def curve_of(name: str) -> Curve | None:
+        held = of.held_once(session, name, end)
+        if held is None:
+            return None
+        first, last = (np.array([float(frame)]) for frame in counted)
+        average = float(held.mean(first, last)[0]) if counted[1] > counted[0] else math.nan
+        whole = 100.0 * cores if cores is not None and name in (CPU, of.ALL_CPU) else None
+        return Curve(name, *held.columns(edges), average, whole)
+
+    return of.lanes_model(edges, 1, _lanes(session), curve_of, _scale, before)
 
 
-def _lanes(session: Session) -> Iterator[tuple[str, ...]]:
+def _lanes(session: Session) -> Iterator[Sequence[str]]:
     """The lanes from top to bottom, those of the devices that the run used last; without one, of the first device."""
     yield from LANES
     recorded = {device for name in session.sample_names if (device := of_device(name)[0])}
-    known = session.meta.get("devices")
-    facts = known.values() if isinstance(known, Mapping) else ()
-    used = {str(one.get("nvml")) for one in facts if isinstance(one, Mapping)} & recorded
+    used = {str(facts.get("nvml")) for facts in (session.meta.get("devices") or {}).values()} & recorded
     for device in sorted(used or sorted(recorded)[:1]):
-        yield from (tuple(f"{device}.{name}" for name in names) for names in DEVICE_LANES)
+        yield from ([f"{device}.{name}" for name in names] for names in DEVICE_LANES)
 
 
-def _curve(session: Session, name: str, held: Held, edges: F64, shown: tuple[int, int]) -> Curve:
-    low, high, mean = held.columns(edges)
-    average = math.nan
-    if shown[1] > shown[0]:
-        average = float(held.mean(np.array([float(shown[0])]), np.array([float(shown[1])]))[0])
-    number = cores(session)
-    whole = 100.0 * number if number is not None and name in (CPU, ALL_CPU) else None
-    return Curve(name, low, high, mean, average, whole)
-
-
-def _scale(curves: tuple[Curve, ...], before: Mapping[str, Scale]) -> Scale:
-    """From 0 to the greatest reading in view; what it was while that still fits."""
+def _scale(curves: Sequence[Curve]) -> Scale:
+    """From 0 to the greatest reading in view; shares of a device's time always have 100 %."""
     high = np.concatenate([curve.high for curve in curves])
     there = high[np.isfinite(high)]
     top = round_up(float(there.max()) * HEADROOM) if len(there) else 1.0
-    if of_device(curves[0].name)[1] in SHARES:
-        top = 100.0
-    return held(Scale(0.0, top), Holding(before.get(curves[0].name)))
+    return Scale(0.0, 100.0 if of_device(curves[0].name)[1] in DEVICE_LANES[0] else top)
 
 
-class _Shown(NamedTuple):
-    """How a reading is shown; `short`: its name where there is little room, `unit`: of the table twin's column."""
-
-    title: str
-    color: str
-    short: str = ""
-    unit: str = "%"
-
-
-SHOWN = {
-    CPU: _Shown("CPU of the process", "compute", "CPU, process"),
-    ALL_CPU: _Shown("of all programs", "other_programs", "all"),
-    RSS: _Shown("resident memory of the process", "memory", "resident memory", "MB"),
-    AVAILABLE: _Shown("memory available", "muted", unit="MB"),
-    CLOCK: _Shown("CPU frequency", "search", unit="MHz"),
-    PACKAGE: _Shown("processor power", "frontend", unit="W"),
-    BUSY: _Shown("GPU utilisation", "compute"),
-    MEMORY_BUSY: _Shown("GPU memory busy", "memory", "memory busy"),
-    MEMORY_USED: _Shown("GPU memory used", "memory", unit="MB"),
-    POWER: _Shown("GPU power", "frontend", unit="W"),
+SHOWN: Final = {
+    CPU: Quantity("CPU of the process", "compute", "CPU, process", unit="%"),
+    of.ALL_CPU: Quantity("of all programs", "other_programs", "all", dotted=True, unit="%"),
+    of.RSS: Quantity("resident memory of the process", "memory", "resident memory", unit="MB"),
+    of.AVAILABLE: Quantity("memory available", "muted", unit="MB"),
+    of.CLOCK: Quantity("CPU frequency", "search", unit="MHz"),
+    of.PACKAGE: Quantity("processor power", "frontend", unit="W"),
+    of.BUSY: Quantity("GPU utilisation", "compute", unit="%"),
+    of.MEMORY_BUSY: Quantity("GPU memory busy", "memory", "memory busy", dotted=True, unit="%"),
+    of.MEMORY_USED: Quantity("GPU memory used", "memory", unit="MB"),
+    of.POWER: Quantity("GPU power", "frontend", unit="W"),
 }
-
-MEGABYTE = 1e6
 
 MEMORY_PICTURE = 250  # Pixels that a picture of the memory needs: the ticks have room with the legend in four lines
 
@@ -146,9 +103,11 @@ class SystemView(LanesView):
 
     id = "system"
     title = "System"
+    make_model = staticmethod(system_model)
+    shown = SHOWN
 
     def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(axis, system_model)
+        super().__init__(axis)
         self.memory = MemoryUse(self.plot, self.column)
         self._memory: MemoryUseModel | None = None
         self.add_page("memory-use", self.tr("Memory"), self.tr("Which component of the process holds the memory"))
@@ -181,26 +140,15 @@ class SystemView(LanesView):
         return MEMORY_PICTURE if self.page else 0
 
     def quantity(self, name: str) -> Quantity:
-        device, of_it = of_device(name)
-        one = SHOWN[of_it]
-        title, unit = self.tr(one.title), one.unit
-        if device not in ("", "gpu0"):
-            title = f"{title} ({device})"
+        device, reading = of_device(name)
+        found = super().quantity(reading)
+        return found._replace(title=f"{found.title} ({device})") if device not in ("", "gpu0") else found
 
-        def figure(value: float) -> str:
-            if unit == "MHz":
-                return f"{prefixed(1e6 * value)}Hz"
-            return f"{prefixed(value)}B" if unit == "MB" else f"{value:.0f} {unit}"
-
-        return Quantity(
-            title=title,
-            color=one.color,
-            axis_figure=figure,
-            figure=figure,
-            short=self.tr(one.short),
-            dotted=of_it in (ALL_CPU, MEMORY_BUSY),
-            unit=unit,
-        )
+    def figure(self, name: str, value: float) -> str:
+        unit = SHOWN[of_device(name)[1]].unit
+        if unit == "MHz":
+            return f"{prefixed(1e6 * value)}Hz"
+        return f"{prefixed(value)}B" if unit == "MB" else f"{value:.0f} {unit}"
 
     def average(self, curve: Curve) -> str:
         figure = super().average(curve)
@@ -209,18 +157,16 @@ class SystemView(LanesView):
         return self.tr("{0} (of {1} cores)").format(figure, round(curve.whole / 100))
 
     def cell(self, name: str, value: float) -> str:
-        of_it = of_device(name)[1]
-        return f"{value / MEGABYTE:.0f}" if SHOWN[of_it].unit == "MB" else f"{value:.1f}"
+        return f"{value / MEGABYTE:.0f}" if SHOWN[of_device(name)[1]].unit == "MB" else f"{value:.1f}"
 
     def show_texts(self, model: LanesModel) -> None:
         self.headings.set_model(model)
         if self._memory is not None and self.snapshot is not None:
             self.set_note(*self.memory.show_texts(self._memory, self.snapshot.session))
-            return
-        if not model.panels:
+        elif model.panels:
+            self.set_note(self.tr("band: min–max, line: mean"))
+        else:
             self.set_note(self.nothing(), self.tr("no readings"))
-            return
-        self.set_note(self.tr("band: min–max, line: mean"))
 
     def summary(self) -> str:
         model = self.model()
@@ -228,9 +174,8 @@ class SystemView(LanesView):
             return self.memory.summary(self._memory, self.snapshot.session)
         if model is None or not model.panels:
             return self.nothing()
-        parts = [f"{self.quantity(c.name).title} {self.average(c)}" for c in model.curves]
-        text = self.tr("{0} the means are: {1}.")
-        return text.format(self.extent, ", ".join(parts))
+        means = ", ".join(f"{self.quantity(c.name).title} {self.average(c)}" for c in model.curves)
+        return self.tr("{0} the means are: {1}.").format(self.extent, means)
 
     def nothing(self) -> str:
         return self.tr("This session has no readings of the machine.")

@@ -1,7 +1,7 @@
 """The base of every view: a card with a header and a body, a table twin and a text summary.
 
 A subclass builds its drawing widget in ``__init__`` and passes it to ``set_body``; then it overrides
-``draw`` (and what it needs of ``axis_changed``, ``model``, ``summary``, ``table``).
+``draw`` (and what it needs of ``summary``, ``table`` and what stands near them).
 The base holds the last snapshot, shows the table on request, and updates the accessible description.
 """
 
@@ -16,8 +16,6 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu, QStackedLayout, QVBoxLa
 
 from app.layout import NONE, Part, card_header, lay_out
 from app.model.pace import single_shot
-from app.model.playhead import Snapshot
-from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, ToolButton, add_entry, describe, new_menu, set_tip
 from app.style.theme import theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin, chart_menu
@@ -28,9 +26,7 @@ if TYPE_CHECKING:
     from app.model.time_axis import TimeAxis
     from profiler.session.reader import Session
 
-
-RESTED_MS = 500
-"""Table and spoken summary of another range are made when the hand that moves it has rested for so long."""
+RESTED_MS = 500  # The hand that moves the range rests so long before table and spoken summary of another are made
 
 
 class View(QFrame):
@@ -47,18 +43,16 @@ class View(QFrame):
         self.snapshot: Snapshot | None = None
         self.asleep = False  # Nobody sees it: it draws nothing until it is updated again
         self._told: DeskSnapshot | None = None
-        self.export: Callable[[], object] | None = None
-        """Asks for the file of a picture of it, where there is a window."""
+        self._model: object = None  # What `draw` made of the snapshot
+        self.export: Callable[[], object] | None = None  # Asks for the file of a picture of it, in a window
 
         self.header, self._note = card_header(self.tr(self.title))
-        self._toggle = _header_button(self.tr("Table"))
-        self._toggle.setCheckable(True)
-        set_tip(self._toggle, self.tr("Show the same numbers as a table"))
+        self._toggle = header_button(self.tr("Table"), self.tr("Show the same numbers as a table"), checkable=True)
         describe(self._toggle, self.tr("Show {0} as a table").format(self.tr(self.title)))
         self._toggle.toggled.connect(self.show_table)
-        self._controls: list[QWidget] = [self._toggle]
+        self.header_controls: list[QWidget] = [self._toggle]
         self.pages: dict[str, ToolButton] = {}
-        """What it can show in place of its usual, by the names that pictures know: the buttons that show it."""
+        """The buttons that show something in place of the usual, by the names that pictures know."""
         self.header.setSpacing(8)
         self.header.addWidget(self._toggle)
 
@@ -95,17 +89,13 @@ class View(QFrame):
     def note(self) -> str:
         return self._note.full
 
-    @property
-    def header_controls(self) -> list[QWidget]:
-        return list(self._controls)
-
     def add_control(self, button: QWidget) -> None:
-        self._controls.append(button)
+        self.header_controls.append(button)
         self.header.insertWidget(self.header.indexOf(self._toggle), button)
 
     def add_menu(self, text: str, actions: Sequence[QAction]) -> None:
         """Put a button with a menu of actions into the header."""
-        button = _header_button(text)
+        button = header_button(text)
         describe(button, self.tr("{0} of {1}").format(text, self.tr(self.title)))
         menu = new_menu(text, self)
         menu.addActions(list(actions))
@@ -115,10 +105,7 @@ class View(QFrame):
 
     def add_toggle(self, text: str, tip: str) -> ToolButton:
         """Put a button into the header that stays down."""
-        button = _header_button(text)
-        button.setCheckable(True)
-        set_tip(button, tip)
-        describe(button, tip)
+        button = header_button(text, tip, checkable=True)
         self.add_control(button)
         return button
 
@@ -159,7 +146,7 @@ class View(QFrame):
             self._renew_texts()
 
     def clear(self) -> None:
-        self.snapshot = self._told = None
+        self.snapshot = self._told = self._model = None
         self._soon.stop()
         self._late.stop()
         describe(self, description="")
@@ -180,7 +167,7 @@ class View(QFrame):
 
     def menu(self) -> QMenu:
         """The context menu."""
-        twin = self._toggle if self._toggle in self._controls else None
+        twin = self._toggle if self._toggle in self.header_controls else None
         menu = chart_menu(self, self.table, twin)
         if self.export is not None:
             menu.addSeparator()
@@ -204,7 +191,7 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def model(self) -> object:
-        raise NotImplementedError
+        return self._model
 
     @classmethod
     def concerns(cls, session: Session) -> bool | None:
@@ -260,11 +247,20 @@ class View(QFrame):
         describe(table, self.tr("{0}, as a table").format(self.tr(self.title)))
         return table
 
+    def _is_table(self) -> None:
+        """It has no chart that a table could stand for."""
+        self.header_controls.remove(self._toggle)
+        self._toggle.hide()
 
-def _header_button(text: str) -> ToolButton:
+
+def header_button(text: str, tip: str = "", checkable: bool = False) -> ToolButton:
     button = ToolButton()
     button.setObjectName("table-toggle")
     button.setText(text)
+    button.setCheckable(checkable)
+    if tip:
+        set_tip(button, tip)
+        describe(button, tip)
     return button
 
 
@@ -273,9 +269,7 @@ class TableView(View):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        # It is its own table.
-        self._controls.remove(self._toggle)
-        self._toggle.hide()
+        self._is_table()
         self.rows = self._make_table()
         self.set_body(self.rows)
         for signal in (self.rows.clicked, self.rows.activated):

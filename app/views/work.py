@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
-from app.model.time_axis import TimeAxis
+from app.charts.scale import Scale, quantile_of, robust_top_of
 from app.views.lanes import LanesView, Quantity
-from app.views.lanes_model import NO_SCALES, Curve, LanesModel, Panel
+from app.views.lanes_model import Curve, LanesModel, lanes_model
 from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
 from profiler.analysis.lod.columns import column_edges, means, totals
 from profiler.analysis.lod.series import FrameSeries, Under, block_frames, series_of, under
@@ -55,7 +54,6 @@ LOG_RATIO = 8.0
 """From this ratio between high and low values on a lane is logarithmic: a step of ×10 (Gaussian
 selection) and the ripple on both sides of it are then both seen."""
 
-
 STALE_FRAMES: Final = 300
 """A reading holds until the next one, but no longer than this: blocks have at most 256 frames."""
 
@@ -66,7 +64,7 @@ def work_model(
     cursor_frame: int,
     visible: tuple[float, float],
     columns: int,
-    before: Mapping[str, Scale] = NO_SCALES,
+    before: Mapping[str, Scale] | None = None,
     counted: tuple[int, int] = (0, 0),
     in_blocks: bool = True,
 ) -> LanesModel:
@@ -83,13 +81,7 @@ def work_model(
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
     window = _Window(session, track, series, edges, under(edges, end, size), counted, end)
-    panels = []
-    for names in LANES:
-        if curves := [curve for name in names if (curve := window.curve(name)) is not None]:
-            panels.append(Panel(tuple(curves), _held(curves, before)))
-    return LanesModel(
-        first_s=float(edges[0]) * FRAME_S, last_s=float(edges[-1]) * FRAME_S, block_frames=size, panels=tuple(panels)
-    )
+    return lanes_model(edges, size, LANES, window.curve, _scale, before)
 
 
 @dataclass(frozen=True)
@@ -112,9 +104,14 @@ class _Window:
         if row is None:
             return self._sampled(name) if name in self.session.sample_names else None
         low, high, mean, total = row
-        average = _mean(float(total), self.counted[1] - self.counted[0])
-        whole = _senones(self.session) if name in OF_SENONES else None
-        return Curve(name, low, high, mean, average, whole)
+        about = self.session.meta.get("scoring") or {}
+        # One row of scores may be for several frames.
+        all_senones = about["senones"] / about.get("frames_per_output", 1) if "senones" in about else None
+        return Curve(name, low, high, mean, self._mean(total), all_senones if name in OF_SENONES else None)
+
+    def _mean(self, total: float) -> float:
+        frames = self.counted[1] - self.counted[0]
+        return float(total) / frames if frames > 0 else math.nan
 
     @cached_property
     def _counts(self) -> dict[str, tuple[F64, F64, F64, float]]:
@@ -129,12 +126,10 @@ class _Window:
 
     def _time(self) -> Curve | None:
         costs = self.series.costs[:SCORING]
-        blocks = means(costs, self.below.grid, self.end).sum(axis=1)
-        mean = self.below.spread(blocks)
-        total = float(totals(costs, *self.counted).sum())
-        average = _mean(total, self.counted[1] - self.counted[0])
-        known = totals(costs, 0, self.end).any()
-        return Curve(SCORING_TIME, mean, mean, mean, average) if known else None
+        if not totals(costs, 0, self.end).any():
+            return None
+        mean = self.below.spread(means(costs, self.below.grid, self.end).sum(axis=1))
+        return Curve(SCORING_TIME, mean, mean, mean, self._mean(totals(costs, *self.counted).sum()))
 
     def _sampled(self, name: str) -> Curve | None:
         """A reading taken now and then: each column has the last one before its middle."""
@@ -152,25 +147,8 @@ class _Window:
         return Curve(name, mean, mean, mean, average)
 
 
-def _senones(session: Session) -> float | None:
-    """All that can be scored of a frame, where one row of scores may be for several."""
-    about = session.meta.get("scoring")
-    number, each = (about.get("senones"), about.get("frames_per_output", 1)) if isinstance(about, dict) else (None, 1)
-    return number / each if isinstance(number, int) and number > 0 else None
-
-
-def _mean(total: float, frames: int) -> float:
-    return total / frames if frames > 0 else math.nan
-
-
-def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
-    return held(_scale(curves), Holding(before.get(curves[0].name)))
-
-
-def _scale(curves: list[Curve]) -> Scale:
-    high, mean = (
-        np.sort(np.concatenate(parts)) for parts in ([curve.high for curve in curves], [curve.mean for curve in curves])
-    )
+def _scale(curves: Sequence[Curve]) -> Scale:
+    high, mean = (np.sort(np.concatenate([getattr(c, of) for c in curves])) for of in ("high", "mean"))
     there = int(np.searchsorted(high, np.inf))  # no data (NaN) comes last
     top = robust_top_of(high[:there])
     if not there:
@@ -183,55 +161,20 @@ def _scale(curves: list[Curve]) -> Scale:
     return Scale(0.0, top)
 
 
-class _Shown(NamedTuple):
-    """How a quantity is shown: as `Quantity` has it. `color`: of the category whose cost it drives."""
-
-    title: str
-    color: str
-    short: str = ""
-    dotted: bool = False
-    unit: str = ""
-
-
 SHOWN = {
-    "search tokens": _Shown("tokens", "search"),
-    "search beam": _Shown("beam in use", "search", unit="nat"),
-    "search.beam": _Shown("beam in use", "search", unit="nat"),
-    "search senones": _Shown("active senones", "frontend", "active"),
-    "scoring senones": _Shown("senones scored", "memory", "scored"),
-    "scoring gaussians": _Shown("Gaussians", "compute"),
-    "scoring components": _Shown("components summed", "frontend", "summed", dotted=True),
-    SCORING_BYTES: _Shown("bytes (modelled)", "memory", unit="B"),
-    SCORING_TIME: _Shown("scoring time", "text", unit="ms"),
+    "search tokens": Quantity("tokens", "search"),
+    "search beam": Quantity("beam in use", "search", unit="nat"),
+    "search.beam": Quantity("beam in use", "search", unit="nat"),
+    "search senones": Quantity("active senones", "frontend", "active"),
+    "scoring senones": Quantity("senones scored", "memory", "scored"),
+    "scoring gaussians": Quantity("Gaussians", "compute"),
+    "scoring components": Quantity("components summed", "frontend", "summed", dotted=True),
+    SCORING_BYTES: Quantity("bytes (modelled)", "memory", unit="B"),
+    SCORING_TIME: Quantity("scoring time", "text", unit="ms"),
 }
+"""Each in the colour of the category whose cost it drives."""
 
 WHOLE_FROM = 100  # Means from here on have no decimals in the table
-
-
-def figure(name: str, value: float) -> str:
-    """A quantity's value with its unit, as people read it."""
-    if name == SCORING_TIME:
-        return f"{milliseconds(value * 1e-6)} ms"
-    if name == SCORING_BYTES:
-        return axis_figure(name, value)
-    return f"{value:.3g} nat" if name in BEAM else count(value)
-
-
-def axis_figure(name: str, value: float) -> str:
-    """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
-    if name == SCORING_TIME:
-        return f"{value * 1e-6:.3g} ms"
-    if name == SCORING_BYTES:
-        return f"{prefixed(value)}B"
-    return f"{value:.3g} nat" if name in BEAM else prefixed(value).replace(" ", "")
-
-
-def average(curve: Curve) -> str:
-    """A curve's mean, and what part it is of the whole where there is one."""
-    value = figure(curve.name, curve.average)
-    if not curve.whole or math.isnan(curve.average):
-        return value
-    return f"{value} ({percent(curve.average / curve.whole)})"
 
 
 class WorkView(LanesView):
@@ -239,24 +182,26 @@ class WorkView(LanesView):
 
     id = "work"
     title = "Work per frame"
+    make_model = staticmethod(work_model)
+    shown = SHOWN
 
-    def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(axis, work_model)
+    def figure(self, name: str, value: float) -> str:
+        if name == SCORING_TIME:
+            return f"{milliseconds(value * 1e-6)} ms"
+        return self.axis_figure(name, value) if name in (SCORING_BYTES, *BEAM) else count(value)
 
-    def quantity(self, name: str) -> Quantity:
-        one = SHOWN[name]
-        return Quantity(
-            title=self.tr(one.title),
-            color=one.color,
-            axis_figure=partial(axis_figure, name),
-            figure=partial(figure, name),
-            short=self.tr(one.short),
-            dotted=one.dotted,
-            unit=one.unit,
-        )
+    def axis_figure(self, name: str, value: float) -> str:
+        if name == SCORING_TIME:
+            return f"{value * 1e-6:.3g} ms"
+        if name == SCORING_BYTES:
+            return f"{prefixed(value)}B"
+        return f"{value:.3g} nat" if name in BEAM else prefixed(value).replace(" ", "")
 
     def average(self, curve: Curve) -> str:
-        return average(curve)
+        value = super().average(curve)
+        if not curve.whole or math.isnan(curve.average):
+            return value
+        return f"{value} ({percent(curve.average / curve.whole)})"
 
     def cell(self, name: str, value: float) -> str:
         if name == SCORING_TIME:
@@ -265,13 +210,10 @@ class WorkView(LanesView):
 
     def show_texts(self, model: LanesModel) -> None:
         self.headings.set_model(model)
-        note = self.by_unit(
-            self.tr("per 10 ms frame · band: min–max, line: mean"), self.tr("per step · band: min–max, line: mean")
-        )
-        blocks = self.by_unit(self.tr("{0} of {1} frames"), self.tr("{0} of {1} steps")).format(
-            note, model.block_frames
-        )
-        self.set_note(*[blocks] * (model.block_frames > 1), note, note.partition(" · ")[0])
+        each = self.by_unit(self.tr("per 10 ms frame"), self.tr("per step"))
+        note = self.tr("{0} · band: min–max, line: mean").format(each)
+        blocks = self.by_unit(self.tr("{0} of {1} frames"), self.tr("{0} of {1} steps"))
+        self.set_note(*[blocks.format(note, model.block_frames)] * (model.block_frames > 1), note, each)
 
     def readout_head(self) -> str:
         return self.by_unit(self.tr("per frame"), self.tr("per step"))
@@ -280,6 +222,6 @@ class WorkView(LanesView):
         model = self.model()
         if model is None or not model.panels:
             return self.tr("No work counts recorded yet.")
-        parts = [f"{self.tr(SHOWN[c.name].title)} {self.average(c)}" for c in model.curves]
+        means = ", ".join(f"{self.tr(SHOWN[c.name].title)} {self.average(c)}" for c in model.curves)
         text = self.by_unit(self.tr("{0} the means per frame are: {1}."), self.tr("{0} the means per step are: {1}."))
-        return text.format(self.extent, ", ".join(parts))
+        return text.format(self.extent, means)

@@ -7,8 +7,8 @@ import pytest
 from sample_session import Sample
 from views_desk import settle, view_on
 
-from app.views.lanes_model import Curve, LanesModel
-from app.views.system import ALL_CPU, AVAILABLE, CPU, PACKAGE, RSS, SystemView, system_model
+from app.views.lanes_model import ALL_CPU, AVAILABLE, PACKAGE, RSS, Curve, LanesModel
+from app.views.system import CPU, SystemView, system_model
 from profiler.analysis.lod.spans import timeline_of
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session

@@ -14,10 +14,10 @@ from app.model import desk_snapshot
 from app.model.configurations import Configurations, Sides
 from app.model.desk_snapshot import NO_DEVICE
 from app.model.scope import boundaries, marks
-from app.model.time_axis import CHANGE, RANGE, WHOLE
+from app.model.time_axis import CHANGE, RANGE, WHOLE, TimeAxis
 from app.views.cost_model import LAYERS, OWN, REALTIME_MS, cost_model
 from app.views.words_model import Spoken, words_model
-from app.views.work import axis_figure, figure, work_model
+from app.views.work import WorkView, work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.attribution import Attribution
 from profiler.analysis.breakdown import breakdown
@@ -238,7 +238,7 @@ def test_work_lanes_follow_the_track(replay):
     assert not model.panels[1].scale.log
 
 
-def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay):
+def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay, qtbot):
     session, track = replay
     model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), FRAMES // 4, counted=(0, FRAMES))
     lanes = [[curve.name for curve in panel.curves] for panel in model.panels]
@@ -255,11 +255,11 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(replay):
     (curve,) = scoring.curves
     means = values.reshape(-1, 16).mean(axis=1)
     assert np.allclose(curve.mean, np.repeat(means, 4), rtol=1e-9)
-    assert figure("scoring time", curve.average).endswith(" ms")
-    assert axis_figure("scoring bytes", 4e7) == "40 MB"
-    assert axis_figure("scoring bytes", 0.0) == "0 B"
-    assert axis_figure("search.beam", 13.0) == "13 nat"
-    assert axis_figure("search tokens", 8000.0) == "8k"
+    view = WorkView(TimeAxis())
+    qtbot.addWidget(view)
+    assert view.figure("scoring time", curve.average).endswith(" ms")
+    figures = [("scoring bytes", 4e7), ("scoring bytes", 0.0), ("search.beam", 13.0), ("search tokens", 8000.0)]
+    assert [view.axis_figure(*figure) for figure in figures] == ["40 MB", "0 B", "13 nat", "8k"]
 
 
 def test_a_beam_that_moves_is_drawn_from_counts_or_samples(replay, monkeypatch):

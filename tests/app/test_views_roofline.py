@@ -19,7 +19,7 @@ from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, Roofline, radius_of
 from app.views.stage_panel import explanation
-from app.views.work import average, work_model
+from app.views.work import WorkView, work_model
 from profiler.analysis.breakdown import StageRow, breakdown, stages_under
 from profiler.analysis.track import CostTrack
 from profiler.machine.roofs.table import BANDWIDTH, Roof, RoofTable
@@ -77,10 +77,10 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot):
     assert drawn.place(1.0, 1e9).y() > drawn.place(1.0, 1e10).y()
     reported: list[str] = []
     drawn.chosen.connect(reported.append)
-    for point in drawn.points:
+    for point in drawn.stages:
         where = drawn.place(point.intensity, point.rate)
         assert drawn.rect().contains(where.toPoint())
-    emit = next(p for p in drawn.points if p.name == "search.emit")
+    emit = next(p for p in drawn.stages if p.name == "search.emit")
     where = drawn.place(emit.intensity, emit.rate)
     qtbot.mouseClick(drawn.viewport(), Qt.MouseButton.LeftButton, pos=where.toPoint())
     assert reported == ["search.emit"]
@@ -124,21 +124,21 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot, tmp_path):
     playhead.open(path)
     view.settle()
     known = [line.name for line in breakdown.tree.stages if line.intensity is not None]
-    assert view.plot.points
-    assert {p.name for p in view.plot.points} <= set(known)
-    last = view.plot.points[-1]
+    assert view.plot.stages
+    assert {p.name for p in view.plot.stages} <= set(known)
+    last = view.plot.stages[-1]
     view.plot.chosen.emit(last.name)
     view.settle()
     assert view.plot.marked is last
     headers, rows = view.table()
-    assert [row[0] for row in rows] == [p.name for p in view.plot.points]
-    view.plot.show_points(view.plot.points, last.name, Place(1, "", (Level("L1", 2e9),)))
+    assert [row[0] for row in rows] == [p.name for p in view.plot.stages]
+    view.plot.show_points(view.plot.stages, last.name, Place(1, "", (Level("L1", 2e9),)))
     assert view.table()[1] == [*rows, ["L1", "", "", "2 GB/s", ""]]
     assert all(len(cells) == len(headers) for cells in rows)
     assert last.name in view.summary()
     playhead.close()
     view.clear()
-    assert not view.plot.points
+    assert not view.plot.stages
 
 
 def test_arrows_go_from_the_pinned_baseline_to_the_selection(sample, qtbot):
@@ -198,7 +198,9 @@ def drawn(view: BreakdownView) -> set[str]:
     return {text.text for text in texts(view) if "ToolButton" not in text.where}
 
 
-def test_senones_are_said_as_a_part_of_all(tmp_path):
+def test_senones_are_said_as_a_part_of_all(tmp_path, qtbot):
+    view = WorkView(TimeAxis())
+    qtbot.addWidget(view)
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     with Session.open(path) as session:
         track = CostTrack()
@@ -207,13 +209,13 @@ def test_senones_are_said_as_a_part_of_all(tmp_path):
         model = work_model(session, track, 256, (0.0, 2.56), 64, counted=(0, 256))
         curves = {curve.name: curve for curve in model.curves}
         assert curves["scoring senones"].whole == 10_252
-        assert average(curves["scoring senones"]).endswith("(50 %)")
+        assert view.average(curves["scoring senones"]).endswith("(50 %)")
         assert curves["search tokens"].whole is None
-        session.meta["scoring"] = {"senones": "many"}
+        session.meta["scoring"] = {"context": [0, 0]}
         model = work_model(session, track, 256, (0.0, 2.56), 64, counted=(0, 256))
         assert all(curve.whole is None for curve in model.curves)
-    assert average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"
-    assert average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"
+    assert view.average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"
+    assert view.average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"
 
 
 def test_a_name_is_nearest_to_its_own_point(qtbot):
@@ -224,7 +226,7 @@ def test_a_name_is_nearest_to_its_own_point(qtbot):
     rows = [row(f"search.{name}", 1.0 - i / 10, 2e6 / 2**i, 1e7 / 2**i)
             for i, name in enumerate(("emit", "prune", "epsilon"))]  # fmt: skip
     roofline.show_points(points([*rows, row("search.last", 0.2, 100.0, 1e7)]), None)
-    dots = {p.name: roofline.place(p.intensity, p.rate) for p in roofline.points}
+    dots = {p.name: roofline.place(p.intensity, p.rate) for p in roofline.stages}
     assert roofline.marked is not None
     roofline.settle()
     named = roofline.named

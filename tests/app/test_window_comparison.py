@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_verb(two, qtbot):
         assert warning in copied
     a, b = ({one["name"]: one for one in tree["roofline"][side]} for side in "ab")
     assert made.roofline is not None
-    assert [point.name for point in made.roofline.points] == list(b)
+    assert [point.name for point in made.roofline.stages] == list(b)
     for name in b:
         ends = f"{name}\t{b[name]['intensity']:.3g}", f"\t{a[name]['intensity']:.3g}\t{rate(a[name]['rate'])}"
         assert any(line.startswith(ends[0]) and line.endswith(ends[1]) for line in copied.split("\n"))
