@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from PySide6.QtCore import QModelIndex, QPoint, QRectF, Qt, Signal
+from PySide6.QtCore import QPoint, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
 
@@ -63,14 +63,13 @@ class CategoryBar(QWidget):
                 lines.append(self.tr("{0}: {1}, in no other figure").format(title, figure))
             elif name in model.reasons and not before[name]:
                 why, *_, briefly = reasons(model.reasons[name])
-                titles[name], line = f"{title}: {briefly}", f"{title}: {why}"
-                lines.append(line)
+                titles[name] = f"{title}: {briefly}"
+                lines.append(f"{title}: {why}")
             else:
                 share = percent(model.share(ms))
                 titles[name] = f"{title} {share}"
-                line = f"{title}: {figure}, {share}"
                 was = self.tr("; pale: {0} ms before").format(milliseconds(model.before[name])) if before[name] else ""
-                lines.append(line + was)
+                lines.append(f"{title}: {figure}, {share}{was}")
         self.key.set_titles(titles)
         describe(self, self.tr("Categories"), "; ".join(lines))
         set_tip(self, "\n".join(lines))
@@ -103,14 +102,13 @@ class _Bar(QWidget):
                     color = tokens.color(name)
                     if parts is self._before:
                         painter.fillRect(place, QColor(blended(color.name(), tokens.card, 0.55)))
-                        continue
-                    painter.fillRect(place, color)
-                    painter.fillRect(place, tokens.hatch_brush(name))
+                    else:
+                        painter.fillRect(place, color)
+                        painter.fillRect(place, tokens.hatch_brush(name))
 
 
 EXPLAINED = ("scoring", "search")  # Groups whose stages can be done again, to explain them
 LEAST_TREE = 6 * ROW  # Pixels of the tree in which all groups are in sight below its heading
-LEAST_IN_PICTURE = 274  # Height of a picture that has the categories, their sum and the groups
 
 
 class BreakdownView(View):
@@ -118,6 +116,7 @@ class BreakdownView(View):
 
     id = "breakdown"
     title = "Breakdown"
+    least_in_picture = 274  # The categories, their sum and the groups
     explain = Signal(str)  # Somebody wants to know what the time of this stage consists of
     confirm = Signal(str)  # Somebody wants to know whether the verdict of this stage survives a change
 
@@ -139,15 +138,15 @@ class BreakdownView(View):
         self.icicle.chosen.connect(axis.choose_stage)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
-        self.tree.activated.connect(self._activated)
+        # Return on a stage opens its menu; it does not start an explanation, which takes a minute.
+        self.tree.activated.connect(lambda index: self._open_menu(self.tree.visualRect(index).center()))
         axis.stage_changed.connect(self._soon.start)
         self._model: DeskSnapshot | None = None
 
     # -- one stage -----------------------------------------------------------------------------
 
     def _open_menu(self, position: QPoint) -> None:
-        menu = self.menu_at(position)
-        if menu is not None:
+        if (menu := self.menu_at(position)) is not None:
             menu.popup(self.tree.viewport().mapToGlobal(position))
 
     def menu_at(self, position: QPoint) -> QMenu | None:
@@ -158,75 +157,52 @@ class BreakdownView(View):
         menu = new_menu(line.name, self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         can = line.group in EXPLAINED
-        name = line.name
-        for text, wanted in (
-            (self.tr("Explain this stage"), self.explain),
-            (self.tr("Confirm its verdict"), self.confirm),
-        ):
-            entry = add_entry(menu, text, partial(wanted.emit, name) if can else None)
+        entries = (self.tr("Explain this stage"), self.explain), (self.tr("Confirm its verdict"), self.confirm)
+        for text, wanted in entries:
+            entry = add_entry(menu, text, partial(wanted.emit, line.name) if can else None)
             if not can:
                 set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
                 menu.setToolTipsVisible(True)
         return menu
 
-    def _activated(self, index: QModelIndex) -> None:
-        """Return on a stage opens its menu; it does not start an explanation, which takes a minute."""
-        self._open_menu(self.tree.visualRect(index).center())
-
-    def _explain_here(self) -> None:
-        line = self.tree.explained()
-        if line is None:
-            self.panel.show_line(None, "", "")
-            return
-        verdict = verdicts(line)[0] if line not in self.tree.groups else self.tr("all stages")
-        head = " · ".join(filter(None, (line.name, verdict)))
-        self.panel.show_line(line, head, explanation(line, self.tree.stages, self.tree.of_steps))
-
     # -- drawing -------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        self._model = snapshot.desk
-        self._show()
-        units = (
-            (self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")),
-            (self.tr("ms/frame"), self.tr("ms/step")),
+        self._show(snapshot.desk)
+        self.set_note(
+            self.by_unit(self.tr("ms per 10 ms frame"), self.tr("ms per step of the lab")),
+            self.by_unit(self.tr("ms/frame"), self.tr("ms/step")),
         )
-        self.set_note(*(self.by_unit(*names) for names in units))
 
-    def _show(self) -> None:
-        model = self._model
-        self.tree.show_model(model)
+    def _show(self, model: DeskSnapshot | None) -> None:
+        self._model = model
+        tree = self.tree
+        tree.show_model(model)
+        line = tree.explained()
         known = model is not None and model.frames > 0
-        texts = (sum_text(model), before_text(model)) if known and model is not None else ()
-        self.sum.setText("\n".join(filter(None, texts)))
         for part in (self.sum, self.bar):
             part.setVisible(known)
         if known and model is not None:
+            self.sum.setText("\n".join(filter(None, (sum_text(model), before_text(model)))))
             self.bar.show_model(model)
         if self.page:
-            explained = self.tree.explained()
             blocks = icicle_model(model, self.by_unit("whole frame", "whole step")) if model is not None else ()
-            chosen = None if explained is None else explained.name
-            self.icicle.show_blocks(blocks, chosen, model is not None and model.of_steps)
-        above = sum(part.sizeHint().height() for part in (self.sum, self.bar)) * known
-        self.panel.above = above + LEAST_TREE
-        self._explain_here()
+            self.icicle.show_blocks(blocks, None if line is None else line.name, tree.of_steps)
+        self.panel.above = LEAST_TREE + sum(part.sizeHint().height() for part in (self.sum, self.bar)) * known
+        if line is None:
+            self.panel.show_line(None, "", "")
+            return
+        verdict = verdicts(line)[0] if line not in tree.groups else self.tr("all stages")
+        head = " · ".join(filter(None, (line.name, verdict)))
+        self.panel.show_line(line, head, explanation(line, tree.stages, tree.of_steps))
 
     def clear(self) -> None:
         super().clear()
-        self._model = None
-        self._show()
-
-    def model(self) -> DeskSnapshot | None:
-        return self._model
+        self._show(None)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.panel.updateGeometry()
-
-    @property
-    def least_in_picture(self) -> int:
-        return LEAST_IN_PICTURE
 
     def set_picture(self, on: bool) -> None:
         """In a picture nothing scrolls: rows are whole, and the panel is there if it leaves room for the stages."""
@@ -242,55 +218,37 @@ class BreakdownView(View):
         model = self._model
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
-        largest = max((name for name in CATEGORIES if name not in NOT_OWN), key=model.categories.__getitem__)
+        largest = max(OWN, key=model.categories.__getitem__)
         text = self.by_unit(
             self.tr("A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."),
             self.tr("A step of the lab takes {0} ms; {2} is the largest part ({3})."),
-        ).format(
-            milliseconds(model.own_ms),
-            rtf_text(model.rtf),
-            CATEGORY_TITLES[largest],
-            percent(model.share(model.categories[largest])),
         )
+        share = percent(model.share(model.categories[largest]))
+        text = text.format(milliseconds(model.own_ms), rtf_text(model.rtf), CATEGORY_TITLES[largest], share)
         line = self.tree.explained()
         return f"{text} {explanation(line, self.tree.stages, self.tree.of_steps)}" if line is not None else text
 
     def table(self) -> Table:
-        headers = [
-            self.tr(text)
-            for text in (
-                "part",
-                self.by_unit("ms per 10 ms frame", "ms per step"),
-                "share",
-                self.by_unit("before, ms per frame", "before, ms per step"),
-                "verdict",
-                "grade",
-                "op/byte",
-                "Gop/s",
-                "roof Gop/s",
-            )
-        ]
-        headers += [PART_NAMES[name] for name in PARTS]
+        now = self.by_unit("ms per 10 ms frame", "ms per step")
+        before = self.by_unit("before, ms per frame", "before, ms per step")
+        columns = "part", now, "share", before, "verdict", "grade", "op/byte", "Gop/s", "roof Gop/s"
+        headers = [*map(self.tr, columns), *(PART_NAMES[name] for name in PARTS)]
         model = self._model
         rows: list[list[object]] = []
         if model is None or not model.frames:
             return headers, rows
         found = {} if model.costs is None else {point.name: point for point in points(model.costs.stages)}
         for name in CATEGORIES:
-            before = f"{model.before[name]:.4f}" if model.before else None
+            was = f"{model.before[name]:.4f}" if model.before else None
             share = "" if name in NOT_OWN else percent(model.share(model.categories[name]))
             reason = reasons(model.reasons[name])[0] if name in model.reasons else ""
-            figure = f"{model.categories[name]:.4f}"
             blank = [None] * (3 + len(PARTS))
-            rows.append([CATEGORY_TITLES[name], figure, share, before, reason, "", *blank])
+            rows.append([CATEGORY_TITLES[name], f"{model.categories[name]:.4f}", share, was, reason, "", *blank])
         for line in (*self.tree.stages, *self.tree.groups):
-            figures = [f"{line.ms:.4f}", percent(line.share)]
-            roofs: list[object] = [None] * 3
-            if (point := found.get(line.name)) is not None:
-                rates = (point.rate * 1e-9, point.roof * 1e-9)
-                roofs = [f"{point.intensity:.3g}", *(f"{rate:.3g}" for rate in rates)]
-            shares = {part.name: share_text(part) for part in line.parts}
-            parts: list[object] = [shares.get(part) for part in PARTS]
+            point, shares = found.get(line.name), {part.name: share_text(part) for part in line.parts}
+            rates = (None,) * 3 if point is None else (point.intensity, point.rate * 1e-9, point.roof * 1e-9)
+            roofs = [None if rate is None else f"{rate:.3g}" for rate in rates]
             name = self.tr("all {0}").format(line.name) if line in self.tree.groups else line.name
-            rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
+            figures = [f"{line.ms:.4f}", percent(line.share), None, line.verdict, line.evidence]
+            rows.append([name, *figures, *roofs, *map(shares.get, PARTS)])
         return headers, rows

@@ -93,8 +93,8 @@ class FasterView(View):
         self._factors: dict[str, float] = {}
         """What stages would take, as a multiple of their time; those that are not named take what they took."""
         self.slider.valueChanged.connect(self._scale)
-        self.tree.currentItemChanged.connect(lambda *_: self._moved())
-        self.tree.itemClicked.connect(lambda *_: self._moved())
+        for signal in (self.tree.currentItemChanged, self.tree.itemClicked):
+            signal.connect(lambda *_: self._moved())
         self.tree.itemActivated.connect(lambda *_: self._try_current())
         self._show_choice()
 
@@ -103,12 +103,16 @@ class FasterView(View):
     def draw(self, snapshot: Snapshot) -> None:
         desk = snapshot.desk
         config = settings_at(snapshot.session, desk.scope.last)
-        before = [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]
-        self._candidates, self._rtf = candidates(desk, config), desk.rtf
+        before, self._candidates, self._rtf = self._candidates, candidates(desk, config), desk.rtf
+        old, new = ([(one.name, *(c.text for c in one.changes)) for one in of] for of in (before, self._candidates))
         with QSignalBlocker(self.tree):
-            if before != [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]:
+            if old != new:
                 self._rebuild()
-            self._point_at_choice()
+            # Go to the row of the chosen stage, unless at one of its changes; without such a row, to the first.
+            rows = self.tree.findItems(self.axis.stage or "", Qt.MatchFlag.MatchExactly)
+            row = next(iter(rows), self.tree.topLevelItem(0))
+            if row is not None and row.text(WHAT) != self._stage():
+                self.tree.setCurrentItem(row)
         self._fill()
         self._show_choice()
         self.set_note(
@@ -131,20 +135,15 @@ class FasterView(View):
                     self.tree.setCurrentItem(below)
         self.tree.expandAll()
 
-    def _point_at_choice(self) -> None:
-        """Go to the row of the chosen stage, unless at one of its changes; without such a row, to the first."""
-        rows = self.tree.findItems(self.axis.stage or "", Qt.MatchFlag.MatchExactly)
-        row = next(iter(rows), self.tree.topLevelItem(0))
-        if row is not None and row.text(WHAT) != self._stage():
-            self.tree.setCurrentItem(row)
-
     def _fill(self) -> None:
         for at, one in enumerate(self._candidates):
             row = self.tree.topLevelItem(at)
             assert row is not None
-            for column, text in enumerate(self._texts(one)):
+            share, gives = percent(one.share), percent(one.could_give)
+            if one.headroom is not None:
+                gives = f"{share} × {percent(one.headroom)} = {gives}"
+            for column, text in ((GIVES, gives), (RTF, rtf_text(self._lowest(one)))):
                 row.setText(column, text)
-            for column in (GIVES, RTF):
                 row.setTextAlignment(column, AT_RIGHT)
             for number, change in enumerate(one.changes):
                 child = row.child(number)
@@ -153,13 +152,6 @@ class FasterView(View):
         for column in (GIVES, RTF):
             self.tree.headerItem().setTextAlignment(column, AT_RIGHT)
             self.tree.resizeColumnToContents(column)
-
-    def _texts(self, one: Candidate) -> tuple[str, str, str]:
-        """What stands in the row of a stage."""
-        share, gives = percent(one.share), percent(one.could_give)
-        if one.headroom is not None:
-            gives = f"{share} × {percent(one.headroom)} = {gives}"
-        return one.name, gives, rtf_text(self._lowest(one))
 
     def _outcome(self, change: Change) -> RatioRow | None:
         return None if self.snapshot is None else self._outcomes.get((str(self.snapshot.session.path), change.text))
@@ -195,15 +187,13 @@ class FasterView(View):
     def chosen(self) -> Change | None:
         """The change that is chosen; None for a stage or nothing."""
         item = self.tree.currentItem()
-        found = None if item is None else item.data(WHAT, CHANGE)
-        return found if isinstance(found, Change) else None
+        change: Change | None = None if item is None else item.data(WHAT, CHANGE)
+        return change
 
     def _stage(self) -> str:
         """The stage that is chosen, or whose change is; empty without one."""
         item = self.tree.currentItem()
-        if item is None:
-            return ""
-        return (item.parent() or item).text(WHAT)
+        return "" if item is None else (item.parent() or item).text(WHAT)
 
     def _scale(self, position: int) -> None:
         self._factors[self._stage()] = position / STEPS
@@ -228,11 +218,9 @@ class FasterView(View):
         after = whatif.scaled(start, faster.items())
         stages = self.tr(" and ").join(f"{stage} {factor:.2f}×" for stage, factor in faster.items())
         gain = after.wall_ns / after.predicted_ns if after.predicted_ns else float("inf")
-        self.predicted.setText(
-            self.tr("With {0}: RTF {1} → {2}, {3}× faster.").format(
-                stages, rtf_text(after.rtf), rtf_text(after.predicted_rtf), f"{gain:.2f}"
-            )
-        )
+        text = self.tr("With {0}: RTF {1} → {2}, {3}× faster.")
+        rtfs = rtf_text(after.rtf), rtf_text(after.predicted_rtf)
+        self.predicted.setText(text.format(stages, *rtfs, f"{gain:.2f}"))
 
     def _moved(self) -> None:
         self._show_choice()
@@ -291,17 +279,12 @@ class FasterView(View):
         return text
 
     def table(self) -> Table:
-        headers = [
-            self.tr(text)
-            for text in (
-                *("stage", "change", self.by_unit("ms per frame", "ms per step"), "share", "headroom"),
-                *("could give", "lowest RTF", "why"),
-            )
-        ]
+        time = self.by_unit("ms per frame", "ms per step")
+        headers = ["stage", "change", time, "share", "headroom", "could give", "lowest RTF", "why"]
         rows: list[list[object]] = []
         for one in self._candidates:
             shares = (one.share, one.headroom, one.could_give)
             figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(self._lowest(one)))
             rows.append([one.name, "", *figures, ""])
             rows += [[one.name, c.text, *[None] * 5, self._change_text(c)] for c in one.changes]
-        return headers, rows
+        return [*map(self.tr, headers)], rows

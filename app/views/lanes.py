@@ -211,13 +211,13 @@ Maker = Callable[
 
 
 class LanesView(ChartView[LanesModel]):
-    """Lanes below each other. A subclass sets `make_model` and `shown`, and overrides the figures and the texts."""
+    """Lanes below each other. A subclass sets `shown`, and overrides the figures and the texts."""
 
-    make_model: ClassVar[Maker]
     shown: ClassVar[Mapping[str, Quantity]]  # The quantities, untranslated
 
-    def __init__(self, axis: TimeAxis) -> None:
+    def __init__(self, axis: TimeAxis, make_model: Maker) -> None:
         super().__init__(axis)
+        self._make_model = make_model
         self.panels = PanelsItem(self.plot, self.quantity)
         self.headings = HeadingsItem(self)
         self._scales: dict[str, Scale] = {}
@@ -227,7 +227,7 @@ class LanesView(ChartView[LanesModel]):
     ) -> LanesModel:
         of, scope = (snapshot.session, snapshot.track, snapshot.end_frame), snapshot.desk.scope
         counted = scope.first, scope.last
-        return type(self).make_model(*of, visible, columns, self._scales, counted, in_blocks)
+        return self._make_model(*of, visible, columns, self._scales, counted, in_blocks)
 
     def quantity(self, name: str) -> Quantity:
         """How a quantity is shown, translated."""

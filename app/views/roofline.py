@@ -16,14 +16,13 @@ from app.views.table_twin import Table
 from app.views.view import View
 from profiler.plain import speed
 
-HEADER = 60  # Pixels of the card above and below its body, about
-
 
 class RooflineView(View):
     """How far each stage is from what the machine allows."""
 
     id = "roofline"
     title = "Roofline"
+    least_in_picture = 60 + HEIGHT  # With what the card has above and below its body
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -53,10 +52,6 @@ class RooflineView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.plot.setMaximumHeight(max(HEIGHT, int(WIDTHS_HIGH * self.width())))
-
-    @property
-    def least_in_picture(self) -> int:
-        return HEADER + HEIGHT
 
     def summary(self) -> str:
         return self.plot.sentence() or self.tr("No stage with known roofs yet.")

@@ -15,10 +15,10 @@ from app.layout import lay_out
 from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import AT_RIGHT, Elided, ToolButton, describe, set_tip
+from app.style.plain_text import AT_RIGHT, Elided
 from app.style.theme import theme
 from app.views.table_twin import Table
-from app.views.view import View
+from app.views.view import View, header_button
 from app.widgets import ChoiceBox
 from profiler.clock import FRAME_S
 from profiler.plain import clock, count, milliseconds
@@ -36,11 +36,8 @@ class StatisticsView(View):
         super().__init__(axis)
         self.stage = ChoiceBox(self.tr("Time of"), [(self.tr(WHOLE), WHOLE)])
         self.stage.currentIndexChanged.connect(lambda _: self._choose())
-        self.next = ToolButton()
-        self.next.setObjectName("table-toggle")
-        self.next.setText(self.tr("Next slowest"))
-        set_tip(self.next, self.tr("Go to the slowest frame, then to the next slowest"))
-        describe(self.next, self.tr("Next slowest frame"))
+        tip = self.tr("Go to the slowest frame, then to the next slowest")
+        self.next = header_button(self.tr("Next slowest"), tip)
         self.next.clicked.connect(lambda _=False: self.go_to_next())
         self.about = Elided()
         self.plot = Histogram()
@@ -48,12 +45,12 @@ class StatisticsView(View):
         axis.stage_changed.connect(self._soon.start)
         self._model: Statistics | None = None
         self._baseline: Statistics | None = None
-        self._at = -1
+        self._slowest: tuple[str, int] | None = None  # Whose time is shown, and the slowest frame
+        self._at = -1  # Which of the slowest frames was gone to last
 
     # -- drawing ---------------------------------------------------------------------------------
 
     def draw(self, snapshot: Snapshot) -> None:
-        self._soon.stop()
         scope = snapshot.desk.scope
         names = stage_names(snapshot.session, snapshot.track)
         known = [self.stage.itemData(at) for at in range(self.stage.count())]
@@ -64,15 +61,15 @@ class StatisticsView(View):
                     self.stage.addItem(self._shown_name(name), name)
             self.stage.setCurrentIndex(max(0, self.stage.findData(self.axis.stage or WHOLE)))
         name = str(self.stage.currentData())
-        before = self._model
-        self._model = statistics(snapshot.session, snapshot.track, name, scope.first, scope.last)
+        model = self._model = statistics(snapshot.session, snapshot.track, name, scope.first, scope.last)
         self._baseline = self._of_baseline(snapshot, name)
-        if not _same_slowest(before, self._model):
+        before, self._slowest = self._slowest, None if model is None else (name, int(model.slowest[0]))
+        if before != self._slowest:
             self._at = -1
         self.plot.of_steps = snapshot.desk.of_steps
         self.plot.show_statistics(self._model)
         self._show_slowest()
-        frames = count(0 if self._model is None else self._model.frames)
+        frames = count(0 if model is None else model.frames)
         text = self.by_unit(self.tr("{0} frames"), self.tr("{0} steps")).format(frames)
         pinned = self._pinned()
         self.set_note(*((f"{text} · {pinned}", pinned) if pinned else (text,)))
@@ -96,14 +93,9 @@ class StatisticsView(View):
 
     def clear(self) -> None:
         super().clear()
-        self._model, self._baseline, self._at = None, None, -1
+        self._baseline = self._slowest = None
         self.plot.show_statistics(None)
         self.about.set_full("")
-
-    def model(self) -> Statistics | None:
-        if self._soon.isActive():
-            self._redraw()
-        return self._model
 
     def set_picture(self, on: bool) -> None:
         self.next.setVisible(not on)
@@ -112,13 +104,12 @@ class StatisticsView(View):
 
     def go_to_next(self) -> None:
         """Go to the slowest frame, then to the next slowest; after the last, to the slowest again."""
-        model = self.model()
-        if model is None:
-            return
-        self._at = (self._at + 1) % len(model.slowest)
-        second = int(model.slowest[self._at]) * FRAME_S
-        self.axis.point_at((second, second + FRAME_S), AROUND)
-        self._show_slowest()
+        self.settle()
+        if self._model is not None:
+            self._at = (self._at + 1) % len(self._model.slowest)
+            second = int(self._model.slowest[self._at]) * FRAME_S
+            self.axis.point_at((second, second + FRAME_S), AROUND)
+            self._show_slowest()
 
     def _show_slowest(self) -> None:
         """Say which frame it is, with its word."""
@@ -128,9 +119,7 @@ class StatisticsView(View):
             return
         at = max(self._at, 0)
         frame, ms = int(model.slowest[at]), float(model.slowest_ms[at])
-        text = self.by_unit(self.tr("slowest frame"), self.tr("slowest step"))
-        if at:
-            text = self.by_unit(self.tr("{0}. slowest frame"), self.tr("{0}. slowest step")).format(at + 1)
+        text = (f"{at + 1}. " if at else "") + self.by_unit(self.tr("slowest frame"), self.tr("slowest step"))
         parts = [f"{text}: {milliseconds(ms)} ms", self._place(frame)]
         if word := word_at(snapshot.session, frame):
             parts.append(f"“{word}”")
@@ -151,48 +140,35 @@ class StatisticsView(View):
         model = self._model
         if model is None:
             return self.tr("No frames in range yet.")
-        quantiles = ", ".join(
-            f"{title} {milliseconds(value)} ms" for title, value in zip(QUANTILES, model.quantiles, strict=True)
-        )
+        named = zip(QUANTILES, map(milliseconds, model.quantiles), strict=True)
+        quantiles = ", ".join(f"{title} {ms} ms" for title, ms in named)
         text = self.by_unit(
             self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms {4}."),
             self.tr("{0}: mean {1} ms per step, {2}, highest {3} ms {4}."),
-        ).format(
-            self._shown_name(model.name),
-            milliseconds(model.mean),
-            quantiles,
-            milliseconds(model.highest),
-            self._place(int(model.slowest[0])),
         )
+        mean, highest, place = milliseconds(model.mean), milliseconds(model.highest), int(model.slowest[0])
+        text = text.format(self._shown_name(model.name), mean, quantiles, highest, self._place(place))
         pinned = self._pinned()
         return f"{text} {pinned}." if pinned else text
 
     def table(self) -> Table:
-        headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES)]
-        headers += ["highest ms", self.by_unit("frames", "steps"), "highest at", self.by_unit("at frame", "at step")]
-        headers += ["baseline, mean ms", "baseline, p99 ms"]
-        headers = [self.tr(text) for text in headers]
+        headers = ["stage", "mean ms", *(f"{name} ms" for name in QUANTILES), "highest ms"]
+        headers += [self.by_unit("frames", "steps"), "highest at", self.by_unit("at frame", "at step")]
+        headers = [self.tr(text) for text in (*headers, "baseline, mean ms", "baseline, p99 ms")]
         snapshot = self.snapshot
+        if snapshot is None:
+            return headers, []
         rows: list[list[object]] = []
-        for name in () if snapshot is None else stage_names(snapshot.session, snapshot.track):
-            assert snapshot is not None
-            scope = snapshot.desk.scope
+        scope = snapshot.desk.scope
+        for name in stage_names(snapshot.session, snapshot.track):
             one = statistics(snapshot.session, snapshot.track, name, scope.first, scope.last)
             if one is not None:
-                frame = int(one.slowest[0])
-                figures = (one.mean, *one.quantiles, one.highest)
+                frame, before = int(one.slowest[0]), self._of_baseline(snapshot, name)
+                figures = [milliseconds(ms) for ms in (one.mean, *one.quantiles, one.highest)]
                 at = None if snapshot.desk.of_steps else clock(frame * FRAME_S, 2)
-                baseline = self._of_baseline(snapshot, name)
-                before = (None, None) if baseline is None else (baseline.mean, baseline.quantiles[-1])
-                shown = [None if value is None else milliseconds(value) for value in before]
-                rows.append([self._shown_name(name), *map(milliseconds, figures), one.frames, at, frame, *shown])
+                was = [None] * 2 if before is None else map(milliseconds, (before.mean, before.quantiles[-1]))
+                rows.append([self._shown_name(name), *figures, one.frames, at, frame, *was])
         return headers, rows
-
-
-def _same_slowest(one: Statistics | None, other: Statistics | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.name == other.name and one.slowest[:1].tolist() == other.slowest[:1].tolist()
 
 
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
@@ -246,14 +222,11 @@ class Histogram(StillPlot):
             self.curve([QPointF(x_of(least), area.bottom()), *outline], QPen(theme().color("accent"), 2), steps=True)
             self._lines(shown, area, x_of, {"p50": self.tr("A p50 ")}, "text")
             self._lines(other, area, x_of, {"p50": self.tr("B p50 ")}, "accent")
-        title = QRectF(area.left(), self.height() - LINE, area.width(), LINE)
         unit = self.tr("ms of a step") if self.of_steps else self.tr("ms of a frame")
-        self.text(unit if other is None else self.tr("ms of a frame; A filled, B as a line"), title)
-        self.text(
-            self.tr("steps") if self.of_steps else self.tr("frames"),
-            QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
-            AT_RIGHT,
-        )
+        unit = unit if other is None else self.tr("ms of a frame; A filled, B as a line")
+        self.text(unit, QRectF(area.left(), self.height() - LINE, area.width(), LINE))
+        counted = self.tr("steps") if self.of_steps else self.tr("frames")
+        self.text(counted, QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE), AT_RIGHT)
 
     def _lines(
         self, shown: Statistics, area: QRectF, x_of: Callable[[float], float], titles: dict[str, str], token: str

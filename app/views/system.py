@@ -103,11 +103,10 @@ class SystemView(LanesView):
 
     id = "system"
     title = "System"
-    make_model = staticmethod(system_model)
     shown = SHOWN
 
     def __init__(self, axis: TimeAxis) -> None:
-        super().__init__(axis)
+        super().__init__(axis, system_model)
         self.memory = MemoryUse(self.plot, self.column)
         self._memory: MemoryUseModel | None = None
         self.add_page("memory-use", self.tr("Memory"), self.tr("Which component of the process holds the memory"))

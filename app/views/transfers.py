@@ -19,7 +19,7 @@ from app.views.timeline import duration
 from app.views.view import View
 from profiler.analysis.device import TO_DEVICE, Transfers, transfers
 from profiler.device.time import DEVICE
-from profiler.machine.roofs.table import size_text
+from profiler.machine.roofs.table import Roof, size_text
 from profiler.plain import count, one_line, percent, prefixed, speed
 
 if TYPE_CHECKING:
@@ -29,80 +29,42 @@ if TYPE_CHECKING:
 
 UP, DOWN = "host → device", "device → host"
 
-TO_HOST = "to host"  # Ending of the stages whose copies go down
-
 
 @dataclass(frozen=True)
 class Copies:
-    """One kind of copy over a stretch.
+    """One kind of copy over a stretch, and what was measured of the link in this direction."""
 
-    Attributes:
-        kind: UP, DOWN or, of a stage with another name, that name.
-        copies: how many.
-        bytes: of all of them.
-        seconds: of all of them, on the device's own lane.
-        rate: bytes per second achieved; None where no time was measured.
-        reach: bytes per second that copies of these sizes reach; None where that was not measured.
-        link: bytes per second of the fastest copy measured in this direction, None likewise.
-        least_s: what the smallest copy measured takes, seconds, None likewise.
-        least_bytes: its size.
-        share: their time as a share of the wall time of the stretch.
-        overlapped: which part of it lay under other work, None where no time was measured.
-    """
-
-    kind: str
-    copies: int
-    bytes: int
-    seconds: float
-    rate: float | None
-    reach: float | None
-    link: float | None
-    least_s: float | None
-    least_bytes: int
-    share: float
-    overlapped: float | None
-
-
-@dataclass(frozen=True)
-class TransfersModel:
-    """The kinds of copies over a stretch; `on_device`: whether the session has any device."""
-
-    on_device: bool
-    rows: tuple[Copies, ...]
+    kind: str  # UP, DOWN or, of a stage with another name, that name
+    of: Transfers
+    share: float  # Their time, of the wall time of the stretch
+    rungs: tuple[Roof, ...]  # Rates of copies, the smallest first
 
     @property
-    def waited(self) -> float:
-        return sum(row.share * (1.0 - (row.overlapped or 0.0)) for row in self.rows)
+    def reach(self) -> float | None:
+        """Bytes per second that copies of these sizes reach; None where that was not measured."""
+        return self.of.bytes / self.of.least_ns * 1e9 if self.of.least_ns else None
+
+    @property
+    def link(self) -> float | None:
+        """Bytes per second of the fastest copy measured, None likewise."""
+        return max((rung.median for rung in self.rungs), default=None)
+
+    @property
+    def rates(self) -> tuple[float | None, float | None, float | None]:
+        """Bytes per second that were achieved, that such copies reach, that the link has."""
+        return self.of.bytes_per_s, self.reach, self.link
 
 
-def transfers_model(session: Session, track: CostTrack, first: int, last: int) -> TransfersModel:
+def copies_of(session: Session, track: CostTrack, first: int, last: int) -> tuple[Copies, ...]:
     """The copies that begin in frames [first, last)."""
-    wall_ns = float(track.total_ns(first, last).sum())
-    found = transfers(session, first, last)
-    return TransfersModel(
-        on_device=any(lane.kind == DEVICE for lane in session.lanes.values()),
-        rows=tuple(_copies(session, row, wall_ns) for row in found),
-    )
-
-
-def _copies(session: Session, row: Transfers, wall_ns: float) -> Copies:
-    up, pinned = row.stage.endswith(TO_DEVICE), 2 * row.pinned_bytes >= row.bytes
-    name = f"{'to' if up else 'from'}_device.{'pinned' if pinned else 'pageable'}"
-    rungs = session.calibration.ladder(name, 1, row.lane.partition(" ")[0])
-    smallest = rungs[0] if rungs else None
-    return Copies(
-        kind=UP if up else DOWN if row.stage.endswith(TO_HOST) else one_line(row.stage),
-        copies=row.copies,
-        bytes=row.bytes,
-        seconds=row.time_ns * 1e-9,
-        rate=row.bytes_per_s,
-        reach=row.bytes / row.least_ns * 1e9 if row.least_ns else None,
-        link=max((rung.median for rung in rungs), default=None),
-        least_s=smallest.bytes / smallest.median if smallest else None,
-        least_bytes=smallest.bytes if smallest else 0,
-        share=row.time_ns / wall_ns if wall_ns else 0.0,
-        overlapped=row.overlapped,
-    )
+    wall_ns, found = float(track.total_ns(first, last).sum()), []
+    for row in transfers(session, first, last):
+        up, pinned = row.stage.endswith(TO_DEVICE), 2 * row.pinned_bytes >= row.bytes
+        name = f"{'to' if up else 'from'}_device.{'pinned' if pinned else 'pageable'}"
+        rungs = session.calibration.ladder(name, 1, row.lane.partition(" ")[0])
+        kind = UP if up else DOWN if row.stage.endswith("to host") else one_line(row.stage)
+        found.append(Copies(kind, row, row.time_ns / wall_ns if wall_ns else 0.0, tuple(rungs)))
+    return tuple(found)
 
 
 LEFT, RIGHT, TOP, BOTTOM = 8.0, 14.0, LINE + 4, LINE + 6  # Pixels around the bars: the legend above, GB/s below
@@ -117,18 +79,18 @@ class Bars(StillPlot):
 
     def __init__(self) -> None:
         super().__init__()
-        self._model: TransfersModel | None = None
+        self._rows: tuple[Copies, ...] = ()
         self._nothing = ""
         self.setMinimumHeight(int(TOP + 2 * ROW + BOTTOM))
 
-    def show_model(self, model: TransfersModel | None, nothing: str) -> None:
-        if (model, nothing) != (self._model, self._nothing):
-            self._model, self._nothing = model, nothing
+    def show_rows(self, rows: tuple[Copies, ...], nothing: str) -> None:
+        """Show other copies; `nothing` is said where there are none."""
+        if (rows, nothing) != (self._rows, self._nothing):
+            self._rows, self._nothing = rows, nothing
             self.rebuild()
 
     def build(self) -> None:
-        rows = self._model.rows if self._model is not None else ()
-        whole = QRectF(self.rect())
+        rows, whole = self._rows, QRectF(self.rect())
         area = whole.adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
         if not rows:
             self.frame(whole, (), ())
@@ -137,7 +99,7 @@ class Bars(StillPlot):
         rows = rows[: max(1, int(area.height() / ROW))]
         each = min(max(area.height() / len(rows), ROW), HIGHEST * ROW)
         area.setHeight(min(area.height(), each * len(rows)))
-        top = AIR * max(rate for row in rows for rate in (row.rate, row.reach, row.link, 1.0) if rate)
+        top = AIR * max(rate for row in rows for rate in (*row.rates, 1.0) if rate)
         scale = area.width() / top
         ticks = steps(0.0, top, 6)
         units = [""] * (len(ticks) - 1) + [" GB/s"]
@@ -170,9 +132,9 @@ class Bars(StillPlot):
         head = QRectF(left, place.top() + 2, width, LINE)
         self.text(name, head, AT_LEFT, "text", face=face)
         self.text(fitting(metrics, width - used, *self.amounts(row)), head, AT_RIGHT)
-        bar = QRectF(left, head.bottom() + 5, (row.rate or 0.0) * scale, BAR + (place.height() - ROW) * 0.5)
+        bar = QRectF(left, head.bottom() + 5, (row.rates[0] or 0.0) * scale, BAR + (place.height() - ROW) * 0.5)
         self.bars([bar], theme().color("transfer"), theme().hatch_brush("transfer"))
-        for rate, pen in zip((row.reach, row.link), self._pens(), strict=True):
+        for rate, pen in zip(row.rates[1:], self._pens(), strict=True):
             if rate is not None:
                 x = left + rate * scale
                 self.curve([QPointF(x, bar.top() - 3), QPointF(x, bar.bottom() + 3)], pen)
@@ -182,31 +144,31 @@ class Bars(StillPlot):
 
     def amounts(self, row: Copies) -> tuple[str, ...]:
         """How many, how much, how long, in fewer and fewer words."""
-        copies = self.tr("1 copy") if row.copies == 1 else self.tr("{0} copies").format(count(row.copies))
-        parts = [copies, f"{prefixed(row.bytes)}B", duration(row.seconds)]
+        number = row.of.copies
+        copies = self.tr("1 copy") if number == 1 else self.tr("{0} copies").format(count(number))
+        parts = [copies, f"{prefixed(row.of.bytes)}B", duration(row.of.time_ns * 1e-9)]
         share = self.tr("{0} of the wall time").format(percent(row.share))
-        overlapped = self.tr("{0} overlapped").format(percent(row.overlapped))
-        return (
-            " · ".join((*parts, share, overlapped)),
-            " · ".join((*parts, overlapped)),
-            " · ".join(parts),
-            " · ".join(parts[:2]),
-            copies,
-        )
+        overlapped = self.tr("{0} overlapped").format(percent(row.of.overlapped))
+        fewer = [*parts, share, overlapped], [*parts, overlapped], parts, parts[:2], parts[:1]
+        return tuple(map(" · ".join, fewer))
 
     def rates(self, row: Copies) -> tuple[str, ...]:
         """How fast, and what is possible, in fewer and fewer words."""
-        short = speed(row.rate)
-        if row.rate is None or row.reach is None:
+        rate, reach, link = row.rates
+        short = speed(rate)
+        if rate is None or reach is None:
             return (short,)
         of = self.tr("{0}, {1} of what copies of these sizes reach ({2})")
-        known = of.format(short, percent(row.rate / row.reach), speed(row.reach))
-        few = self.tr("{0} of {1}").format(short, speed(row.reach))
-        if row.link is None or row.least_s is None:
+        known = of.format(short, percent(rate / reach), speed(reach))
+        few = self.tr("{0} of {1}").format(short, speed(reach))
+        if link is None:
             return known, few, short
-        smallest = self.tr("a copy of {0} takes {1}").format(size_text(row.least_bytes), duration(row.least_s))
-        link = self.tr("{0}; link {1}").format(known, speed(row.link))
-        return f"{link}, {smallest}", link, known, few, short
+        least = row.rungs[0]
+        smallest = self.tr("a copy of {0} takes {1}").format(
+            size_text(least.bytes), duration(least.bytes / least.median)
+        )
+        linked = self.tr("{0}; link {1}").format(known, speed(link))
+        return f"{linked}, {smallest}", linked, known, few, short
 
 
 WRAPPED = Qt.AlignmentFlag(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap)
@@ -222,7 +184,7 @@ class TransfersView(View):
         super().__init__(axis)
         self.plot = Bars()
         self.set_body(self.plot)
-        self._model: TransfersModel | None = None
+        self._model: tuple[Copies, ...] = ()
 
     @classmethod
     def concerns(cls, session: Session) -> bool:
@@ -230,31 +192,26 @@ class TransfersView(View):
 
     def draw(self, snapshot: Snapshot) -> None:
         scope = snapshot.desk.scope
-        self._model = transfers_model(snapshot.session, snapshot.track, scope.first, scope.last)
-        self.plot.show_model(self._model, self._nothing())
+        rows = self._model = copies_of(snapshot.session, snapshot.track, scope.first, scope.last)
+        self.plot.show_rows(rows, self._nothing())
         describe(self.plot, self.tr("Transfers"), self.summary())
-        text = self.tr("waited for {0} of the wall time").format(percent(self._model.waited))
-        self.set_note(text if self._model.rows else "")
+        waited = sum(row.share * (1.0 - (row.of.overlapped or 0.0)) for row in rows)
+        self.set_note(self.tr("waited for {0} of the wall time").format(percent(waited)) if rows else "")
 
     def clear(self) -> None:
         super().clear()
-        self._model = None
-        self.plot.show_model(None, "")
-
-    def model(self) -> TransfersModel | None:
-        return self._model
+        self._model = ()
+        self.plot.show_rows((), "")
 
     def _nothing(self) -> str:
-        if self._model is None or self._model.on_device:
+        lanes = () if self.snapshot is None else self.snapshot.session.lanes.values()
+        if self.snapshot is None or any(lane.kind == DEVICE for lane in lanes):
             return self.tr("Nothing was copied between host and device here.")
         return self.tr("This session ran on the CPU alone: nothing was copied.")
 
     def summary(self) -> str:
-        model = self._model
-        if model is None or not model.rows:
-            return self._nothing()
-        parts = [f"{self.tr(r.kind)}: {self.plot.amounts(r)[0]} · {self.plot.rates(r)[0]}" for r in model.rows]
-        return "; ".join(parts) + "."
+        parts = [f"{self.tr(r.kind)}: {self.plot.amounts(r)[0]} · {self.plot.rates(r)[0]}" for r in self._model]
+        return "; ".join(parts) + "." if parts else self._nothing()
 
     def table(self) -> Table:
         headers = [
@@ -262,20 +219,11 @@ class TransfersView(View):
             *("reachable GB/s", "link GB/s", "smallest copy µs", "share of wall time", "overlapped by other work"),
         ]
         rows: list[list[object]] = []
-        for row in self._model.rows if self._model is not None else ():
-            figures = [None if rate is None else f"{rate * 1e-9:.3g}" for rate in (row.rate, row.reach, row.link)]
-            rows.append(
-                [
-                    self.tr(row.kind),
-                    row.copies,
-                    row.bytes,
-                    f"{row.bytes / row.copies:.0f}",
-                    f"{row.seconds * 1e3:.3f}",
-                    f"{row.seconds / row.copies * 1e6:.1f}",
-                    *figures,
-                    None if row.least_s is None else f"{row.least_s * 1e6:.1f}",
-                    percent(row.share),
-                    percent(row.overlapped),
-                ]
-            )
+        for row in self._model:
+            of, least = row.of, [f"{rung.bytes / rung.median * 1e6:.1f}" for rung in row.rungs[:1]] or [None]
+            mean = f"{of.time_ns * 1e-6:.3f}", f"{of.time_ns * 1e-3 / of.copies:.1f}"
+            rates = [None if rate is None else f"{rate * 1e-9:.3g}" for rate in row.rates]
+            shares = percent(row.share), percent(of.overlapped)
+            amounts = self.tr(row.kind), of.copies, of.bytes, f"{of.bytes / of.copies:.0f}"
+            rows.append([*amounts, *mean, *rates, *least, *shares])
         return [self.tr(text) for text in headers], rows

@@ -191,6 +191,8 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def model(self) -> object:
+        if self._soon.isActive():
+            self._redraw()
         return self._model
 
     @classmethod

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.charts.scale import Scale, quantile_of, robust_top_of
+from app.model.time_axis import TimeAxis
 from app.views.lanes import LanesView, Quantity
 from app.views.lanes_model import Curve, LanesModel, lanes_model
 from profiler.analysis.categories import NOT_OWN, SCORING_CATEGORIES
@@ -182,8 +183,10 @@ class WorkView(LanesView):
 
     id = "work"
     title = "Work per frame"
-    make_model = staticmethod(work_model)
     shown = SHOWN
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis, work_model)
 
     def figure(self, name: str, value: float) -> str:
         if name == SCORING_TIME:

@@ -48,16 +48,14 @@ def path(tmp_path):
 
 def test_copies_by_direction_with_rates_and_roofs(path, qapp, qtbot):
     with view_on(TransfersView, path, qtbot) as (view, playhead):
-        model = view.model()
-        up, down = model.rows
-        assert [(one.kind, one.copies, one.bytes) for one in model.rows] == [(UP, 2, 2 * MB), (DOWN, 2, 2 * MB)]
-        assert (up.rate, down.rate) == pytest.approx((5e9, 10e9))
-        assert (up.reach, up.link) == pytest.approx((10e9, 10e9))
-        assert (down.reach, down.link) == pytest.approx((20e9, 20e9))
-        assert down.least_s == pytest.approx(4096 / 2e9)
+        up, down = view.model()
+        assert [(one.kind, one.of.copies, one.of.bytes) for one in (up, down)] == [(UP, 2, 2 * MB), (DOWN, 2, 2 * MB)]
+        assert up.rates == pytest.approx((5e9, 10e9, 10e9))
+        assert down.rates == pytest.approx((10e9, 20e9, 20e9))
+        assert "a copy of 4 KiB takes 2.05 µs" in view.plot.rates(down)[0]
         assert (up.share, down.share) == pytest.approx((0.4 / 20, 0.2 / 20))
-        assert (up.overlapped, down.overlapped) == (1.0, 0.0)
-        assert model.waited == pytest.approx(0.01)
+        assert (up.of.overlapped, down.of.overlapped) == (1.0, 0.0)
+        assert view.note == "waited for 1.0 % of the wall time"
         _, rows = view.table()
         assert rows[1][:4] == [DOWN, 2, 2 * MB, str(MB)]
         assert rows[1][6:9] == ["10", "20", "20"]
@@ -66,9 +64,8 @@ def test_copies_by_direction_with_rates_and_roofs(path, qapp, qtbot):
         assert tip.startswith((UP, DOWN))
         playhead.axis.select(0.08, 0.16)
         settle()
-        model = view.model()
-        assert [(one.kind, one.copies) for one in model.rows] == [(DOWN, 1)]
-        assert model.rows[0].share == pytest.approx(0.1 / 10)
+        (one,) = view.model()
+        assert (one.kind, one.of.copies, one.share) == (DOWN, 1, pytest.approx(0.1 / 10))
 
 
 def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample, qapp, qtbot):
@@ -80,10 +77,7 @@ def test_of_a_run_on_the_cpu_it_is_said_that_nothing_was_copied(sample, qapp, qt
 
 def test_the_bundled_run_on_a_device_has_both_directions(qapp, qtbot):
     with view_on(TransfersView, sample_sessions()[-1], qtbot, (420, 240)) as (view, _):
-        model = view.model()
-        assert [one.kind for one in model.rows] == [UP, DOWN]
-        for one in model.rows:
-            assert one.rate is not None
-            assert one.reach is not None
-            assert one.link is not None
-            assert one.rate < one.reach < one.link
+        assert [one.kind for one in view.model()] == [UP, DOWN]
+        for one in view.model():
+            rate, reach, link = one.rates
+            assert rate < reach < link
