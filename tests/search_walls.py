@@ -12,7 +12,7 @@ from pipelines.search.device import history as device_history
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs
 from pipelines.search.graph.context import expansion as _context
-from pipelines.search.graph.lookahead import _compose, _ngram, compose, folder
+from pipelines.search.graph.lookahead import _compose, compose, folder, ngram
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
@@ -266,7 +266,7 @@ def contexts(walls: Walls) -> None:
         assert made.first[-1] == room
 
 
-@runs(_ngram, "_bit", "grow", "degrees", "finals", "_child", "fill_arcs")
+@runs(ngram, "_bit", "grow", "degrees", "finals", "_child", "fill_arcs")
 def ngram_models(walls: Walls) -> None:
     """N-gram models as they are, and with bits and words that say something else."""
     for seed in range(40):
@@ -280,12 +280,12 @@ def ngram_models(walls: Walls) -> None:
             walls, arrays
         )
         n, m = len(contexts), len(future_words)
-        tree = _ngram.Tree(*(walls.empty(length, np.int32) for length in (n, n, n + 1)))
+        tree = ngram.Tree(*(walls.empty(length, np.int32) for length in (n, n, n + 1)))
         first, final = walls.empty(n + 1, np.int64), walls.empty(n, np.float32)
         outcomes = [
-            _ngram.grow(tree_bits, context_words, tree),
-            _ngram.degrees(future_bits, first, m),
-            _ngram.finals(final_bits, final_weights, final),
+            ngram.grow(tree_bits, context_words, tree),
+            ngram.degrees(future_bits, first, m),
+            ngram.finals(final_bits, final_weights, final),
         ]
         if any(outcomes):
             continue
@@ -294,9 +294,9 @@ def ngram_models(walls: Walls) -> None:
         children = slice(1, tree.first[1])
         small = (context_words[children] >= 0) & (context_words[children] < 5)
         of_root[context_words[children][small]] = np.arange(n)[children][small]
-        model = _ngram.Model(context_words, future_words, back, weights)
+        model = ngram.Model(context_words, future_words, back, weights)
         room = (walls.empty(m + n - 1, kind) for kind in (np.int32, np.float32, np.int32))
-        outcomes.append(_ngram.fill_arcs(model, tree, first, of_root, *room))
+        outcomes.append(ngram.fill_arcs(model, tree, first, of_root, *room))
         assert seed > 4 or not any(outcomes)
 
 
@@ -338,7 +338,10 @@ def composition(walls: Walls) -> None:
         arcs = _compose.Arcs(*(walls(np.zeros(1), kind) for kind in compose._ARCS))
         states.hcl[0], states.g[0] = hcl.start, g.start
         _compose.enter_all(table, states, 1)
-        while (why := _compose.expand(given, reach, model, states, table, arcs, counts, alike, 3)) != _compose.DONE:
+        while True:
+            made = _compose.Made(states, table, arcs, counts)
+            if (why := _compose.expand(given, reach, model, made, alike, 3)) == _compose.DONE:
+                break
             if why == _compose.ARCS:
                 arcs = _compose.Arcs(*(walls(np.append(column, 0), column.dtype) for column in arcs))
             elif why == _compose.STATES:

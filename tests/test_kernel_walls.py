@@ -20,7 +20,6 @@ from tests.waiting import PATIENCE_S
 ENTRIES = {
     "pipelines.search.graph._arcs": "pipelines.search.graph.openfst",
     "pipelines.search.graph.lookahead._compose": "pipelines.search.graph.lookahead.compose",
-    "pipelines.search.graph.lookahead._ngram": "pipelines.search.graph.lookahead.ngram",
     "pipelines.search.kernels.calls": "pipelines.search.workspace",
     "pipelines.search.kernels.history": "pipelines.search.words",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
@@ -42,6 +41,7 @@ WITHIN = (
     "pipelines.search.device.history",
     "pipelines.search.graph.context.expansion",
     "pipelines.search.graph.lookahead.folder",
+    "pipelines.search.graph.lookahead.ngram",
     "pipelines.search.graph.wfst",
 )
 """Modules that hold kernels and the functions that check their arguments."""

@@ -18,21 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipelines.frontend import mfcc
 from pipelines.frontend.ivector import IVECTOR, WORK, IvectorExtractor, Speaker
 from pipelines.frontend.ivector_parameters import PLAIN, IvectorModel, Pacing, SilenceWeights
 from pipelines.frontend.kaldi_parameters import KaldiFeatures, require_package, take_frames
-from pipelines.frontend.mfcc import (
-    FULL_SCALE,
-    MFCC,
-    NORMALISE,
-    PIECE_FRAMES,
-    PRIOR_FRAMES,
-    STAGES,
-    Piece,
-    check_samples,
-    record,
-    rows_around,
-)
+from pipelines.frontend.mfcc import MFCC, NORMALISE, Piece
 from pipelines.frontend.online_cmvn import VARIANCE_FLOOR, OnlineCmvn
 from pipelines.frontend.parameters import FeatureParameterError
 from profiler.arrays import F32, F64, Array, Bool, check
@@ -63,10 +53,11 @@ class KaldiMfcc:
         `ivectors`: what extracts those behind the features; `cmvn`: of the cepstra, i-vectors are of plain ones;
         `pacing`: when there is an i-vector.
         """
-        self.pacing = pacing
-        self.parameters = parameters
-        self.cmvn = cmvn
+        self.parameters, self.cmvn, self.pacing = parameters, cmvn, pacing
         self.ivectors = None if ivectors is None else IvectorExtractor(ivectors)
+        self.adapts = ivectors is not None
+        """Whether features depend on the search: those of an utterance are then to be had from `start`."""
+        self.chunk = pacing.chunk if self.adapts else 1
         self.options = _options(parameters)
         self.stage_ids: dict[str, int] = {}
         width = parameters.spliced
@@ -84,6 +75,7 @@ class KaldiMfcc:
         self._weights = difference_weights(parameters)
         self.around = max((len(weights) - 1) // 2 for weights in self._weights)
         """Frames on either side that differences are taken over."""
+        self.lookahead = max(self.around, parameters.right_context)
         self.prior: F64 | None = None
         """f64 [num_ceps]: the mean that the running mean of a stream starts from; a stream that ends leaves its own."""
 
@@ -96,15 +88,6 @@ class KaldiMfcc:
             return max((n_samples + p.hop_samples // 2) // p.hop_samples, 1)
         return 1 + max(n_samples - p.window_samples, 0) // p.hop_samples
 
-    @property
-    def adapts(self) -> bool:
-        """Whether features depend on the search: those of an utterance are then to be had from `start`."""
-        return self.ivectors is not None
-
-    @property
-    def chunk(self) -> int:
-        return self.pacing.chunk if self.adapts else 1
-
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance f32 [n_frames, dimension]: `samples` f32 [n] in -1…1, at the target's rate.
 
@@ -112,7 +95,7 @@ class KaldiMfcc:
         recorded; `first_frame` is the utterance's first frame in the run.
         """
         heard = KaldiStream(self, samples, replace(self.pacing, silence_weight=1.0))
-        record(heard.whole(), self.stage_ids, first_frame, lane)
+        mfcc.record(heard.whole(), self.stage_ids, first_frame, lane)
         return heard.features
 
     def normalised(self, cepstra: F32, normal: tuple[F32, F32], first: int, last: int) -> F32:
@@ -136,17 +119,13 @@ class KaldiMfcc:
         frames: F32 = np.concatenate(parts, axis=1)
         return frames if self._matrix is None else frames @ self._matrix + self._offset
 
-    @property
-    def lookahead(self) -> int:
-        return max(self.around, self.parameters.right_context)
-
     def start(self, samples: F32) -> KaldiStream:
         """Begin an utterance of a stream: f32 [n] samples in -1…1."""
         return KaldiStream(self, samples, self.pacing)
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`, whose lanes `features` then records on."""
-        self.stage_ids = {name: recorder.stage(name, "frontend") for name in STAGES}
+        self.stage_ids = {name: recorder.stage(name, "frontend") for name in mfcc.STAGES}
         if self.ivectors is not None:
             self.stage_ids[IVECTOR] = recorder.stage(IVECTOR, "frontend", WORK)
 
@@ -163,11 +142,8 @@ class KaldiMfcc:
         fft = 2.5 * p.fft_samples * math.log2(p.fft_samples)
         # Offset, pre-emphasis and window; power, then weighted sums of about two filters a bin.
         window, filters, dct = 6.0 * p.window_samples, 3.0 * bins + 4.0 * bins, 2.0 * p.num_ceps * p.num_mel_bins
-        width, spliced = 4.0 * self.width, p.spliced
-        weights = sum(len(weights) for weights in self._weights)
-        operations = 2.0 * p.num_ceps * (1 + weights)
-        if self._matrix is not None:
-            operations += 2.0 * self._matrix.size
+        width, weights = 4.0 * self.width, sum(map(len, self._weights))
+        operations = 2.0 * p.num_ceps * (1 + weights) + (0.0 if self._matrix is None else 2.0 * self._matrix.size)
         least = 4.0 * p.hop_samples + 4.0 * p.num_ceps
         ivectors = {} if self.ivectors is None else {IVECTOR: self.ivectors.cost()}
         return ivectors | {
@@ -184,8 +160,8 @@ class KaldiMfcc:
             NORMALISE: Cost(
                 operations={"fma": Linear(per_frame=operations)},
                 bytes_min=Linear(per_frame=4.0 * p.num_ceps + width),
-                bytes_max=Linear(per_frame=12.0 * p.num_ceps * weights + 8.0 * spliced + width),
-                working_set_bytes=float(PIECE_FRAMES * (4 * spliced + width)),
+                bytes_max=Linear(per_frame=12.0 * p.num_ceps * weights + 8.0 * p.spliced + width),
+                working_set_bytes=float(mfcc.PIECE_FRAMES * (4 * p.spliced + width)),
                 calls={NUMPY_CALL: Linear(fixed=8.0 + 2.0 * weights)},
             ),
         }
@@ -197,7 +173,7 @@ class KaldiStream:
     def __init__(self, front_end: KaldiMfcc, samples: F32, pacing: Pacing) -> None:
         import kaldi_native_fbank
 
-        check_samples(samples)
+        mfcc.check_samples(samples)
         p = front_end.parameters
         self._tables, self._samples, self._pacing = front_end, samples, pacing
         self.n_frames = front_end.n_frames(len(samples))
@@ -231,9 +207,9 @@ class KaldiStream:
         """Compute the cepstra that the first `n_samples` samples suffice for, yielding after each piece."""
         p, source = self._tables.parameters, self._source
         while self._given < min(n_samples, len(self._samples)):
-            arrived = self._samples[self._given : min(self._given + PIECE_FRAMES * p.hop_samples, n_samples)]
+            arrived = self._samples[self._given : min(self._given + mfcc.PIECE_FRAMES * p.hop_samples, n_samples)]
             self._given += len(arrived)
-            source.accept_waveform(p.sample_frequency, arrived * np.float32(FULL_SCALE))
+            source.accept_waveform(p.sample_frequency, arrived * np.float32(mfcc.FULL_SCALE))
             if self._given == len(self._samples):
                 lacking = p.window_samples - len(self._samples) if p.snip_edges else 0
                 if lacking > 0:
@@ -252,8 +228,8 @@ class KaldiStream:
             return
         yield from self._hear(len(self._samples))
         normal = mean_and_scale(self._cepstra, self._tables.parameters)
-        for first in range(0, self.n_frames, PIECE_FRAMES):
-            last = min(first + PIECE_FRAMES, self.n_frames)
+        for first in range(0, self.n_frames, mfcc.PIECE_FRAMES):
+            last = min(first + mfcc.PIECE_FRAMES, self.n_frames)
             self.features[first:last] = self._tables.normalised(self._cepstra, normal, first, last)
             yield Piece(NORMALISE, first, last - first)
 
@@ -297,7 +273,7 @@ class KaldiStream:
 
     def rows(self, begin: int, count: int, context: tuple[int, int]) -> F32:
         """As `mfcc.Utterance.rows`; behind the last frame i-vectors go on."""
-        found = rows_around(self.features, begin, count, context)
+        found = mfcc.rows_around(self.features, begin, count, context)
         if self._ivectors:
             rows = np.arange(begin - context[0], begin + count + context[1]).clip(0)
             of = rows // self._pacing.chunk
@@ -323,7 +299,7 @@ def mean_and_scale(cepstra: F32, p: KaldiFeatures, prior: F64 | None = None) -> 
     if len(cepstra) and p.norm_means:
         mean = cepstra.mean(axis=0, dtype=np.float64)
         if prior is not None:
-            mean = (mean * len(cepstra) + prior * PRIOR_FRAMES) / (len(cepstra) + PRIOR_FRAMES)
+            mean = (mean * len(cepstra) + prior * mfcc.PRIOR_FRAMES) / (len(cepstra) + mfcc.PRIOR_FRAMES)
         if p.norm_vars:
             variance = np.square(cepstra - mean).mean(axis=0)
             np.sqrt(1 / np.maximum(variance, VARIANCE_FLOOR), out=scale)

@@ -7,11 +7,11 @@ the features and is not computed is refused by name.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from pipelines.frontend.parameters import HIGHEST_RATE, LARGEST, LOWEST_RATE, FeatureParameterError, Target
+from pipelines.frontend.parameters import HIGHEST_RATE, LOWEST_RATE, READERS, FeatureParameterError, Target, demand
 from profiler.arrays import F32
 from profiler.plain import one_line
 
@@ -106,41 +106,38 @@ class KaldiFeatures:
 
     def check(self, source: str) -> None:
         """Raise FeatureParameterError if these features cannot be computed."""
-
-        def demand(condition: bool, sentence: str) -> None:
-            if not condition:
-                raise FeatureParameterError(f"{source}: {sentence}.")
-
-        top = self.target.band
-        demand(
-            LOWEST_RATE <= self.sample_frequency <= HIGHEST_RATE and self.sample_frequency == self.rate,
-            f"--sample-frequency {self.sample_frequency:g} must be a whole number within {LOWEST_RATE} and "
-            f"{HIGHEST_RATE} Hz",
+        rules = (
+            (
+                LOWEST_RATE <= self.sample_frequency <= HIGHEST_RATE and self.sample_frequency == self.rate,
+                f"--sample-frequency {self.sample_frequency:g} must be a whole number within {LOWEST_RATE} and "
+                f"{HIGHEST_RATE} Hz",
+            ),
+            (self.frame_shift == FRAME_SHIFT, f"--frame-shift {self.frame_shift:g} is not computed (only 10 ms)"),
+            (10 <= self.frame_length <= 100, f"--frame-length {self.frame_length:g} must lie within 10 and 100 ms"),
+            (
+                0 <= self.low_freq < self.target.band <= self.rate / 2,
+                f"--low-freq {self.low_freq:g} and --high-freq {self.high_freq:g} must rise within 0 and "
+                f"{self.rate // 2} Hz",
+            ),
+            (
+                1 <= self.num_ceps <= self.num_mel_bins <= MOST_COEFFICIENTS and self.num_mel_bins >= 3,
+                f"--num-ceps {self.num_ceps} must not exceed --num-mel-bins {self.num_mel_bins}, which lie within 3 "
+                f"and {MOST_COEFFICIENTS}",
+            ),
+            (0 <= self.preemphasis_coefficient <= 1, "--preemphasis-coefficient must lie within 0 and 1"),
+            (self.window_type in WINDOWS, f"--window-type must be one of {', '.join(WINDOWS)}"),
+            (self.cepstral_lifter >= 0 and self.energy_floor >= 0, "lifter and energy floor must not be negative"),
+            (
+                0 <= self.delta_order <= 3 and 1 <= self.delta_window <= WIDEST_CONTEXT,
+                "--delta-order must lie within 0 and 3, --delta-window within 1 and 20",
+            ),
+            (not (self.delta_order and self.left_context + self.right_context), "differences are not spliced"),
+            (
+                0 <= self.left_context <= WIDEST_CONTEXT and 0 <= self.right_context <= WIDEST_CONTEXT,
+                f"at most {WIDEST_CONTEXT} frames of context are spliced",
+            ),
         )
-        demand(self.frame_shift == FRAME_SHIFT, f"--frame-shift {self.frame_shift:g} is not computed (only 10 ms)")
-        demand(10 <= self.frame_length <= 100, f"--frame-length {self.frame_length:g} must lie within 10 and 100 ms")
-        demand(
-            0 <= self.low_freq < top <= self.rate / 2,
-            f"--low-freq {self.low_freq:g} and --high-freq {self.high_freq:g} must rise within 0 and "
-            f"{self.rate // 2} Hz",
-        )
-        demand(
-            1 <= self.num_ceps <= self.num_mel_bins <= MOST_COEFFICIENTS and self.num_mel_bins >= 3,
-            f"--num-ceps {self.num_ceps} must not exceed --num-mel-bins {self.num_mel_bins}, which lie within 3 and "
-            f"{MOST_COEFFICIENTS}",
-        )
-        demand(0 <= self.preemphasis_coefficient <= 1, "--preemphasis-coefficient must lie within 0 and 1")
-        demand(self.window_type in WINDOWS, f"--window-type must be one of {', '.join(WINDOWS)}")
-        demand(self.cepstral_lifter >= 0 and self.energy_floor >= 0, "lifter and energy floor must not be negative")
-        demand(
-            0 <= self.delta_order <= 3 and 1 <= self.delta_window <= WIDEST_CONTEXT,
-            "--delta-order must lie within 0 and 3, --delta-window within 1 and 20",
-        )
-        demand(not (self.delta_order and self.left_context + self.right_context), "differences are not spliced")
-        demand(
-            0 <= self.left_context <= WIDEST_CONTEXT and 0 <= self.right_context <= WIDEST_CONTEXT,
-            f"at most {WIDEST_CONTEXT} frames of context are spliced",
-        )
+        demand(rules, source)
 
 
 def take_frames(source: kaldi_native_fbank.OnlineMfcc | kaldi_native_fbank.OnlineFbank, into: F32, made: int) -> int:
@@ -182,7 +179,7 @@ def check_names(options: Collection[str], name: str, source: str) -> None:
 
 def read(options: Mapping[str, str], source: str) -> dict[str, float | str]:
     """The values of `options` by the names of KaldiFeatures; FeatureParameterError for one that is not computed."""
-    if _WORDS.get(options.get("subtract-mean", "false").lower(), True):
+    if options.get("subtract-mean", "false").lower() not in ("false", "f", "0"):
         raise FeatureParameterError(
             f"{source}: --subtract-mean (a mean before that of the utterance) requires features that are not computed."
         )
@@ -199,7 +196,7 @@ def values_of(
         key = name.replace("-", "_")
         if key in types:
             try:
-                values[key] = _KINDS[types[key]](text)
+                values[key] = READERS[types[key]](text)
             except ValueError:
                 raise FeatureParameterError(
                     f"{source}: --{one_line(name[:80])}={one_line(text[:80])} cannot be used as a value."
@@ -207,29 +204,3 @@ def values_of(
         elif name not in without_effect:
             raise FeatureParameterError(f"{source}: --{one_line(name[:80])} requires features that are not computed.")
     return values
-
-
-_WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in _WORDS:
-        raise ValueError(text)
-    return _WORDS[text.lower()]
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not abs(value) < LARGEST:
-        raise ValueError(text)
-    return value
-
-
-def _integer(text: str) -> int:
-    value = _finite(text)
-    if value != int(value):
-        raise ValueError(text)
-    return int(value)
-
-
-_KINDS: Mapping[str, Callable[[str], float | str]] = {"bool": _boolean, "float": _finite, "int": _integer, "str": str}

@@ -1,15 +1,11 @@
-"""Mel-frequency cepstra with differences, equal to those of pocketsphinx 5.
+"""Mel-frequency cepstra with differences, equal to those of pocketsphinx 5 but for 2e-5, the rounding of its sums.
 
 Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT, lifter; then the mean of
-the utterance is subtracted (batch CMN), if need be variance and gain are normalised, and differences are appended to
-the cepstra (`dynamic`, mostly `1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about
-2e-5, the rounding of its single-precision sums. Some things differ on purpose: noise is estimated again in every
-utterance (pocketsphinx carries its estimate into the next one, so its features depend on what was decoded before), so
-is the gain of `-agc emax`; and the mean of an utterance without any energy is its plain mean (pocketsphinx divides by
-zero).
+the utterance is subtracted (batch CMN), if need be variance and gain are normalised, and differences are appended
+(`dynamic`). On purpose noise and the gain of `-agc emax` are estimated again in every utterance, where pocketsphinx
+carries them on, and the mean of an utterance without any energy is its plain mean (pocketsphinx divides by zero).
 
-The work is done in pieces of a few milliseconds, each of them a span, so that no call runs for long even in an hour of
-sound. How it is cut changes no bit of the result.
+The work is done in pieces of a few milliseconds, each of them a span. How it is cut changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -22,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.frontend import _kernels
-from pipelines.frontend.dynamic import DIFFERENCE, SECOND, VALUE, layout
+from pipelines.frontend.dynamic import SECOND, layout
 from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
-from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
+from profiler.arrays import F32, F64, I64, Array
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -80,10 +76,9 @@ def record(pieces: Iterator[Piece], stages: Mapping[str, int], first_frame: int,
 
 
 class _Buffers(threading.local):
-    """What a block of frames goes through on its way to cepstra, made once for each thread.
+    """What a block of frames goes through on its way to cepstra, for each thread.
 
-    Made anew for each block, so much memory may come from the system and go back to it every time: its pages then cost
-    as much as the work.
+    Made anew for each block, their pages would cost as much as the work.
     """
 
     def __init__(self, p: FeatureParameters) -> None:
@@ -116,6 +111,7 @@ class Mfcc:
         self.stage_ids: dict[str, int] = {}
         self.layout = layout(p, transform)
         self.dimension = self.layout.outputs
+        self.lookahead = max(over + (kind == SECOND) for kind, over, _ in self.layout.columns.tolist())
         self.window = np.zeros(p.nfft)
         """f64[nfft]: 0 beyond the samples of a window."""
         self.window[: p.window_samples] = np.hamming(p.window_samples)
@@ -125,27 +121,6 @@ class Mfcc:
         self.prior: F64 = np.zeros(p.ncep)
         """f64[ncep]: the mean that the running mean of a stream starts from; a stream that ends leaves its own."""
         self.prior[: len(p.cmninit)] = p.cmninit[: p.ncep]
-        self._check()
-
-    def _check(self) -> None:
-        """Check what the kernels assume of the tables: every filter lies within the spectrum."""
-        p = self.parameters
-        check("starts", self.starts, np.int64, (p.nfilt,))
-        check("offsets", self.offsets, np.int64, (p.nfilt + 1,))
-        check("weights", self.weights, np.float64, (None,))
-        check("transform", self.transform, np.float64, (p.ncep, p.nfilt))
-        check_offsets("offsets", self.offsets, len(self.weights))
-        check_indices("starts", self.starts, self.bins)
-        check_indices("ends", self.starts + np.diff(self.offsets), self.bins + 1)
-        made = self.layout
-        check("columns", made.columns, np.int64, (None, 3))
-        check_indices("cepstra", made.columns[:, 2], p.ncep)
-        shape = (self.dimension, len(made.columns)) if made.matrix.size else (0, 0)
-        check("matrix", made.matrix, np.float32, shape)
-
-    @property
-    def bins(self) -> int:
-        return self.parameters.nfft // 2 + 1
 
     def n_frames(self, n_samples: int) -> int:
         """How many frames `n_samples` samples yield: the last, partial window counts as a frame.
@@ -160,11 +135,6 @@ class Mfcc:
     def start(self, samples: F32) -> Utterance:
         """Begin an utterance: f32[n] samples in -1…1 at the target's rate, all of it (the mean needs it)."""
         return Utterance(self, samples)
-
-    @property
-    def lookahead(self) -> int:
-        reach = {VALUE: 0, DIFFERENCE: 0, SECOND: 1}
-        return max((over + reach[kind] for kind, over, _ in self.layout.columns.tolist() if kind in reach), default=0)
 
     def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
@@ -188,18 +158,15 @@ class Mfcc:
         A real FFT of n points counts 2.5 n log2 n operations, half the usual count for a complex one. Least traffic:
         samples in, cepstra out. Most: every temporary of a block written and read once.
         """
-        p = self.parameters
-        bins = p.nfft // 2 + 1
-        n = p.nfilt
+        p, bins, n = self.parameters, self.parameters.nfft // 2 + 1, self.parameters.nfilt
         fft = 2.5 * p.nfft * math.log2(p.nfft)
         window = 2 * p.hop_samples + p.window_samples  # pre-emphasis per sample, window per frame
         filters = 3 * bins + 2 * len(self.weights)  # power, then weighted sums
         noise = (25 + 2 * _kernels.SMOOTHED_CHANNELS) * n if p.remove_noise else 0
         dct = 2 * p.ncep * n
-        spectrum_bytes = 16 * bins
-        frame_bytes = 8 * p.nfft
-        columns, width = len(self.layout.columns), 4 * self.dimension
-        operations = 5.0 * columns / 3 + 2.0 * self.layout.matrix.size
+        spectrum_bytes, frame_bytes = 16 * bins, 8 * p.nfft
+        width = 4 * self.dimension
+        operations = 5.0 * len(self.layout.columns) / 3 + 2.0 * self.layout.matrix.size
         least = 4 * p.hop_samples + 4 * p.ncep
         most = least + 4 * 8 * p.hop_samples + 2 * frame_bytes + 2 * spectrum_bytes
         tables = 8 * (len(self.weights) + len(self.window) + p.ncep * n)
@@ -249,9 +216,9 @@ class Utterance:
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)
             for block in range(first, last, BLOCK_FRAMES):
-                self.block(block, min(block + BLOCK_FRAMES, last))
+                self._block(block, min(block + BLOCK_FRAMES, last))
             yield Piece(MFCC, first, last - first)
-        yield from self.normalise(piece_frames)
+        yield from self._normalised(*self._normal(self.n_frames), 0, self.n_frames, piece_frames)
 
     def advance(self, n_samples: int) -> Iterator[Piece]:
         """Compute the `ready` frames that the first `n_samples` samples suffice for, yielding after each piece.
@@ -265,7 +232,7 @@ class Utterance:
         first, self._made = self._made, self.n_frames if finished else min(whole, self.n_frames)
         for block in range(first, self._made, BLOCK_FRAMES):
             last = min(block + BLOCK_FRAMES, self._made)
-            self.block(block, last)
+            self._block(block, last)
             yield Piece(MFCC, block, last - block)
         first, self.ready = self.ready, self._made if finished else max(self._made - tables.lookahead, self.ready)
         if self.ready > first:
@@ -274,34 +241,25 @@ class Utterance:
             if finished and p.agc == "none":
                 tables.prior = mean.astype(np.float64)
 
-    def normalise(self, piece_frames: int) -> Iterator[Piece]:
-        """Fill `features` from all cepstra, yielding after each piece."""
-        yield from self._normalised(*self._normal(self.n_frames), 0, self.n_frames, piece_frames)
-
     def _normalised(self, mean: F32, scale: F32, begin: int, end: int, piece_frames: int) -> Iterator[Piece]:
         """Fill `features` of the frames begin … end − 1, yielding after each piece."""
-        tables, n = self._tables, self._tables.parameters.ncep
-        made, shape = tables.layout, (self.n_frames, tables.dimension)
-        check("cepstra", self.cepstra, np.float32, (self.n_frames, n))
-        check("mean", mean, np.float32, (n,))
-        check("scale", scale, np.float32, (n,))
-        check("features", self.features, np.float32, shape, writable=True)
+        columns, matrix = self._tables.layout.columns, self._tables.layout.matrix
         for first in range(begin, end, piece_frames):
             last = min(first + piece_frames, end)
-            _kernels.normalise(self.cepstra, mean, scale, made.columns, made.matrix, first, last, self.features)
+            _kernels.normalise(self.cepstra, mean, scale, columns, matrix, first, last, self.features)
             yield Piece(NORMALISE, first, last - first)
 
-    def block(self, first: int, last: int) -> None:
+    def _block(self, first: int, last: int) -> None:
         """The cepstra of the frames first … last − 1, in order, BLOCK_FRAMES at most."""
-        spectrum = self._tables.buffers.spectrum[: last - first]
-        np.fft.rfft(self.windows(first, last), out=spectrum)
-        self.transform(spectrum, first, last)
+        tables = self._tables
+        spectrum = tables.buffers.spectrum[: last - first]
+        np.fft.rfft(self._windows(first, last), out=spectrum)
+        filters = tables.starts, tables.offsets, tables.weights
+        denoise, out = tables.parameters.remove_noise, self.cepstra[first:last]
+        _kernels.cepstra(spectrum, filters, tables.transform, denoise, self._noise, first > 0, out, self._sums)
 
-    def windows(self, first: int, last: int) -> F64:
-        """The windows of the frames first … last − 1, BLOCK_FRAMES at most, f64[frames, nfft]: filled up with zeros.
-
-        They are valid until the next call on the same thread.
-        """
+    def _windows(self, first: int, last: int) -> F64:
+        """The windows of these frames, f64[frames, nfft], filled up with zeros; valid until this thread's next call."""
         tables, p = self._tables, self._tables.parameters
         hop, length = p.hop_samples, p.window_samples
         begin, wanted = first * hop, (last - first - 1) * hop + length
@@ -324,23 +282,6 @@ class Utterance:
         np.multiply(frames, tables.window, out=frames)
         return frames
 
-    def transform(self, spectrum: Array, first: int, last: int) -> None:
-        """Fill the cepstra of the frames first … last − 1, in order, from their spectra c128[frames, bins]."""
-        tables, p = self._tables, self._tables.parameters
-        out = self.cepstra[first:last]
-        check("spectrum", spectrum, np.complex128, (last - first, tables.bins))
-        check("cepstra", out, np.float32, (last - first, p.ncep), writable=True)
-        _kernels.cepstra(
-            spectrum,
-            (tables.starts, tables.offsets, tables.weights),
-            tables.transform,
-            p.remove_noise,
-            self._noise,
-            first > 0,
-            out,
-            self._sums,
-        )
-
     def _normal(self, frames: int, prior: F64 | None = None) -> tuple[F32, F32]:
         """What is subtracted from each cepstrum, and what it is multiplied by then, f32 [ncep] each.
 
@@ -360,18 +301,18 @@ class Utterance:
                 squares = np.square(cepstra - mean).sum(axis=0)
                 np.sqrt(frames / squares, out=scale, where=squares > 0)
         if frames and p.agc != "none":
-            mean[0] += self._gain((cepstra[:, 0] - mean[0]) * scale[0]) / scale[0]
+            mean[0] += gain(p, (cepstra[:, 0] - mean[0]) * scale[0]) / scale[0]
         return mean.astype(np.float32), scale.astype(np.float32)
 
-    def _gain(self, energy: F64) -> float:
-        """Return what automatic gain control subtracts from the normalised c0 of all frames."""
-        p = self._tables.parameters
-        if p.agc == "max":
-            return float(energy.max())
-        if p.agc == "emax":
-            return EXPECTED_MAXIMUM if p.cmn == "none" else EXPECTED_MAXIMUM_NORMALISED
-        quiet = energy[energy < energy.min() + p.agcthresh]
-        return float(quiet.mean()) if len(quiet) else 0.0
+
+def gain(p: FeatureParameters, energy: F64) -> float:
+    """What automatic gain control subtracts from the normalised c0 of all frames."""
+    if p.agc == "max":
+        return float(energy.max())
+    if p.agc == "emax":
+        return EXPECTED_MAXIMUM if p.cmn == "none" else EXPECTED_MAXIMUM_NORMALISED
+    quiet = energy[energy < energy.min() + p.agcthresh]
+    return float(quiet.mean()) if len(quiet) else 0.0
 
 
 def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]:

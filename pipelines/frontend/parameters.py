@@ -1,16 +1,14 @@
-"""The feature parameters of a CMUSphinx acoustic model: its `feat.params` file.
+"""The feature parameters of a CMUSphinx acoustic model: its `feat.params` file, a list of `-name value` pairs.
 
-The file is a list of `-name value` pairs, the command-line options of the trainer. Names that are
-absent take the default of pocketsphinx 5 (its `fe.h` and `feat.h`), so the same file yields the
-same features in both programs. A value that would change the features and is not implemented here
-is refused by name: a model that gets other features than it was trained on still yields words,
-but wrong ones. What is read otherwise than it says, or has no effect here, is a note (`notes_of`).
+Names that are absent take the default of pocketsphinx 5 (its `fe.h` and `feat.h`). A value that would change the
+features and is not implemented is refused by name: a model that gets other features than it was trained on still
+yields words, but wrong ones. What is read otherwise than it says, or has no effect here, is a note (`notes_of`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from profiler.errors import BadInput
@@ -26,24 +24,12 @@ NARROW_BAND = 4_000.0
 LARGEST = 1e6
 """Of any number of the front end: hertz, samples, filters."""
 
-NEUTRAL = frozenset(
-    {
-        "adcdev",
-        "hmm",
-        "input_endian",
-        "lda",
-        "mdef",
-        "mean",
-        "mixw",
-        "model",
-        "sendump",
-        "seed",
-        "tmat",
-        "var",
-        "verbose",
-        "warp_type",
-    }
-)
+# fmt: off
+NEUTRAL = frozenset({
+    "adcdev", "hmm", "input_endian", "lda", "mdef", "mean", "mixw", "model", "sendump", "seed", "tmat", "var",
+    "verbose", "warp_type",
+})
+# fmt: on
 """Options seen in `feat.params` files that leave the features of a whole utterance as they are
 (without `warp_params`, which is refused, every `warp_type` is the identity)."""
 
@@ -58,11 +44,9 @@ SEARCH = frozenset({
 SILENCE = ("remove_silence", "vad_")
 """Options, or how they begin, that cut silence out of live sound: pocketsphinx 5 has none of them any more."""
 
-LEFT_OUT = frozenset({"dither"})
-"""Read and not computed: noise of half a bit, other noise every time."""
+OFF = ("doublebw", "logspec", "smoothspec")
+"""Options of features that are not implemented."""
 
-FEATURE_TYPE = "1s_c_d_dd"
-"""The default: cepstra, deltas and delta-deltas."""
 STREAMS = 3
 STREAM_DIM = 13
 
@@ -107,7 +91,7 @@ class FeatureParameters:
     varnorm: bool = False
     agc: str = "none"
     agcthresh: float = 2.0  # nat above the quietest frame that still count as noise (agc noise)
-    feat: str = FEATURE_TYPE
+    feat: str = "1s_c_d_dd"
     svspec: str = ""  # dimensions of each stream, such as 0-12/13-25/26-38; empty: as `feat` has them
     ldadim: int = 0  # rows of a model's `feature_transform` that are used; 0: all
 
@@ -129,67 +113,67 @@ class FeatureParameters:
     def from_mapping(cls, pairs: Mapping[str, str], source: str = "feat.params") -> FeatureParameters:
         """Take already split options, with or without the leading dash of their names."""
         values: dict[str, Any] = {}
-        for dashed, value in pairs.items():
-            name = dashed.removeprefix("-")
+        for dashed, text in pairs.items():
+            name, value = dashed.removeprefix("-"), str(text)
+            if name in OFF and value.lower() not in ("no", "false", "0"):
+                raise FeatureParameterError(
+                    f"{source}: -{name} {one_line(value)} requires features that are not implemented (only no)."
+                )
             if name in _READERS:
                 try:
-                    read = _READERS[name](str(value))
+                    values[name] = _READERS[name](value)
                 except ValueError as error:
                     raise FeatureParameterError(
-                        f"{source}: -{one_line(name)} {one_line(str(value))} cannot be used: {one_line(str(error))}."
+                        f"{source}: -{one_line(name)} {one_line(value)} cannot be used: {one_line(str(error))}."
                     ) from None
-                if name not in LEFT_OUT:
-                    values[name] = read
-            elif name in _FIXED:
-                if str(value).lower() not in _FIXED[name]:
-                    raise FeatureParameterError(
-                        f"{source}: -{name} {one_line(str(value))} requires features that are not implemented "
-                        f"(only {' or '.join(_FIXED[name])})."
-                    )
-            elif name not in NEUTRAL and not _ignored(name):
+            elif name not in NEUTRAL and name not in OFF and not _ignored(name):
                 raise FeatureParameterError(
                     f"{source}: -{one_line(name)} is not an option of this front end, "
                     "so the features cannot be computed."
                 )
+        values.pop("dither", None)  # noise of half a bit, other noise every time
         ceplen = values.pop("ceplen", STREAM_DIM)
         if values.get("nfft", 0) == 0:  # pocketsphinx: "set automatically from the window"
             window = int(values.get("wlen", cls.wlen) * values.get("samprate", cls.samprate))
             values["nfft"] = 1 << max(window - 1, 1).bit_length()
         parameters = cls(**values)
-        if parameters.ncep != ceplen:
-            raise FeatureParameterError(
-                f"{source}: -ncep {parameters.ncep} and -ceplen {ceplen} must be the same number."
-            )
-        parameters._check(source)
+        parameters._check(source, ceplen)
         return parameters
 
-    def _check(self, source: str) -> None:
-        def demand(condition: bool, sentence: str) -> None:
-            if not condition:
-                raise FeatureParameterError(f"{source}: {sentence}.")
+    def _check(self, source: str, ceplen: int) -> None:
+        rules = (
+            (self.ncep == ceplen, f"-ncep {self.ncep} and -ceplen {ceplen} must be the same number"),
+            (
+                LOWEST_RATE <= self.samprate <= HIGHEST_RATE,
+                f"-samprate {self.samprate} must lie between {LOWEST_RATE} and {HIGHEST_RATE} Hz",
+            ),
+            (
+                0 <= self.lowerf < self.upperf <= self.samprate / 2,
+                f"-lowerf {self.lowerf:g} and -upperf {self.upperf:g} must rise within "
+                f"0 and {self.samprate // 2} Hz, half of -samprate {self.samprate}",
+            ),
+            (self.frate == 100, f"-frate {self.frate} is not implemented (only 100)"),
+            (
+                self.hop_samples <= self.window_samples <= self.nfft <= 1 << 15,
+                f"-wlen {self.wlen:g} s must hold a frame of {self.hop_samples} samples and fit into -nfft {self.nfft}",
+            ),
+            (self.nfft & (self.nfft - 1) == 0, f"-nfft {self.nfft} must be a power of two"),
+            (
+                1 <= self.ncep <= self.nfilt <= self.nfft // 2,
+                f"-nfilt {self.nfilt} must lie between -ncep {self.ncep} and half of -nfft",
+            ),
+            (self.lifter >= 0, f"-lifter {self.lifter} must be 0 or more"),
+            (0 <= self.alpha < 1, f"-alpha {self.alpha:g} must lie in 0…1"),
+            (self.ldadim >= 0, f"-ldadim {self.ldadim} must be 0 or more"),
+        )
+        demand(rules, source)
 
-        demand(
-            LOWEST_RATE <= self.samprate <= HIGHEST_RATE,
-            f"-samprate {self.samprate} must lie between {LOWEST_RATE} and {HIGHEST_RATE} Hz",
-        )
-        demand(
-            0 <= self.lowerf < self.upperf <= self.samprate / 2,
-            f"-lowerf {self.lowerf:g} and -upperf {self.upperf:g} must rise within "
-            f"0 and {self.samprate // 2} Hz, half of -samprate {self.samprate}",
-        )
-        demand(self.frate == 100, f"-frate {self.frate} is not implemented (only 100)")
-        demand(
-            self.hop_samples <= self.window_samples <= self.nfft <= 1 << 15,
-            f"-wlen {self.wlen:g} s must hold one frame of {self.hop_samples} samples and fit into -nfft {self.nfft}",
-        )
-        demand(self.nfft & (self.nfft - 1) == 0, f"-nfft {self.nfft} must be a power of two")
-        demand(
-            1 <= self.ncep <= self.nfilt <= self.nfft // 2,
-            f"-nfilt {self.nfilt} must lie between -ncep {self.ncep} and half of -nfft",
-        )
-        demand(self.lifter >= 0, f"-lifter {self.lifter} must be 0 or more")
-        demand(0 <= self.alpha < 1, f"-alpha {self.alpha:g} must lie in 0…1")
-        demand(self.ldadim >= 0, f"-ldadim {self.ldadim} must be 0 or more")
+
+def demand(rules: Iterable[tuple[bool, str]], source: str) -> None:
+    """Raise FeatureParameterError with the sentence of the first rule that does not hold."""
+    for holds, sentence in rules:
+        if not holds:
+            raise FeatureParameterError(f"{source}: {sentence}.")
 
 
 def options_of(text: str, source: str = "feat.params") -> dict[str, str]:
@@ -213,7 +197,7 @@ def notes_of(pairs: Mapping[str, str]) -> list[str]:
         notes.append(f"-cmn {pairs['cmn']} is computed as batch: the mean of the whole utterance")
     if pairs.get("agc", "").lower() == "emax":
         notes.append("-agc emax begins anew in every utterance")
-    if _boolean(pairs.get("dither", "no")):
+    if boolean(pairs.get("dither", "no")):
         notes.append("-dither is left out")
     if ignored := [f"-{name}" for name in pairs if _ignored(name)]:
         notes.append(f"{', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored")
@@ -229,33 +213,21 @@ def _ignored(name: str) -> bool:
     return name in SEARCH or name.startswith(SILENCE)
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
     value = float(text)
     if not abs(value) < LARGEST:
         raise ValueError(f"a number below {LARGEST:g} is needed")
     return value
 
 
-def _integer(text: str) -> int:
-    # int() alone would also take thousands of digits.
-    value = int(text) if len(text) <= 12 else LARGEST
-    if not abs(value) < LARGEST:
-        raise ValueError(f"a whole number below {LARGEST:g} is needed")
-    return int(value)
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(_finite(part) for part in text.split(","))
-
-
-def _rate(text: str) -> int:
-    value = _finite(text)  # pocketsphinx prints 1.600000e+04
+def integer(text: str) -> int:
+    value = finite(text)  # pocketsphinx prints 1.600000e+04
     if value != int(value):
-        raise ValueError("a whole number of hertz is needed")
+        raise ValueError("a whole number is needed")
     return int(value)
 
 
-def _boolean(text: str) -> bool:
+def boolean(text: str) -> bool:
     if text.lower() in ("yes", "true", "1", "y", "t"):
         return True
     if text.lower() in ("no", "false", "0", "n", "f"):
@@ -263,45 +235,30 @@ def _boolean(text: str) -> bool:
     raise ValueError("yes or no is needed")
 
 
-def _choice(**meanings: str) -> Callable[[str], str]:
+def _choice(*names: str, **meanings: str) -> Callable[[str], str]:
+    known = {name: name for name in names} | meanings
+
     def read(text: str) -> str:
-        if text.lower() not in meanings:
-            raise ValueError(f"implemented are {', '.join(meanings)}")
-        return meanings[text.lower()]
+        if text.lower() not in known:
+            raise ValueError(f"implemented are {', '.join(known)}")
+        return known[text.lower()]
 
     return read
 
 
-_READERS: dict[str, Callable[[str], Any]] = {
-    "lowerf": _finite,
-    "upperf": _finite,
-    "nfilt": _integer,
-    "nfft": _integer,
-    "ncep": _integer,
-    "alpha": _finite,
-    "wlen": _finite,
-    "frate": _integer,
-    "transform": _choice(legacy="legacy", dct="dct", htk="htk"),
-    "lifter": _integer,
-    "unit_area": _boolean,
-    "round_filters": _boolean,
-    "remove_dc": _boolean,
-    "remove_noise": _boolean,
-    "cmninit": _numbers,
-    "cmn": _choice(batch="batch", current="batch", live="batch", prior="batch", none="none"),
-    "varnorm": _boolean,
-    "agc": _choice(none="none", max="max", emax="emax", noise="noise"),
-    "agcthresh": _finite,
-    "samprate": _rate,
-    "ceplen": _integer,
-    "feat": str,
-    "svspec": str,
-    "ldadim": _integer,
-    "dither": _boolean,
+READERS: Mapping[str, Callable[[str], Any]] = {
+    "bool": boolean,
+    "float": finite,
+    "int": integer,
+    "str": str,
+    "tuple[float, ...]": lambda text: tuple(map(finite, text.split(","))),
 }
+"""By the type of a field."""
 
-_FIXED: dict[str, tuple[str, ...]] = {
-    "doublebw": ("no", "false", "0"),
-    "logspec": ("no", "false", "0"),
-    "smoothspec": ("no", "false", "0"),
+_READERS = {str(field.name): READERS[str(field.type)] for field in fields(FeatureParameters)} | {
+    "transform": _choice("legacy", "dct", "htk"),
+    "cmn": _choice("batch", "none", current="batch", live="batch", prior="batch"),
+    "agc": _choice("none", "max", "emax", "noise"),
+    "ceplen": integer,
+    "dither": boolean,
 }

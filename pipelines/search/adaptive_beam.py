@@ -29,11 +29,6 @@ class AdaptiveBeam:
         self._blocks: deque[tuple[int, int]] = deque()
         self._frames = self._spent_ns = 0
 
-    @property
-    def rtf(self) -> float:
-        audio_s = self._frames * FRAME_S
-        return self._spent_ns / 1e9 / audio_s if audio_s else math.nan
-
     def after(self, frames: int, spent_ns: int, target_rtf: float, widest: float) -> float:
         """Take note of a block of `frames` that took `spent_ns`; the beam for the next one.
 
@@ -48,7 +43,8 @@ class AdaptiveBeam:
             self._spent_ns -= old_ns
         beam = min(self.beam, widest)
         if self._spent_ns > 0 and frames > 0:
-            due = math.log(self.rtf / target_rtf) / GROWTH
+            rtf = self._spent_ns / 1e9 / (self._frames * FRAME_S)
+            due = math.log(rtf / target_rtf) / GROWTH
             beam -= SHARE * min(frames / WINDOW, 1.0) * due
         self.beam = min(max(beam, min(MIN_BEAM, widest)), widest)
         return self.beam

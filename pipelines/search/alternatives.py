@@ -21,6 +21,7 @@ from numpy.typing import DTypeLike
 
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import lattice as lattice_kernels
+from pipelines.search.kernels.layout import KINDS
 from pipelines.search.kernels.layout import Lattice as LatticeArrays
 from profiler.arrays import F32, F64, I32, I64, Array, ArrayError, check, check_indices
 
@@ -87,45 +88,25 @@ class Lattice:
         return lattice_kernels.Ways(self.history, first, np.ascontiguousarray(other), self.delta)
 
 
-def no_lattice() -> LatticeArrays:
-    one = np.empty(1, dtype=np.int32), np.empty(1, dtype=np.float32)
-    pairs = np.empty((1, 2), dtype=np.int32)
-    return LatticeArrays(pairs, one[1], one[0], one[1], one[0], one[0], np.zeros(1, dtype=np.int32))
+def lattice_arrays(graph: Graph, empty: Empty, on: bool) -> LatticeArrays:
+    """What kernels record the lattice in, see `lattice_kernels.record_frame`; `empty` makes the arrays.
+
+    The smallest that there can be where it is not `on`.
+    """
+    lengths, kinds = lattice_lengths(graph, FIRST_ALTERNATIVES if on else 1, on), map(np.dtype, KINDS["lattice"])
+    made = LatticeArrays(*(empty((n, *kind.shape), kind.base) for n, kind in zip(lengths, kinds, strict=True)))
+    made.rank[:] = epsilon_ranks(graph) if on else 0
+    return made
 
 
-def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
-    """What kernels record the lattice in, see `lattice_kernels.record_frame`; `empty` makes the arrays."""
+def lattice_lengths(graph: Graph, alternatives: int, on: bool) -> tuple[int, ...]:
+    """Of the columns of `lattice_arrays`, with room for `alternatives`."""
+    if not on:
+        return alternatives, alternatives, 1, 1, 1, 1, 1
     places = graph.n_states + 1
     # A token is reached by its self-loop and by each arc once at most; untouched pages cost nothing.
     ways = places + len(graph.arcs)
-    found = epsilon_ranks(graph)
-    rank = empty(len(found), np.int32)
-    rank[:] = found
-    return LatticeArrays(
-        empty((FIRST_ALTERNATIVES, 2), np.int32),
-        empty(FIRST_ALTERNATIVES, np.float32),
-        empty(places, np.int32),
-        empty(ways, np.float32),
-        empty(ways, np.int32),
-        empty(ways, np.int32),
-        rank,
-    )
-
-
-def check_lattice(graph: Graph, lattice: LatticeArrays, ranks: int) -> None:
-    """Raise ArrayError unless `lattice_arrays` makes these for `graph` and `ranks`, or `no_lattice` (0 ranks)."""
-    on = ranks > 0
-    places = graph.n_states + 1 if on else 1
-    ways = places + len(graph.arcs) if on else 1
-    check("alternatives", lattice.alternative, np.int32, (None, 2), writable=True)
-    check("their costs", lattice.delta, np.float32, (len(lattice.alternative),), writable=True)
-    check("head", lattice.head, np.int32, (places,), writable=True)
-    check("ways' costs", lattice.way_cost, np.float32, (ways,), writable=True)
-    for column in (lattice.way_entry, lattice.way_next):
-        check("ways", column, np.int32, (ways,), writable=True)
-    rank = max(graph.n_epsilon_states, 1) if on else 1
-    check("rank", lattice.rank, np.int32, (rank,), writable=True)
-    check_indices("rank", lattice.rank, max(ranks, 1))
+    return alternatives, alternatives, places, ways, ways, ways, max(graph.n_epsilon_states, 1)
 
 
 def epsilon_ranks(graph: Graph) -> I32:

@@ -97,7 +97,7 @@ class SearchReplay:
         books = self._space.books
         books.decoder_state[:] = self._decoder_state
         books.floats[:] = self._floats
-        self.viterbi._lost = self._lost
+        self.viterbi.lost = self._lost
         for column, buffer in self._used():
             column[:] = buffer
         # Of states without a token it does not matter what the slots hold (`sparse_set`).

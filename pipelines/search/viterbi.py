@@ -58,14 +58,8 @@ class Viterbi:
         self._tracer = WordTracer(graph)
         self._stage = dict.fromkeys(_STAGES, 0)
         self._steps: layout.Steps = 0, 0, 0, 0, 0
-        self._first_frame = 0
-        self._lost = False
         self._collected = 0
         self._adaptive: AdaptiveBeam | None = None
-        self.complete = False
-        self.best_cost = np.inf
-        self.nbest: list[alternatives.Hypothesis] = []
-        self.confidences: list[float] = []
         self.configure(config)
         self.start(0)
 
@@ -76,10 +70,6 @@ class Viterbi:
     @property
     def cutoff(self) -> float:
         return float(self._space.books.floats[layout.CUTOFF])
-
-    @property
-    def lost(self) -> bool:
-        return self._lost
 
     @property
     def lattice(self) -> tuple[object, ...]:
@@ -100,19 +90,16 @@ class Viterbi:
         """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
-        emit, epsilon, prune, lattice, rank = (
-            self._stage[f"search.{step}"] for step in ("emit", "epsilon", "prune", "lattice", "rank")
-        )
-        self._steps = emit, epsilon, prune, lattice, rank
+        of = self._stage
+        self._steps = (
+            of["search.emit"], of["search.epsilon"], of["search.prune"], of["search.lattice"], of["search.rank"]
+        )  # fmt: skip
 
     def configure(self, config: Search) -> None:
         """Take over settings, from the next frame on; `lattice` and its beam from the next utterance."""
         self._config = config
         self._scale = float(config.acoustic_scale)
-        if not config.adaptive_beam:
-            self._adaptive = None
-        elif self._adaptive is None:
-            self._adaptive = AdaptiveBeam()
+        self._adaptive = (self._adaptive or AdaptiveBeam()) if config.adaptive_beam else None
         adapted = self._adaptive.beam if self._adaptive else np.inf
         self._use_beam(min(float(config.beam), adapted))
         self._space.skip(config.blank_skipping)
@@ -138,15 +125,13 @@ class Viterbi:
 
     def start(self, first_frame: int) -> None:
         """Begin an utterance whose first frame has the run-global number `first_frame`."""
-        self._first_frame = first_frame
-        self._lost = False
-        self._blanks = 0
-        self.complete = False
-        self.best_cost = np.inf
-        self.nbest, self.confidences = [], []
+        self._first_frame, self._latest = first_frame, (first_frame, 0)
+        self.lost = self.complete = False
+        self._blanks, self.best_cost = 0, np.inf
+        self.nbest: list[alternatives.Hypothesis] = []
+        self.confidences: list[float] = []
         self._tracer.reset()
         self._space.start(self._config.lattice, self._config.lattice_beam)
-        self._latest = (first_frame, 0)
 
     def advance(
         self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE, audio_frames: int | None = None
@@ -170,8 +155,8 @@ class Viterbi:
             audio_frames = len(scores) * each
         self._latest = (first_frame, audio_frames)
         done, end = 0, len(scores)
-        stuck = False
-        while done < end and not self._lost:
+        stuck = False  # the room made for a frame did not suffice
+        while done < end and not self.lost:
             begin = done
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
             done, status = self._space.advance(
@@ -181,18 +166,16 @@ class Viterbi:
                 PATIENCE_NS,
                 (lane.lend(), self._steps, called_ns),
             )
-            began, called_ns = called_ns, now_ns()
-            lane.settle(called_ns)
             # Should there be another call, making room for it belongs to that call.
-            if not HAS_CLOCK:
-                self._record(lane, began, first_frame + begin * each, min(done * each, audio_frames) - begin * each)
+            called_ns = now_ns()
+            lane.settle(called_ns)
             if status == layout.NEED_HISTORY:
                 if stuck and done == begin:
                     self._space.widen()
                 self._space.make_room()
             elif status == layout.NO_TOKENS:
                 # Every path has cost infinity: by its scores, or for lack of an arc that leads on.
-                self._lost = True
+                self.lost = True
             stuck = status == layout.NEED_HISTORY and done == begin
         if self.graph.blank >= 0:
             loud = np.flatnonzero(scores[:, self.graph.blank] <= QUIET)
@@ -205,9 +188,9 @@ class Viterbi:
         """
         called_ns = now_ns()
         space, pruned_ns = self._space, called_ns
-        pending = space.books.decoder_state[layout.PENDING] and not self._lost
+        pending = space.books.decoder_state[layout.PENDING] and not self.lost
         if pending:
-            self._lost = not space.prune_alone()
+            self.lost = not space.prune()
             pruned_ns = now_ns()
         result, arcs = space.active_senones()
         end_ns = now_ns()
@@ -217,8 +200,7 @@ class Viterbi:
             work = space.books.work.tolist()
             ranking = pruned_ns - work[layout.RANKING_NS]
             lane.put(self._stage["search.prune"], called_ns, ranking, frame, audio_frames, *work[_PRUNED])
-            if work[layout.RANKED]:
-                ranked = work[layout.RANKED]
+            if ranked := work[layout.RANKED]:
                 lane.put(self._stage["search.rank"], ranking, pruned_ns, frame, audio_frames, ranked)
         lane.put(self._stage["search.active"], pruned_ns, end_ns, frame, audio_frames, arcs, len(result))
         return result
@@ -277,33 +259,11 @@ class Viterbi:
         config = self._config
         self._space.prune_by(beam, BEAM_DELTA, config.max_active, config.min_active)
 
-    def _record(self, lane: Lane | NullLane, begin: int, first: int, frames: int) -> None:
-        """Record all time for the largest step, as kernels have no clock, and for each step its counts."""
-        emit, epsilon, prune, lattice, rank = self._steps
-        counts = self._space.books.work.tolist()
-        at = now_ns()
-        emitted = counts[layout.TOKENS], counts[layout.EMIT_ARCS], counts[layout.PASSED]
-        closed = counts[layout.EPSILON_ARCS], counts[layout.FOLLOWED], counts[layout.SENONES]
-        pruned = counts[layout.EXAMINED], counts[layout.ENTERED], counts[layout.CLOSED_UP]
-        lane.put(emit, begin, at, first, frames, *emitted)
-        lane.put(epsilon, at, at, first, frames, *closed)
-        if counts[layout.EXAMINED]:
-            lane.put(prune, at, at, first, frames, *pruned)
-        if counts[layout.RANKED]:
-            lane.put(rank, at, at, first, frames, counts[layout.RANKED])
-        if self._config.lattice:
-            lane.put(lattice, at, at, first, frames, counts[layout.CONTENDERS])
-
     def _backtrace(self, final: bool, lane: Lane | NullLane) -> list[Word]:
         begin = now_ns()
         words = self._words(final)
-        lane.put(
-            self._stage["search.backtrace"],
-            begin,
-            now_ns(),
-            *self._latest,  # charged where it happens: frames already shown keep their cost
-            self._tracer.backpointers,
-        )
+        # Charged where it happens: frames already shown keep their cost.
+        lane.put(self._stage["search.backtrace"], begin, now_ns(), *self._latest, self._tracer.backpointers)
         return words
 
     def _living(self) -> tuple[U32, F32]:
@@ -330,7 +290,7 @@ class Viterbi:
         n = len(cost)
         total = cost + self.graph.final[states] if final else cost
         if final:
-            self.complete = bool(n) and bool(np.isfinite(total).any()) and not self._lost
+            self.complete = bool(n) and bool(np.isfinite(total).any()) and not self.lost
             if not self.complete:
                 total = cost
         if not n:
@@ -358,13 +318,9 @@ class Viterbi:
         beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam
         used = int(self._space.books.decoder_state[layout.ALTERNATIVES])
+        near_ends, costs = ends[near].astype(np.int64), above[near].astype(np.float64)
         lattice = alternatives.Lattice(
-            history,
-            kept.alternative[:used],
-            kept.delta[:used],
-            ends[near].astype(np.int64),
-            above[near].astype(np.float64),
-            self.best_cost,
+            history, kept.alternative[:used], kept.delta[:used], near_ends, costs, self.best_cost
         )
         path = np.empty(len(history), dtype=np.int32)
         n, _ = histories.trace(history, entry, -1, path)

@@ -8,11 +8,8 @@ checked when it is made (`wfst.Graph`); what is given per call (scores, settings
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from pipelines.search import alternatives, words
 from pipelines.search.alternatives import Empty
@@ -20,10 +17,7 @@ from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import calls, layout
 from pipelines.search.kernels.intrinsics import table
 from pipelines.search.kernels.layout import Arrays, Numbers
-from profiler.arrays import F32, I64, Array, ArrayError, check
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from profiler.arrays import F32, I64, Array, ArrayError, check, check_indices
 
 FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
@@ -53,28 +47,24 @@ class Workspace:
         self.graph = graph
         self._empty = empty
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
-        bins = empty(layout.BINS + 1, np.int32)
-        scratch: tuple[Array, ...] = (*self._columns(places, "scratch")[:-1], bins)
+
+        def columns(group: str, length: int) -> list[Array]:
+            return [empty(length, kind) for kind in layout.KINDS[group]]
+
+        books = [FIRST_HISTORY, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1]
+        kinds = [np.dtype(kind) for kind in layout.KINDS["books"]]
         made = Arrays(
             layout.Records(graph.states, graph.arcs),
-            layout.Tokens(*self._columns(places, "tokens")),
-            layout.Emitting(*self._columns(arcs, "emitting")),
-            layout.Epsilons(*self._columns(arcs, "epsilons")),
-            layout.Scratch(*scratch),
-            alternatives.no_lattice(),
-            layout.Places(*self._columns(places, "places")),
-            layout.Labels(*self._columns(labels, "labels")),
-            layout.Books(
-                empty((FIRST_HISTORY, 3), np.int32),
-                self._zeros(layout.N_DECODER_STATE, np.int64),
-                self._zeros(layout.N_FLOATS, np.float64),
-                self._zeros(layout.N_WORK, np.int64),
-                self._zeros(layout.N_WORK, np.int64),
-                empty(1, layout.NUMBERS),
-            ),
+            layout.Tokens(*columns("tokens", places)),
+            layout.Emitting(*columns("emitting", arcs)),
+            layout.Epsilons(*columns("epsilons", arcs)),
+            layout.Scratch(*columns("scratch", places)[:-1], empty(layout.BINS + 1, np.int32)),
+            alternatives.lattice_arrays(graph, empty, False),
+            layout.Places(*columns("places", places)),
+            layout.Labels(*columns("labels", labels)),
+            layout.Books(*(empty((n, *kind.shape), kind.base) for n, kind in zip(books, kinds, strict=True))),
         )
-        made.places.queued.fill(0)
-        for column in made.labels:
+        for column in (made.places.queued, *made.labels, *made.books[1:5]):
             column.fill(0)
         made.labels.entering[1:] = graph.senone_state == 0
         self.collected = 0
@@ -94,7 +84,7 @@ class Workspace:
 
     def check(self, arrays: Arrays) -> None:
         """Raise ArrayError unless every array has the shape and type that the kernels assume."""
-        graph = self.graph
+        graph, ranks = self.graph, self.numbers.n_ranks
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
         if arrays.graph.states is not graph.states or arrays.graph.arcs is not graph.arcs:
             raise ArrayError("the arrays are not those of the graph that was checked")
@@ -105,18 +95,13 @@ class Workspace:
             ("scratch", [*[places] * 4, layout.BINS + 1]),
             ("places", [places] * 3),
             ("labels", [labels] * 4),
+            ("lattice", alternatives.lattice_lengths(graph, len(arrays.lattice.delta), ranks > 0)),
+            ("books", [None, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1]),
         ):
-            held, kinds = getattr(arrays, group), layout.KINDS[group]
+            held, kinds = getattr(arrays, group), map(np.dtype, layout.KINDS[group])
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
-                check(f"{group}.{name}", getattr(held, name), kind, (length,), writable=True)
-        books = arrays.books
-        check("decoder_state", books.decoder_state, np.int64, (layout.N_DECODER_STATE,), writable=True)
-        check("floats", books.floats, np.float64, (layout.N_FLOATS,), writable=True)
-        check("work", books.work, np.int64, (layout.N_WORK,), writable=True)
-        check("work before", books.before, np.int64, (layout.N_WORK,), writable=True)
-        check("numbers", books.numbers, layout.NUMBERS, (1,), writable=True)
-        check("history", books.history, np.int32, (None, 3), writable=True)
-        alternatives.check_lattice(graph, arrays.lattice, self.numbers.n_ranks)
+                check(f"{group}.{name}", getattr(held, name), kind.base, (length, *kind.shape), writable=True)
+        check_indices("rank", arrays.lattice.rank, max(ranks, 1))
 
     @property
     def numbers(self) -> Numbers:
@@ -203,23 +188,16 @@ class Workspace:
         made: calls.Advanced = calls.advance(self._table, scores, frames, scale, patience_ns, recording, self._recorded)
         if made[1] == layout.MISFIT:
             self._as_read(scores)
-            begin, end, *_ = frames
-            raise ArrayError(f"there are no frames {begin} to {end} in {len(scores)}")
-        if made[1] == layout.ENDLESS:
-            _not_endless(made[1])
+            raise ArrayError(f"there are no frames {frames[0]} to {frames[1]} in {len(scores)}")
+        _not_endless(made[1])
         return made
 
     def prune(self) -> bool:
-        """End the pending frame; whether a token survived."""
-        while True:
-            status = calls.prune(self._table)
-            if status != layout.NEED_HISTORY:
-                return bool(status == layout.DONE)
-            self.make_room()
-
-    def prune_alone(self) -> bool:
+        """End the pending frame, whose work is counted anew; whether a token survived."""
         self.books.work[:] = 0
-        return self.prune()
+        while (status := calls.prune(self._table)) == layout.NEED_HISTORY:
+            self.make_room()
+        return bool(status == layout.DONE)
 
     def active_senones(self) -> tuple[I64, int]:
         count, arcs = calls.active_senones(self._table)
@@ -233,10 +211,6 @@ class Workspace:
         if r[layout.HISTORY] == len(self.books.history):
             self.make_room()
         return int(calls.entry_of(place, self._table))
-
-    def call(self, kernel: Callable[Concatenate[I64, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `kernel` with the table of the arrays as first argument; keeps them alive meanwhile."""
-        return kernel(self._table, *args, **kwargs)
 
     def make_room(self) -> None:
         """Collect new history that no token leads to; all of it, where there is no room left, which then may grow."""
@@ -331,15 +305,10 @@ class Workspace:
 
     def _keep_alternatives(self, on: bool, beam: float) -> None:
         """Keep ways within `beam`, or none; arrays that are there serve again."""
-        lattice, ranks = self.arrays.lattice, self.numbers.n_ranks
-        if on and not ranks:
-            lattice = alternatives.lattice_arrays(self.graph, self._empty)
-            ranks = int(lattice.rank.max(initial=0)) + 1
-        elif not on:
-            lattice, ranks = alternatives.no_lattice(), 0
-        changed = ranks != self.numbers.n_ranks
-        self.numbers = self.numbers._replace(n_ranks=ranks, lattice_beam=float(beam) if on else -1.0)
-        if changed:
+        self.numbers = self.numbers._replace(lattice_beam=float(beam) if on else -1.0)
+        if on != (self.numbers.n_ranks > 0):
+            lattice = alternatives.lattice_arrays(self.graph, self._empty, on)
+            self.numbers = self.numbers._replace(n_ranks=int(lattice.rank.max(initial=0)) + 1 if on else 0)
             self._alternatives = lattice[:2]
             self.hold(self.arrays._replace(lattice=lattice))
 
@@ -351,14 +320,6 @@ class Workspace:
                 f"array of shape {scores.shape}"
             )
         return np.ascontiguousarray(scores, dtype=_F32)
-
-    def _columns(self, length: int, group: str) -> tuple[Array, ...]:
-        return tuple(self._empty(length, kind) for kind in layout.KINDS[group])
-
-    def _zeros(self, length: int, kind: DTypeLike) -> Array:
-        made = self._empty(length, kind)
-        made.fill(0)
-        return made
 
 
 def _not_endless(status: int) -> int:

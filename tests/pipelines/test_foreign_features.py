@@ -247,7 +247,7 @@ def test_feat_params_as_people_write_them(tmp_path):
         ("-svspec 0-12/12-38", "each once in a stream, 39 at most"),
         ("-feat s2_4x -ncep 12 -ceplen 12", "-feat s2_4x needs -ncep 13"),
         ("-samprate 8000", "-upperf 6855.5 must rise within 0 and 4000 Hz, half of -samprate 8000"),
-        ("-samprate 15999.5", "a whole number of hertz is needed"),
+        ("-samprate 15999.5", "a whole number is needed"),
         ("-lda feature_transform", "feature_transform is missing; -lda in feat.params says"),
         ("-warp_params 1.1", "-warp_params is not an option of this front end"),
     ],

@@ -9,12 +9,10 @@ from search_graphs import random_graph, settings, smooth_scores, thousand_words
 
 from pipelines.search import viterbi, workspace
 from pipelines.search.kernels import layout
-from pipelines.search.kernels.intrinsics import table
 from pipelines.search.kernels.layout import KINDS, NUMBERS, Arrays, Numbers
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from pipelines.search.workspace import Workspace
-from profiler.arrays import ArrayError
 from profiler.clock import now_ns
 from profiler.recording.lanes import Lane
 from profiler.spans import SPAN, Recorder
@@ -110,24 +108,6 @@ def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monke
     # Tokens, arcs and senones of a frame that had to be taken up again count once.
     assert work(cut)[:3] == work(whole)[:3]
     assert work(cut)[5] == work(whole)[5]
-
-
-def test_without_a_clock_in_kernels_the_same_work_is_recorded(scores, monkeypatch):
-    whole, _ = record(scores)
-
-    class Unheard(viterbi.NullLane):
-        """What the kernel records itself goes nowhere."""
-
-    monkeypatch.setattr(viterbi, "HAS_CLOCK", False)
-    monkeypatch.setattr(viterbi, "PATIENCE_NS", 10**15)  # a busy machine cuts no call short
-    nowhere = Unheard()
-    monkeypatch.setattr(viterbi.Lane, "lend", lambda lane: nowhere.lend())
-    monkeypatch.setattr(viterbi.Lane, "settle", lambda lane, end_ns: None)
-    plain, _ = record(scores)
-    assert work(plain) == work(whole)
-    assert [len(plain[name]) for name in STEPS] == [4, 4, 4]
-    assert len(plain[RANK]) == len(whole[RANK]) > 0
-    assert (plain["search.emit"]["duration_ns"] > 0).all()
 
 
 # -- a block of the search run again ---------------------------------------------------------------
@@ -262,15 +242,3 @@ def test_every_array_has_its_kind():
 
 def test_numbers_are_found_by_name():
     assert NUMBERS.names == Numbers._fields
-
-
-@pytest.mark.parametrize("group", Arrays._fields)
-def test_a_table_of_other_arrays_is_refused(space, group):
-    held = getattr(space.arrays, group)
-    for i, column in enumerate(held):
-        scattered = np.repeat(np.resize(column, (2, *column.shape[1:])), 2, axis=0)[::2]
-        of_another_kind = np.zeros(column.shape, np.complex64)
-        for other in (of_another_kind, scattered, column[None], column.tolist()):
-            spoilt = held._replace(**{held._fields[i]: other})
-            with pytest.raises(ArrayError, match=rf"{group}\[{i}\]"):
-                table(space.arrays._replace(**{group: spoilt}))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipelines.search.graph.openfst import ranges
 from pipelines.search.graph.wfst import Graph, GraphError
 from profiler.arrays import F32, I8, I32, I64, Array, check, check_indices, check_offsets
 
@@ -96,7 +97,7 @@ def direct_arcs(graph: Graph) -> DirectArcs:
     if total > MAX_ARCS:
         raise GraphError(f"The graph has {total} direct arcs, more than the {MAX_ARCS} of a device search.")
     of = np.repeat(np.arange(len(base)), copies)
-    nth = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
+    nth = ranges(np.zeros_like(copies), copies)
     path = np.full(total, -1)
     behind = nth > 0
     path[behind] = by_start[first_path[end[of[behind]]] + nth[behind] - 1]
@@ -156,8 +157,7 @@ def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
         numbered += len(number)
         counts = begin[level["end"] + 1] - begin[level["end"]]
         of = np.repeat(np.arange(len(number)), counts)
-        nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-        arc = epsilon[begin[level["end"][of]] + nth]
+        arc = epsilon[ranges(begin[level["end"]], counts)]
         level = {
             "start": level["start"][of],
             "end": arcs["target"][arc].astype(np.int64),

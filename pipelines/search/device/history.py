@@ -14,6 +14,7 @@ import numpy as np
 
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.device.graph import DirectArcs
+from pipelines.search.graph.openfst import ranges
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels.history import append
 from pipelines.search.words import Word, WordTracer, collect_paths
@@ -125,9 +126,7 @@ class UtteranceHistory:
         """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
         arcs = self._arcs
         states = self.states[self.costs < np.inf]
-        begin, degree = arcs.first[states], arcs.first[states + 1] - arcs.first[states]
-        places = np.arange(int(degree.sum())) - np.repeat(np.cumsum(degree) - degree, degree)
-        labels = arcs.label[np.repeat(begin, degree) + places]
+        labels = arcs.label[ranges(arcs.first[states], arcs.first[states + 1] - arcs.first[states])]
         return np.unique(labels).astype(np.int64) - 1, len(labels)
 
     def _make_room(self, need: int) -> None:

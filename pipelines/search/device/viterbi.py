@@ -53,10 +53,7 @@ class DeviceViterbi:
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
         self._config = config
-        if not config.adaptive_beam:
-            self._adaptive = None
-        elif self._adaptive is None:
-            self._adaptive = AdaptiveBeam()
+        self._adaptive = (self._adaptive or AdaptiveBeam()) if config.adaptive_beam else None
         self._search.configure(config)
         if self._adaptive is not None:
             self._search.use_beam(min(float(config.beam), self._adaptive.beam))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,8 +61,6 @@ def filler_phones(directory: Path, definition: ModelDefinition, recipe: Recipe) 
 
 def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     """The graph of `recipe`; `progress(what, fraction)` is called before each step."""
-    import kaldifst
-
     progress("reading the acoustic model", 0.0)
     folder = Path(recipe.model)
     # HMMs of a Kaldi model have any form, those of CMUSphinx are chains of three states.
@@ -79,19 +77,10 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
     labels = {word: i for i, word in enumerate(language.words, start=1) if word in language.dictionary}
-    lex, phone_labels = lexicon.transducer(
-        definition, language.dictionary, labels, backoff_label(len(language.words)), fillers
-    )
-    lex_fst = to_kaldifst(lex)
-    kaldifst.arcsort(lex_fst, "olabel")
-    grammar_fst = to_kaldifst(language.acceptor)
-    kaldifst.arcsort(grammar_fst, "ilabel")
-    fst = kaldifst.StdVectorFst(kaldifst.compose(lex_fst, grammar_fst))
-    del lex, lex_fst, grammar_fst
-    progress("determinising words", 0.2)
-    determinise(fst)
-    progress("minimising words", 0.25)
-    kaldifst.minimize_encoded(fst)
+    backoff = backoff_label(len(language.words))
+    lex, phone_labels = lexicon.transducer(definition, language.dictionary, labels, backoff, fillers)
+    fst = words_in_units(lex, language.acceptor, progress, (0.2, 0.25))
+    del lex
     if recipe.grammar and fst.num_states > MAX_GRAMMAR_STATES:
         raise GraphError(
             f"{one_line(recipe.grammar)} says too much for one graph: {fst.num_states:,} phones that differ by "
@@ -117,21 +106,33 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         del fst
     progress("checking the graph", 0.95)
     said = language.dictionary
-    return from_topology(
-        result,
-        Senones(definition.senone_phone, definition.senone_state, definition.filler),
-        language.words,
-        [
-            [tuple(map(definition.phone, pron)) for pron in said[word]] if word in said else []
-            for word in language.words
-        ],
-        {
-            "recipe": recipe.as_dict(),
-            "words": len(language.dictionary),
-            "notes": list(language.notes),
-            **language.about,
-        },
-    )
+    ways = [[tuple(map(definition.phone, pron)) for pron in said[w]] if w in said else [] for w in language.words]
+    senones = Senones(definition.senone_phone, definition.senone_state, definition.filler)
+    return from_topology(result, senones, language.words, ways, about(language, recipe.as_dict()))
+
+
+def words_in_units(
+    lex: Fst, acceptor: Fst, progress: Progress, fractions: tuple[float, float]
+) -> kaldifst.StdVectorFst:
+    """L composed with G, determinised and minimised; `fractions`: of the work that is done before these two steps."""
+    import kaldifst
+
+    spelled, words = to_kaldifst(lex), to_kaldifst(acceptor)
+    kaldifst.arcsort(spelled, "olabel")
+    kaldifst.arcsort(words, "ilabel")
+    fst = kaldifst.StdVectorFst(kaldifst.compose(spelled, words))
+    del spelled, words
+    progress("determinising words", fractions[0])
+    determinise(fst)
+    progress("minimising words", fractions[1])
+    kaldifst.minimize_encoded(fst)
+    return fst
+
+
+def about(language: Source, recipe: dict[str, Any]) -> dict[str, object]:
+    """What a graph says of how it was made."""
+    facts = {"recipe": recipe, "words": len(language.dictionary), "notes": list(language.notes)}
+    return {**facts, **language.about}
 
 
 def _with_hmms(tied: Fst, own: Hmms, scale: np.float32, progress: Progress) -> Topology:

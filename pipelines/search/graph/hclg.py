@@ -126,17 +126,5 @@ def with_loops(fst: Fst) -> Topology:
     label[states], weight[states] = fst.ilabel[loops], fst.weight[loops]
     kept = np.ones(fst.n_arcs, bool)
     kept[loops] = False
-    return Topology(
-        from_arcs(
-            fst.n_states,
-            fst.start,
-            fst.final,
-            source[kept],
-            fst.ilabel[kept],
-            fst.olabel[kept],
-            fst.weight[kept],
-            fst.target[kept],
-        ),
-        label,
-        weight,
-    )
+    made = from_arcs(fst.n_states, fst.start, fst.final, source[kept], *fst.labels(kept), fst.target[kept])
+    return Topology(made, label, weight)

@@ -19,6 +19,9 @@ from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, POSITIONS, SINGLE, ModelDefinition
 from pipelines.search.graph.openfst import Fst, from_arcs
 
+Arc = tuple[int, int, int, float, int]
+"""Source, input label, output label, weight, target."""
+
 
 @dataclass(frozen=True)
 class PhoneLabels:
@@ -76,7 +79,7 @@ def transducer(
     marks = disambiguate([pron for _, pron in entries])
     labels = PhoneLabels(definition.n_ci, 1 + max(marks, default=0))
     between, begin, n_states = 0, 1, 2
-    arcs: list[tuple[int, int, int, float, int]] = [
+    arcs: list[Arc] = [
         (between, 0, 0, -float(np.log1p(-sum(fillers.values()))), begin),
         (begin, labels.backoff, backoff_word, 0.0, begin),
     ]
@@ -88,14 +91,25 @@ def transducer(
         inputs = [labels.phone(p, at) for p, at in zip(pron, positions(len(pron)), strict=True)]
         if mark:
             inputs.append(labels.backoff + mark)
-        state = begin
-        for i, label in enumerate(inputs):
-            last = i == len(inputs) - 1
-            target = between if last else n_states
-            arcs.append((state, label, word if i == 0 else 0, 0.0, target))
-            n_states += not last
-            state = target
+        n_states = add_chain(arcs, n_states, inputs, (begin, between), word)
+    return of_arcs(arcs, n_states, between, begin), labels
+
+
+def add_chain(
+    arcs: list[Arc], n_states: int, inputs: Sequence[int], ends: tuple[int, int], word: int, cost: float = 0.0
+) -> int:
+    """Add arcs that read `inputs` from one of the `ends` to the other; the first says `word` and costs `cost`.
+
+    Returns how many states there are then.
+    """
+    states = [ends[0], *range(n_states, n_states + len(inputs) - 1), ends[1]]
+    for i, (label, (source, target)) in enumerate(zip(inputs, pairwise(states), strict=True)):
+        arcs.append((source, label, 0 if i else word, 0.0 if i else cost, target))
+    return n_states + len(inputs) - 1
+
+
+def of_arcs(arcs: list[Arc], n_states: int, start: int, end: int) -> Fst:
+    """The transducer of these arcs, `end` its only final state."""
     final = np.full(n_states, np.inf, dtype=np.float32)
-    final[begin] = 0.0
-    columns = [np.array(column) for column in zip(*arcs, strict=True)]
-    return from_arcs(n_states, between, final, *columns), labels
+    final[end] = 0.0
+    return from_arcs(n_states, start, final, *(np.array(column) for column in zip(*arcs, strict=True)))

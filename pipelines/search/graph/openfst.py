@@ -43,8 +43,6 @@ _CONST_ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), 
 LABELS = 1 << 31
 """Labels, states and arcs are int32."""
 
-Words = I32
-
 
 @dataclass
 class Fst:
@@ -58,10 +56,10 @@ class Fst:
     start: int
     final: F32
     first: I64
-    ilabel: Words
-    olabel: Words
+    ilabel: I32
+    olabel: I32
     weight: F32
-    target: Words
+    target: I32
 
     def __post_init__(self) -> None:
         n, m = len(self.final), len(self.target)
@@ -85,9 +83,13 @@ class Fst:
         return len(self.target)
 
     @property
-    def source(self) -> Words:
+    def source(self) -> I32:
         """State that each arc leaves, int32 [arcs]."""
         return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.first))
+
+    def labels(self, arcs: Array) -> tuple[I32, I32, F32]:
+        """Input labels, output labels and weights of `arcs`, which index or choose them."""
+        return self.ilabel[arcs], self.olabel[arcs], self.weight[arcs]
 
 
 def from_arcs(
@@ -117,6 +119,13 @@ def reached(fst: Fst) -> Bool:
     return found
 
 
+def ranges(first: Array, counts: Array) -> I64:
+    """first … first + count − 1 of each, one after another."""
+    ends = np.cumsum(counts)
+    result: I64 = np.arange(int(counts.sum())) + np.repeat(first - (ends - counts), counts)
+    return result
+
+
 def _places(first: I64) -> tuple[I64, I64]:
     """Return where each state and each arc begins in the 32-bit words of a file: a state has 3 words, an arc 4."""
     n, degree = len(first) - 1, np.diff(first)
@@ -124,20 +133,14 @@ def _places(first: I64) -> tuple[I64, I64]:
     return states, 3 * np.repeat(np.arange(1, n + 1), degree) + 4 * np.arange(first[-1])
 
 
-def _body(fst: Fst) -> Words:
-    """The words of a file: of a state its final weight and number of arcs (64 bits), then those of its arcs."""
+def write(fst: Fst, path: str | os.PathLike[str]) -> None:
+    """Writes `fst` as an OpenFst vector file."""
+    # Of a state its final weight and number of arcs (64 bits), then those of its arcs.
     body = np.zeros(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
     states, arcs = _places(fst.first)
     body[states], body[states + 1] = fst.final.view(np.int32), np.diff(fst.first)
-    columns = fst.ilabel, fst.olabel, fst.weight.view(np.int32), fst.target
-    for i, column in enumerate(columns):
+    for i, column in enumerate((fst.ilabel, fst.olabel, fst.weight.view(np.int32), fst.target)):
         body[arcs + i] = column
-    return body
-
-
-def write(fst: Fst, path: str | os.PathLike[str]) -> None:
-    """Writes `fst` as an OpenFst vector file."""
-    body = _body(fst)
     with Path(path).open("wb") as out:
         out.write(struct.pack("<i", MAGIC))
         out.writelines(struct.pack("<i", len(text)) + text for text in (b"vector", b"standard"))

@@ -7,12 +7,12 @@ transition probabilities are added; states are numbered so that those with epsil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipelines.search.graph.openfst import Fst, from_arcs, reached
-from profiler.arrays import F32, I32, I64
+from pipelines.search.graph.openfst import Fst, from_arcs, ranges, reached
+from profiler.arrays import F32, I32
 
 COPY_ARCS = 2
 """A split state with at most this many arcs is copied; a larger one is reached by an epsilon."""
@@ -34,8 +34,7 @@ class Topology:
 def finish(fst: Fst, n_senones: int, stay: F32, leave: F32) -> Topology:
     """All steps; `stay`, `leave` float32 [n_senones]: -ln of a state's transition probabilities."""
     ilabel = np.where(fst.ilabel > n_senones, 0, fst.ilabel).astype(np.int32)
-    plain = Fst(fst.start, fst.final, fst.first, ilabel, fst.olabel, fst.weight, fst.target)
-    return epsilon_first(add_loops(fold_epsilons(plain), stay, leave))
+    return epsilon_first(add_loops(fold_epsilons(replace(fst, ilabel=ilabel)), stay, leave))
 
 
 def fold_epsilons(fst: Fst) -> Fst:
@@ -55,9 +54,10 @@ def fold_epsilons(fst: Fst) -> Fst:
 
 
 def _fold_single_exits(fst: Fst) -> Fst:
+    here = np.arange(fst.n_states, dtype=np.int32)
     single = (np.diff(fst.first) == 1) & np.isinf(fst.final)
     arc = np.minimum(fst.first[:-1], max(fst.n_arcs - 1, 0))
-    single &= (fst.ilabel[arc] == 0) & (fst.target[arc] != _self(fst))
+    single &= (fst.ilabel[arc] == 0) & (fst.target[arc] != here)
     # A word on the epsilon moves to the arcs before it, which must then all be free of words.
     labelled = np.zeros(fst.n_states, dtype=bool)
     labelled[fst.target[fst.olabel != 0]] = True
@@ -65,18 +65,12 @@ def _fold_single_exits(fst: Fst) -> Fst:
     single &= (fst.olabel[arc] == 0) | ~labelled
     # Not two folds in a row in one round: chains shorten from round to round.
     single &= ~single[fst.target[arc]]
-    onward = np.where(single, fst.target[arc], _self(fst))
+    onward = np.where(single, fst.target[arc], here)
     toll = np.where(single, fst.weight[arc], np.float32(0.0))
     word = np.where(single, fst.olabel[arc], 0)
-    return Fst(
-        fst.start,
-        fst.final,
-        fst.first,
-        fst.ilabel,
-        np.maximum(fst.olabel, word[fst.target]).astype(np.int32),
-        fst.weight + toll[fst.target],
-        onward[fst.target].astype(np.int32),
-    )
+    olabel = np.maximum(fst.olabel, word[fst.target]).astype(np.int32)
+    weight, target = fst.weight + toll[fst.target], onward[fst.target].astype(np.int32)
+    return replace(fst, olabel=olabel, weight=weight, target=target)
 
 
 def _fold_single_entries(fst: Fst) -> Fst:
@@ -97,18 +91,14 @@ def _fold_single_entries(fst: Fst) -> Fst:
     arcs = np.nonzero(epsilon)[0]
     copies = degree[fst.target[arcs]]
     owner = np.repeat(arcs, copies)
-    inner = np.repeat(fst.first[fst.target[arcs]], copies) + _ranges(copies)
+    inner = ranges(fst.first[fst.target[arcs]], copies)
     keep = ~epsilon
-    return from_arcs(
-        fst.n_states,
-        fst.start,
-        fst.final,
-        np.concatenate([source[keep], source[owner]]),
-        np.concatenate([fst.ilabel[keep], fst.ilabel[inner]]),
-        np.concatenate([fst.olabel[keep], np.maximum(fst.olabel[inner], fst.olabel[owner])]),
-        np.concatenate([fst.weight[keep], fst.weight[inner] + fst.weight[owner]]),
-        np.concatenate([fst.target[keep], fst.target[inner]]),
-    )
+    ilabel, olabel, weight = (np.concatenate(pair) for pair in zip(fst.labels(keep), fst.labels(inner), strict=True))
+    taken = len(weight) - len(inner)
+    olabel[taken:] = np.maximum(olabel[taken:], fst.olabel[owner])
+    weight[taken:] += fst.weight[owner]
+    source, target = np.append(source[keep], source[owner]), np.append(fst.target[keep], fst.target[inner])
+    return from_arcs(fst.n_states, fst.start, fst.final, source, ilabel, olabel, weight, target)
 
 
 def trim(fst: Fst) -> Fst:
@@ -117,18 +107,9 @@ def trim(fst: Fst) -> Fst:
     if found.all():
         return fst
     number = np.cumsum(found) - 1
-    source = fst.source
-    kept = found[source]
-    return from_arcs(
-        int(found.sum()),
-        int(number[fst.start]),
-        fst.final[found],
-        number[source[kept]],
-        fst.ilabel[kept],
-        fst.olabel[kept],
-        fst.weight[kept],
-        number[fst.target[kept]],
-    )
+    kept = found[fst.source]
+    source, target = number[fst.source[kept]], number[fst.target[kept]]
+    return from_arcs(int(found.sum()), int(number[fst.start]), fst.final[found], source, *fst.labels(kept), target)
 
 
 def add_loops(fst: Fst, stay: F32, leave: F32) -> Topology:
@@ -166,48 +147,27 @@ def add_loops(fst: Fst, stay: F32, leave: F32) -> Topology:
     final += np.where(np.isfinite(final), exit_weight, 0.0).astype(np.float32)
     goal = new_state[arc_kind]
     copies = degree[state[copied]]
-    inner = np.repeat(fst.first[state[copied]], copies) + _ranges(copies)
+    inner = ranges(fst.first[state[copied]], copies)
     source = np.concatenate([fst.source, np.repeat(new_state[copied], copies), new_state[bridged]])
     zeros = np.zeros(int(bridged.sum()), dtype=np.int32)
-    graph = from_arcs(
-        total,
-        fst.start,
-        final,
-        source,
-        np.concatenate([fst.ilabel, fst.ilabel[inner], zeros]),
-        np.concatenate([fst.olabel, fst.olabel[inner], zeros]),
-        np.concatenate([fst.weight, fst.weight[inner], zeros]) + exit_weight[source],
-        np.concatenate([goal, goal[inner], state[bridged]]),
+    ilabel, olabel, weight = (
+        np.concatenate([column, copy, zeros])
+        for column, copy in zip((fst.ilabel, fst.olabel, fst.weight), fst.labels(inner), strict=True)
     )
+    target = np.concatenate([goal, goal[inner], state[bridged]])
+    graph = from_arcs(total, fst.start, final, source, ilabel, olabel, weight + exit_weight[source], target)
     return Topology(graph, loop_label, loop_weight)
 
 
 def epsilon_first(topology: Topology) -> Topology:
     """Renumber so that states with epsilon arcs come first; a decoder then knows them by number."""
     fst = topology.fst
-    has_epsilon = np.zeros(fst.n_states, dtype=bool)
     source = fst.source
+    has_epsilon = np.zeros(fst.n_states, dtype=bool)
     has_epsilon[source[fst.ilabel == 0]] = True
     order = np.argsort(~has_epsilon, kind="stable")
     number = np.empty(fst.n_states, dtype=np.int64)
     number[order] = np.arange(fst.n_states)
-    renumbered = from_arcs(
-        fst.n_states,
-        int(number[fst.start]),
-        fst.final[order],
-        number[source],
-        fst.ilabel,
-        fst.olabel,
-        fst.weight,
-        number[fst.target],
-    )
+    start, labels = int(number[fst.start]), (fst.ilabel, fst.olabel, fst.weight)
+    renumbered = from_arcs(fst.n_states, start, fst.final[order], number[source], *labels, number[fst.target])
     return Topology(renumbered, topology.loop_label[order], topology.loop_weight[order])
-
-
-def _self(fst: Fst) -> I32:
-    return np.arange(fst.n_states, dtype=np.int32)
-
-
-def _ranges(counts: I64) -> I64:
-    """0 … c-1 for each c of `counts`, one after another."""
-    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

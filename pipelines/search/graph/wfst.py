@@ -125,13 +125,8 @@ def from_topology(
     source = fst.source
     order = np.argsort(2 * source.astype(np.int64) + epsilon, kind="stable")
     arcs = np.empty(fst.n_arcs, dtype=ARC)
-    for name, column in (
-        ("target", fst.target),
-        ("ilabel", fst.ilabel),
-        ("olabel", fst.olabel),
-        ("weight", fst.weight),
-    ):
-        arcs[name] = column[order]
+    for name in ("target", "ilabel", "olabel", "weight"):
+        arcs[name] = getattr(fst, name)[order]
     n_epsilon = np.bincount(source[epsilon], minlength=fst.n_states)
     states = np.zeros(fst.n_states + 1, dtype=STATE)
     states["first"] = fst.first
@@ -178,15 +173,8 @@ def save(graph: Graph, path: Path) -> None:
     """Writes the graph as `profiler.files.cache` writes files, so that no half file is ever found."""
     columns = {name: getattr(graph, name) for name, _ in ARRAYS}
     plain = {n: a if a.dtype.names is None else a.view(np.uint8) for n, a in columns.items()}
-    facts = {
-        "version": VERSION,
-        "start": graph.start,
-        "n_epsilon_states": graph.n_epsilon_states,
-        "n_senones": graph.n_senones,
-        "blank": graph.blank,
-        "words": list(graph.words),
-        "made": dict(graph.made),
-    }
+    scalars = {name: getattr(graph, name) for name in ("start", "n_epsilon_states", "n_senones", "blank")}
+    facts = {"version": VERSION, **scalars, "words": list(graph.words), "made": dict(graph.made)}
     cache.write(path, plain, facts)
 
 

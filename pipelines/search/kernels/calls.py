@@ -8,48 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.search.kernels import epsilon, pruning, token_passing
+from pipelines.search.kernels import epsilon, layout, pruning, token_passing
 from pipelines.search.kernels.intrinsics import arrays_at
 from pipelines.search.kernels.lattice import record_frame
-from pipelines.search.kernels.layout import (
-    BLANK,
-    CLOSED_UP,
-    CONTENDERS,
-    DONE,
-    EMIT_ARCS,
-    ENTERED,
-    EPSILON_ARCS,
-    EXAMINED,
-    FOLLOWED,
-    FRAME,
-    HISTORY,
-    INFINITY,
-    LIMIT,
-    MISFIT,
-    N_WORK,
-    PASSED,
-    PENDING,
-    RANKED,
-    RANKING_NS,
-    SENONES,
-    SKIPPED,
-    TOKENS,
-    Arrays,
-    Books,
-    Emitting,
-    Epsilons,
-    Labels,
-    Lattice,
-    Numbers,
-    Places,
-    Records,
-    Scratch,
-    Steps,
-    Tokens,
-)
+from pipelines.search.kernels.layout import Arrays, Numbers, Steps
 from profiler.arrays import F32, I64
 from profiler.process.numba_flags import njit_called, njit_inlined, njit_inner
-from profiler.recording.kernel_spans import HAS_CLOCK, now_ns, put, put_open
+from profiler.recording.kernel_spans import now_ns, put, put_open
 from profiler.recording.layout import Lent
 
 Recording = tuple[Lent, Steps, int]
@@ -63,15 +28,15 @@ def named(table: I64) -> Arrays:  # pragma: no cover - compiled
     """The arrays of a table by their names."""
     plain = arrays_at(table)
     return Arrays(
-        Records(*plain[0]),
-        Tokens(*plain[1]),
-        Emitting(*plain[2]),
-        Epsilons(*plain[3]),
-        Scratch(*plain[4]),
-        Lattice(*plain[5]),
-        Places(*plain[6]),
-        Labels(*plain[7]),
-        Books(*plain[8]),
+        layout.Records(*plain[0]),
+        layout.Tokens(*plain[1]),
+        layout.Emitting(*plain[2]),
+        layout.Epsilons(*plain[3]),
+        layout.Scratch(*plain[4]),
+        layout.Lattice(*plain[5]),
+        layout.Places(*plain[6]),
+        layout.Labels(*plain[7]),
+        layout.Books(*plain[8]),
     )
 
 
@@ -98,10 +63,10 @@ def begin(table: I64, lattice: bool | None) -> int:  # pragma: no cover - compil
     """Epsilon closure of the token at place 0, before the first frame; returns DONE or the reason for stopping."""
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
-    status = epsilon.close(arrays, numbers, INFINITY)
+    status = epsilon.close(arrays, numbers, layout.INFINITY)
     if lattice is not None:  # noqa: SIM102 - numba leaves out what a look at None alone decides
-        if status == DONE:
-            status = record_frame(arrays, numbers, INFINITY)
+        if status == layout.DONE:
+            status = record_frame(arrays, numbers, layout.INFINITY)
     return status
 
 
@@ -132,29 +97,29 @@ def advance(
     row = arrays.labels.row
     first, end, first_frame, audio_frames, each = frames
     if scores.shape[1] != len(row) - 1 or not 0 <= first <= end <= scores.shape[0]:
-        return first, MISFIT
+        return first, layout.MISFIT
     minus = np.float32(-scale)
     started = now_ns()
     epsilon_ns = prune_ns = lattice_ns = 0
     work[:] = 0
-    status = DONE
+    status = layout.DONE
     t = first
     while t < end:
         blank = scores[t, numbers.blank] > numbers.skip_above
-        if blank and decoder_state[BLANK] != 0:
+        if blank and decoder_state[layout.BLANK] != 0:
             # In the search nothing would change but costs, of all tokens alike, nearly: the time goes on without it.
-            decoder_state[FRAME] += 1
-            decoder_state[SKIPPED] += 1
+            decoder_state[layout.FRAME] += 1
+            decoder_state[layout.SKIPPED] += 1
             t += 1
             continue
-        if decoder_state[PENDING] != 0:
+        if decoder_state[layout.PENDING] != 0:
             t0 = now_ns()
             status = pruning.prune(arrays, numbers)
             prune_ns += now_ns() - t0
-            if status != DONE:
+            if status != layout.DONE:
                 break
         token_passing.price_labels(row, scores, t, minus)
-        for n in range(N_WORK):
+        for n in range(layout.N_WORK):
             before[n] = work[n]
         limit = token_passing.emit(arrays)
         t2 = now_ns()
@@ -162,27 +127,26 @@ def advance(
         t3 = now_ns()
         epsilon_ns += t3 - t2
         if lattice is not None:  # noqa: SIM102 - as in `begin`
-            if status == DONE:
+            if status == layout.DONE:
                 status = record_frame(arrays, numbers, limit)
                 t4 = now_ns()
                 lattice_ns += t4 - t3
                 t3 = t4
-        if status != DONE:
-            for n in range(N_WORK):
+        if status != layout.DONE:
+            for n in range(layout.N_WORK):
                 work[n] = before[n]
             break
-        decoder_state[PENDING] = 1
-        floats[LIMIT] = limit
-        decoder_state[FRAME] += 1
-        decoder_state[SKIPPED] = 0
-        decoder_state[BLANK] = blank
+        decoder_state[layout.PENDING] = 1
+        floats[layout.LIMIT] = limit
+        decoder_state[layout.FRAME] += 1
+        decoder_state[layout.SKIPPED] = 0
+        decoder_state[layout.BLANK] = blank
         t += 1
         if t3 - started > patience_ns:
             break
-    if HAS_CLOCK:
-        took = epsilon_ns, prune_ns, lattice_ns
-        begun = first * each
-        _record(recording, first_frame + begun, min(t * each, audio_frames) - begun, work, took, numbers.n_ranks > 0)
+    took = epsilon_ns, prune_ns, lattice_ns
+    begun = first * each
+    _record(recording, first_frame + begun, min(t * each, audio_frames) - begun, work, took, numbers.n_ranks > 0)
     return t, status
 
 
@@ -197,25 +161,25 @@ def _record(
     spans, stages, at = recording
     epsilon_ns, prune_ns, lattice_ns = took
     # The active senones are counted by emit; its own three counts are those that its time follows.
-    counts = work[EPSILON_ARCS], work[FOLLOWED], work[SENONES]
+    counts = work[layout.EPSILON_ARCS], work[layout.FOLLOWED], work[layout.SENONES]
     put(spans, stages[1], at, at + epsilon_ns, begun, done, counts)
     at += epsilon_ns
-    ranking_ns: int = work[RANKING_NS]
+    ranking_ns: int = work[layout.RANKING_NS]
     prune_ns -= ranking_ns
-    if work[EXAMINED] > 0:
+    if work[layout.EXAMINED] > 0:
         # Else it was pruned before the call, to know which senones are active.
-        counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
+        counts = work[layout.EXAMINED], work[layout.ENTERED], work[layout.CLOSED_UP]
         put(spans, stages[2], at, at + prune_ns, begun, done, counts)
         at += prune_ns
     # As the counts beside it: numba takes a literal for a type, and compiles `put` for each.
-    none = 0 * work[RANKED]
-    if work[RANKED] > 0:
-        put(spans, stages[4], at, at + ranking_ns, begun, done, (work[RANKED], none, none))
+    none = 0 * work[layout.RANKED]
+    if work[layout.RANKED] > 0:
+        put(spans, stages[4], at, at + ranking_ns, begun, done, (work[layout.RANKED], none, none))
         at += ranking_ns
     if ranked:
-        put(spans, stages[3], at, at + lattice_ns, begun, done, (work[CONTENDERS], none, none))
+        put(spans, stages[3], at, at + lattice_ns, begun, done, (work[layout.CONTENDERS], none, none))
         at += lattice_ns
-    counts = work[TOKENS], work[EMIT_ARCS], work[PASSED]
+    counts = work[layout.TOKENS], work[layout.EMIT_ARCS], work[layout.PASSED]
     put_open(spans, stages[0], at, begun, done, counts)
 
 
@@ -235,8 +199,8 @@ def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
     """History entry of the token at `place` after the last frame; the history must have room for one."""
     arrays: Arrays = named(table)
     history, decoder_state = arrays.books.history, arrays.books.decoder_state
-    frame = np.int32(decoder_state[FRAME] - 1 - decoder_state[SKIPPED])
-    entry, decoder_state[HISTORY] = epsilon.entry_of(
-        np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[HISTORY], frame
+    frame = np.int32(decoder_state[layout.FRAME] - 1 - decoder_state[layout.SKIPPED])
+    entry, decoder_state[layout.HISTORY] = epsilon.entry_of(
+        np.uint32(place), arrays.tokens, arrays.emitting, history, decoder_state[layout.HISTORY], frame
     )
     return entry

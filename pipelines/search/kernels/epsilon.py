@@ -6,29 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels import layout, sparse_set
 from pipelines.search.kernels.history import append
 from pipelines.search.kernels.intrinsics import prefetch
-from pipelines.search.kernels.layout import (
-    BEST,
-    BY_ENTRY,
-    DONE,
-    ENDLESS,
-    EPSILON_ARCS,
-    EPSILONS,
-    FOLLOWED,
-    FRAME,
-    HISTORY,
-    MAX_EPSILONS,
-    NEED_HISTORY,
-    Arrays,
-    Emitting,
-    Index,
-    M,
-    N,
-    Numbers,
-    Tokens,
-)
+from pipelines.search.kernels.layout import Arrays, Emitting, Index, Numbers, Tokens
 from profiler.arrays import I32
 from profiler.process.numba_flags import njit_inlined, njit_inner
 
@@ -55,7 +36,7 @@ def entry_of(
     """(history entry of a token after the frame, written if need be; entries now used)."""
     come = tokens.come
     e = come[i]
-    if e == BY_ENTRY:
+    if e == layout.BY_ENTRY:
         return tokens.new_hist[i], used
     entry = tokens.hist[i]
     if e >= 0:
@@ -65,7 +46,7 @@ def entry_of(
             entry = append(history, used, entry, arc, frame)
             used += 1
     tokens.new_hist[i] = entry
-    come[i] = BY_ENTRY
+    come[i] = layout.BY_ENTRY
     return entry, used
 
 
@@ -88,15 +69,15 @@ def _relax(
     elif not value < tokens.new_cost[place]:
         return front
     if used > len(books.history) - 2:
-        return Front(NEED_HISTORY, m, used, best, head, waiting)
-    frame = np.int32(books.decoder_state[FRAME])
+        return Front(layout.NEED_HISTORY, m, used, best, head, waiting)
+    frame = np.int32(books.decoder_state[layout.FRAME])
     entry, used = entry_of(i, tokens, arrays.emitting, books.history, used, frame)
     if record >= 0:
         entry = append(books.history, used, entry, record, frame)
         used += 1
     tokens.new_cost[place] = value
     tokens.new_hist[place] = entry
-    tokens.come[place] = BY_ENTRY
+    tokens.come[place] = layout.BY_ENTRY
     if goal < n_epsilon_states and queued[place] == 0:
         tail = head + waiting
         if tail >= len(queue):
@@ -122,10 +103,10 @@ def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma
     source, weight, total, chosen = listed.source, listed.weight, listed.total, listed.chosen
     decoder_state, floats = arrays.books.decoder_state, arrays.books.floats
     n_epsilon_states = numbers.n_epsilon_states
-    n, m, n_arcs = decoder_state[N], decoder_state[M], decoder_state[EPSILONS]
+    n, m, n_arcs = decoder_state[layout.N], decoder_state[layout.M], decoder_state[layout.EPSILONS]
     extra = np.float32(numbers.penalty)
     waiting, size = 0, len(queue)
-    endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), MAX_EPSILONS)
+    endless = n_arcs + min((n_epsilon_states + 1) * (len(arcs) + 1), layout.MAX_EPSILONS)
     for x in range(n_arcs):
         total[x] = new_cost[source[x]] + weight[x]
     passed = 0
@@ -138,16 +119,16 @@ def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma
         waiting += queued[i]
     for j in range(waiting):
         prefetch(arcs, states[state[queue[j]]].epsilon)  # type: ignore[call-arg]
-    front = Front(DONE, m, decoder_state[HISTORY], np.float32(floats[BEST]), 0, waiting)
+    front = Front(layout.DONE, m, decoder_state[layout.HISTORY], np.float32(floats[layout.BEST]), 0, waiting)
     for j in range(passed):
         x = chosen[j]
         i = source[x]
         # Once more: a listed arc before this one may have made its source cheaper.
         value = new_cost[i] + weight[x]
         front = _relax(arrays, n_epsilon_states, front, i, listed.target[x], value, listed.record[x])
-        if front.status != DONE:
+        if front.status != layout.DONE:
             break
-    while front.waiting > 0 and front.status == DONE:
+    while front.waiting > 0 and front.status == layout.DONE:
         status, m, used, best, head, waiting = front
         i = queue[head]
         queued[i] = 0
@@ -161,7 +142,7 @@ def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma
             end = begin
         n_arcs += end - begin
         if n_arcs > endless:
-            status = ENDLESS
+            status = layout.ENDLESS
         front = Front(status, m, used, best, head, waiting - 1)
         for k in range(begin, end):
             word = arcs[k].olabel != 0
@@ -173,16 +154,16 @@ def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma
             record = np.int32(k) if word else np.int32(-1)
             goal = np.uint32(arcs[k].target)
             front = _relax(arrays, n_epsilon_states, front, i, goal, value, record)
-            if front.status == NEED_HISTORY:
+            if front.status == layout.NEED_HISTORY:
                 break
     _, m, used, best, head, waiting = front
     while waiting > 0:
         queued[queue[head]] = 0
         head = 0 if head + 1 == size else head + 1
         waiting -= 1
-    decoder_state[M] = m
-    decoder_state[HISTORY] = used
-    floats[BEST] = best
-    arrays.books.work[EPSILON_ARCS] += n_arcs
-    arrays.books.work[FOLLOWED] += n_arcs - decoder_state[EPSILONS]
+    decoder_state[layout.M] = m
+    decoder_state[layout.HISTORY] = used
+    floats[layout.BEST] = best
+    arrays.books.work[layout.EPSILON_ARCS] += n_arcs
+    arrays.books.work[layout.FOLLOWED] += n_arcs - decoder_state[layout.EPSILONS]
     return front.status

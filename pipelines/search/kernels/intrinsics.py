@@ -8,7 +8,6 @@ The table keeps nothing alive: its owner keeps the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from pipelines.search.kernels.layout import KINDS, Arrays
-from profiler.arrays import I64, Array, check
+from profiler.arrays import I64, Array
 
 _WORD = ir.IntType(64)
 
@@ -45,38 +44,34 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.intp), codegen
 
 
-def arrays_in(groups: Sequence[Sequence[np.dtype[Any]]]) -> Any:
-    """For kernels: makes tuples of arrays from a table int64 [arrays, 2] of address and length, group by group.
+GROUPS: Final = tuple(tuple(np.dtype(kind) for kind in KINDS[group]) for group in Arrays._fields)
 
-    What an array holds is one dtype of `groups`, in C order; of a dtype with a shape, an item is a row. Nobody checks
-    what lies at an address, or keeps it there: that is for whoever makes the table.
+
+@intrinsic
+def arrays_at(typingctx: Any, table: Any) -> Any:
+    """The arrays of a `table`, in plain tuples group by group; of a dtype with a shape, an item is a row.
+
+    Nobody checks what lies at an address, or keeps it there: that is for whoever makes the table.
     """
+    made = types.Tuple(
+        [types.Tuple([types.Array(from_dtype(k.base), 1 + len(k.shape), "C") for k in kinds]) for kinds in GROUPS]
+    )
 
-    @intrinsic
-    def arrays_at(typingctx: Any, table: Any) -> Any:
-        made = types.Tuple([types.Tuple([_held(kind) for kind in kinds]) for kinds in groups])
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows = context.make_array(table)(context, builder, arguments[0]).data
+        at, tuples = 0, []
+        for held, kinds in zip(made, GROUPS, strict=True):
+            arrays = []
+            for kind, dtype in zip(held, kinds, strict=True):
+                address, length = (
+                    builder.load(builder.gep(rows, [ir.Constant(_WORD, place)])) for place in (at, at + 1)
+                )
+                arrays.append(_array(context, builder, kind, dtype, address, length))
+                at += 2
+            tuples.append(context.make_tuple(builder, held, arrays))
+        return context.make_tuple(builder, made, tuples)
 
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            rows = context.make_array(table)(context, builder, arguments[0]).data
-            at, tuples = 0, []
-            for held, kinds in zip(made, groups, strict=True):
-                arrays = []
-                for kind, dtype in zip(held, kinds, strict=True):
-                    address, length = (
-                        builder.load(builder.gep(rows, [ir.Constant(_WORD, place)])) for place in (at, at + 1)
-                    )
-                    arrays.append(_array(context, builder, kind, dtype, address, length))
-                    at += 2
-                tuples.append(context.make_tuple(builder, held, arrays))
-            return context.make_tuple(builder, made, tuples)
-
-        return made(table), codegen
-
-    return arrays_at
-
-
-def _held(kind: np.dtype[Any]) -> Any:
-    return types.Array(from_dtype(kind.base), 1 + len(kind.shape), "C")
+    return made(table), codegen
 
 
 def _array(context: Any, builder: Any, kind: Any, dtype: np.dtype[Any], address: Any, length: Any) -> Any:
@@ -94,20 +89,8 @@ def _array(context: Any, builder: Any, kind: Any, dtype: np.dtype[Any], address:
     return array._getvalue()
 
 
-GROUPS: Final = tuple(tuple(np.dtype(kind) for kind in KINDS[group]) for group in Arrays._fields)
-arrays_at = arrays_in(GROUPS)
-"""For kernels: the arrays of a `table`, in plain tuples group by group."""
-
-
 def table(arrays: Arrays) -> I64:
-    """[arrays, 2]: address and length of each, group by group; ArrayError where one is not what KINDS says."""
+    """[arrays, 2]: address and length of each, group by group; `Workspace.check` has looked at them."""
     # Declared, since mypy does not find in every one of its runs what such unlike tuples have in common.
     groups: tuple[tuple[Array, ...], ...] = arrays
-    rows = []
-    for name, group, kinds in zip(Arrays._fields, groups, GROUPS, strict=True):
-        for column, (array, kind) in enumerate(zip(group, kinds, strict=True)):
-            # The graph is only read, and kernels write all else.
-            writable = name != "graph"
-            check(f"{name}[{column}]", array, kind.base, (None, *kind.shape), writable=writable)
-            rows.append((array.ctypes.data, len(array)))
-    return np.array(rows, np.int64)
+    return np.array([(array.ctypes.data, len(array)) for group in groups for array in group], np.int64)

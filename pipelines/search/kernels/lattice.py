@@ -20,26 +20,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels import layout, sparse_set
 from pipelines.search.kernels.history import append
-from pipelines.search.kernels.layout import (
-    ALTERNATIVES,
-    BY_ENTRY,
-    CHOSEN,
-    CONTENDERS,
-    DONE,
-    FRAME,
-    HISTORY,
-    INFINITY,
-    NEED_HISTORY,
-    Arrays,
-    Index,
-    Lattice,
-    M,
-    N,
-    Numbers,
-    Tokens,
-)
+from pipelines.search.kernels.layout import Arrays, Index, Lattice, Numbers, Tokens
 from profiler.arrays import F32, F64, I32, I64, Array
 from profiler.process.numba_flags import njit_inner
 
@@ -82,7 +65,7 @@ def _decide(
         entry = append(history, used, entry, np.int32(-1), frame)
         used += 1
     tokens.new_hist[i] = entry
-    tokens.come[i] = BY_ENTRY
+    tokens.come[i] = layout.BY_ENTRY
     return used, kept
 
 
@@ -101,25 +84,25 @@ def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  #
     slot, queue = arrays.places.slot, arrays.places.queue
     history, decoder_state = arrays.books.history, arrays.books.decoder_state
     n_epsilon_states, beam = numbers.n_epsilon_states, numbers.lattice_beam
-    n, m = decoder_state[N], decoder_state[M]
-    used, kept = decoder_state[HISTORY], decoder_state[ALTERNATIVES]
-    frame = np.int32(decoder_state[FRAME])
+    n, m = decoder_state[layout.N], decoder_state[layout.M]
+    used, kept = decoder_state[layout.HISTORY], decoder_state[layout.ALTERNATIVES]
+    frame = np.int32(decoder_state[layout.FRAME])
     extra = np.float32(numbers.penalty)
     ways = 0
     for i in range(m):
         head[i] = -1
     for i in range(n):
         value = cost[i] + tokens.loop_weight[i] + arrays.labels.row[tokens.loop_label[i]]
-        if value < INFINITY and value <= new_cost[i] + beam:
+        if value < layout.INFINITY and value <= new_cost[i] + beam:
             way_cost[ways] = value
             way_entry[ways] = hist[i]
             way_next[ways] = -1
             head[i] = ways
             ways += 1
     # Each token and each arc below needs at most one entry.
-    if used + decoder_state[CHOSEN] + m > len(history):
-        return NEED_HISTORY
-    for j in range(decoder_state[CHOSEN]):
+    if used + decoder_state[layout.CHOSEN] + m > len(history):
+        return layout.NEED_HISTORY
+    for j in range(decoder_state[layout.CHOSEN]):
         e = chosen[j]
         place = slot[target[e]]
         if total[e] <= new_cost[place] + beam:
@@ -144,7 +127,7 @@ def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  #
                 continue
             room = states[at + 1].first - states[at].epsilon + 1
             if used + room > len(history) or kept + ways > len(alternative):
-                return NEED_HISTORY
+                return layout.NEED_HISTORY
             used, kept = _decide(i, tokens, history, used, frame, lattice, kept)
             head[i] = -1
             for k in range(np.uint32(states[at].epsilon), np.uint32(states[at + 1].first)):
@@ -168,13 +151,13 @@ def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  #
                     head[place] = ways
                     ways += 1
     if used + m > len(history) or kept + ways > len(alternative):
-        return NEED_HISTORY
+        return layout.NEED_HISTORY
     for i in range(m):
         used, kept = _decide(np.uint32(i), tokens, history, used, frame, lattice, kept)
-    decoder_state[HISTORY] = used
-    decoder_state[ALTERNATIVES] = kept
-    arrays.books.work[CONTENDERS] += ways
-    return DONE
+    decoder_state[layout.HISTORY] = used
+    decoder_state[layout.ALTERNATIVES] = kept
+    arrays.books.work[layout.CONTENDERS] += ways
+    return layout.DONE
 
 
 @njit_inner

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -43,37 +43,6 @@ BY_LOOP, BY_ENTRY = -1, -2
 STATE = np.dtype([("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")])
 """A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
 ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
-
-NUMBERS = np.dtype(
-    [
-        ("n_epsilon_states", "i8"),
-        ("n_ranks", "i8"),
-        ("lattice_beam", "f8"),
-        ("penalty", "f8"),
-        ("beam", "f8"),
-        ("beam_delta", "f8"),
-        ("max_active", "i8"),
-        ("min_active", "i8"),
-        ("blank", "i8"),
-        ("skip_above", "f8"),
-    ]
-)
-"""`Numbers` as kernels find them."""
-
-KINDS: Final[Mapping[str, tuple[DTypeLike, ...]]] = MappingProxyType(
-    {
-        "graph": (STATE, ARC),
-        "tokens": ("u4", "f4", "i4", "f4", "i4", "i4", "u4", "f4"),
-        "emitting": ("u4", "u4", "f4", "u4", "i4", "f4", "u4"),
-        "epsilons": ("u4", "f4", "u4", "i4", "f4", "u4"),
-        "scratch": ("f4", "u4", "i4", "i4", "i4"),
-        "lattice": ("2i4", "f4", "i4", "f4", "i4", "i4", "i4"),
-        "places": ("u4", "u4", "u1"),
-        "labels": ("b1", "f4", "u1", "i8"),
-        "books": ("3i4", "i8", "f8", "i8", "i8", NUMBERS),
-    }
-)
-"""What the columns of each group of `Arrays` hold; of several numbers, an item is a row."""
 
 
 class Records(NamedTuple):
@@ -218,6 +187,24 @@ class Numbers(NamedTuple):
     blank: int
     skip_above: float
 
+
+NUMBERS = np.dtype([(name, "i8" if kind is int else "f8") for name, kind in get_type_hints(Numbers).items()])
+"""`Numbers` as kernels find them."""
+
+KINDS: Final[Mapping[str, tuple[DTypeLike, ...]]] = MappingProxyType(
+    {
+        "graph": (STATE, ARC),
+        "tokens": ("u4", "f4", "i4", "f4", "i4", "i4", "u4", "f4"),
+        "emitting": ("u4", "u4", "f4", "u4", "i4", "f4", "u4"),
+        "epsilons": ("u4", "f4", "u4", "i4", "f4", "u4"),
+        "scratch": ("f4", "u4", "i4", "i4", "i4"),
+        "lattice": ("2i4", "f4", "i4", "f4", "i4", "i4", "i4"),
+        "places": ("u4", "u4", "u1"),
+        "labels": ("b1", "f4", "u1", "i8"),
+        "books": ("3i4", "i8", "f8", "i8", "i8", NUMBERS),
+    }
+)
+"""What the columns of each group of `Arrays` hold; of several numbers, an item is a row."""
 
 Index = int | np.int32
 """A place, an arc, a frame or an entry of the history, as a kernel has it at hand."""

@@ -10,37 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipelines.search.kernels import layout
 from pipelines.search.kernels.history import append
 from pipelines.search.kernels.intrinsics import prefetch
-from pipelines.search.kernels.layout import (
-    ADAPTIVE,
-    BEST,
-    BINS,
-    BY_LOOP,
-    CLOSED_UP,
-    CUTOFF,
-    DONE,
-    EMITTING,
-    ENTERED,
-    EPSILONS,
-    EXAMINED,
-    FRAME,
-    HISTORY,
-    INFINITY,
-    NEED_HISTORY,
-    NO_TOKENS,
-    OFFSET,
-    PENDING,
-    RANKED,
-    RANKING_NS,
-    SKIPPED,
-    Arrays,
-    Index,
-    M,
-    N,
-    Numbers,
-    Scratch,
-)
+from pipelines.search.kernels.layout import Arrays, Index, Numbers, Scratch
 from profiler.arrays import F32, I64
 from profiler.process.numba_flags import njit_inner, njit_reducing
 from profiler.recording.kernel_spans import now_ns
@@ -96,7 +69,7 @@ def ranked(
     limit = np.float32(best + beam)
     if inside > max_active:
         # Bins over the beam (the last: all beyond), then a selection within the one with the rank.
-        scale, last = np.float32(BINS / beam), np.float32(BINS)
+        scale, last = np.float32(layout.BINS / beam), np.float32(layout.BINS)
         for i in range(m):
             place = (costs[i] - best) * scale
             # In this order: what is not below the last bin is in it, whatever it is.
@@ -117,9 +90,9 @@ def ranked(
     n = np.int64(0)
     for i in range(m):
         values[n] = costs[i]
-        n += costs[i] < INFINITY
+        n += costs[i] < layout.INFINITY
     if n <= min_active:
-        return INFINITY
+        return layout.INFINITY
     return max(limit, select(values, n, min_active))
 
 
@@ -134,8 +107,8 @@ def cutoff(
         return limit
     began = now_ns()
     found = np.float32(ranked(costs, m, inside, best, numbers, scratch))
-    work[RANKED] += m
-    work[RANKING_NS] += now_ns() - began
+    work[layout.RANKED] += m
+    work[layout.RANKING_NS] += now_ns() - began
     return found
 
 
@@ -147,7 +120,7 @@ def _take_off(
     alive = np.int32(0)
     for i in range(n):
         keep = new_cost[i] < cut
-        cost[i] = new_cost[i] - best if keep else INFINITY
+        cost[i] = new_cost[i] - best if keep else layout.INFINITY
         alive += np.int32(keep)
     return alive
 
@@ -159,12 +132,12 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
     hist, new_cost, new_hist, come = tokens.hist, tokens.new_cost, tokens.new_hist, tokens.come
     source, record = arrays.emitting.source, arrays.emitting.record
     places, backpointers = arrays.scratch.places, arrays.scratch.backpointers
-    history, m, used = books.history, books.decoder_state[M], books.decoder_state[HISTORY]
-    frame = np.int32(books.decoder_state[FRAME] - 1 - books.decoder_state[SKIPPED])
+    history, m, used = books.history, books.decoder_state[layout.M], books.decoder_state[layout.HISTORY]
+    frame = np.int32(books.decoder_state[layout.FRAME] - 1 - books.decoder_state[layout.SKIPPED])
     count = 0
     for i in range(m):
         places[count] = i
-        count += (come[i] != BY_LOOP) & (new_cost[i] < cut)
+        count += (come[i] != layout.BY_LOOP) & (new_cost[i] < cut)
     for j in range(count):
         i = places[j]
         e = come[i]
@@ -179,7 +152,7 @@ def _write_history(arrays: Arrays, cut: np.float32) -> None:  # pragma: no cover
     # Only now: another token's way may have begun where this one stands.
     for j in range(count):
         hist[places[j]] = backpointers[j]
-    books.decoder_state[HISTORY] = used
+    books.decoder_state[layout.HISTORY] = used
 
 
 @njit_inner
@@ -190,8 +163,8 @@ def close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
     loop_label, loop_weight = tokens.loop_label, tokens.loop_weight
     slot, moved = arrays.places.slot, arrays.scratch.moved
     kept = 0
-    for i in range(decoder_state[N]):
-        keep = cost[i] < INFINITY
+    for i in range(decoder_state[layout.N]):
+        keep = cost[i] < layout.INFINITY
         at = state[i]
         state[kept] = at
         cost[kept] = cost[i]
@@ -204,7 +177,7 @@ def close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
         kept += keep
     source, label, weight, target, record, _, _ = arrays.emitting
     to = 0
-    for e in range(decoder_state[EMITTING]):
+    for e in range(decoder_state[layout.EMITTING]):
         place = moved[source[e]]
         source[to] = place
         label[to] = label[e]
@@ -212,17 +185,17 @@ def close_up(arrays: Arrays) -> int:  # pragma: no cover - compiled
         target[to] = target[e]
         record[to] = record[e]
         to += place >= 0
-    decoder_state[EMITTING] = to
+    decoder_state[layout.EMITTING] = to
     source, weight, target, record, _, _ = arrays.epsilons
     to = 0
-    for e in range(decoder_state[EPSILONS]):
+    for e in range(decoder_state[layout.EPSILONS]):
         place = moved[source[e]]
         source[to] = place
         weight[to] = weight[e]
         target[to] = target[e]
         record[to] = record[e]
         to += place >= 0
-    decoder_state[EPSILONS] = to
+    decoder_state[layout.EPSILONS] = to
     return kept
 
 
@@ -236,24 +209,24 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     slot, places = arrays.places.slot, arrays.scratch.places
     decoder_state, floats = arrays.books.decoder_state, arrays.books.floats
     beam = numbers.beam
-    n, m = decoder_state[N], decoder_state[M]
-    if decoder_state[HISTORY] + m > len(arrays.books.history):
-        return NEED_HISTORY
-    best = np.float32(floats[BEST])
-    if not best < INFINITY:
+    n, m = decoder_state[layout.N], decoder_state[layout.M]
+    if decoder_state[layout.HISTORY] + m > len(arrays.books.history):
+        return layout.NEED_HISTORY
+    best = np.float32(floats[layout.BEST])
+    if not best < layout.INFINITY:
         # Nothing lives on: what there was before the frame is the best partial result.
-        decoder_state[M] = n
-        decoder_state[FRAME] -= 1 + decoder_state[SKIPPED]
-        decoder_state[PENDING] = 0
-        return NO_TOKENS
+        decoder_state[layout.M] = n
+        decoder_state[layout.FRAME] -= 1 + decoder_state[layout.SKIPPED]
+        decoder_state[layout.PENDING] = 0
+        return layout.NO_TOKENS
     cut = np.float32(cutoff(new_cost, m, best, numbers, arrays.scratch, arrays.books.work))
-    floats[ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + numbers.beam_delta
-    floats[CUTOFF] = cut - best
+    floats[layout.ADAPTIVE] = beam if cut == np.float32(best + beam) else cut - best + numbers.beam_delta
+    floats[layout.CUTOFF] = cut - best
     _write_history(arrays, cut)
     alive = _take_off(n, new_cost, cost, cut, best)
     kept = n
     if DEAD_SHARE * (n - alive) > n:
-        arrays.books.work[CLOSED_UP] += n + decoder_state[EMITTING] + decoder_state[EPSILONS]
+        arrays.books.work[layout.CLOSED_UP] += n + decoder_state[layout.EMITTING] + decoder_state[layout.EPSILONS]
         kept = close_up(arrays)
     count = 0
     for i in range(n, m):
@@ -264,7 +237,7 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
     source, label, weight, target, record, _, _ = arrays.emitting
     e_source, e_weight, e_target, e_record, _, _ = arrays.epsilons
     extra = np.float32(numbers.penalty)
-    e, x = decoder_state[EMITTING], decoder_state[EPSILONS]
+    e, x = decoder_state[layout.EMITTING], decoder_state[layout.EPSILONS]
     for j in range(count):
         i = places[j]
         at = state[i]
@@ -292,12 +265,12 @@ def prune(arrays: Arrays, numbers: Numbers) -> int:  # pragma: no cover - compil
             e_record[x] = k if word else -1
             x += 1
         kept += 1
-    decoder_state[EMITTING] = e
-    decoder_state[EPSILONS] = x
-    floats[OFFSET] += best
-    decoder_state[N] = kept
-    decoder_state[M] = kept
-    decoder_state[PENDING] = 0
-    arrays.books.work[EXAMINED] += m
-    arrays.books.work[ENTERED] += count
-    return DONE
+    decoder_state[layout.EMITTING] = e
+    decoder_state[layout.EPSILONS] = x
+    floats[layout.OFFSET] += best
+    decoder_state[layout.N] = kept
+    decoder_state[layout.M] = kept
+    decoder_state[layout.PENDING] = 0
+    arrays.books.work[layout.EXAMINED] += m
+    arrays.books.work[layout.ENTERED] += count
+    return layout.DONE

@@ -12,24 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels import layout, sparse_set
 from pipelines.search.kernels.intrinsics import prefetch
-from pipelines.search.kernels.layout import (
-    ADAPTIVE,
-    BEST,
-    BY_LOOP,
-    CHOSEN,
-    EMIT_ARCS,
-    EMITTING,
-    INFINITY,
-    LARGEST,
-    PASSED,
-    SENONES,
-    TOKENS,
-    Arrays,
-    M,
-    N,
-)
+from pipelines.search.kernels.layout import Arrays
 from pipelines.search.kernels.pruning import below
 from profiler.arrays import F32, I32, U8, U32
 from profiler.process.numba_flags import njit_inner, njit_reducing
@@ -41,11 +26,11 @@ AHEAD = 16
 @njit_inner
 def price_labels(row: F32, scores: F32, t: int, minus: np.float32) -> None:  # pragma: no cover - compiled
     """The cost of each label in frame `t` of `scores`: `minus` times its senone's score."""
-    row[0] = INFINITY
+    row[0] = layout.INFINITY
     for s in range(scores.shape[1]):
         value = minus * scores[t, s]
         # Not a number, or no bad score at all: what comes of it could be no cost, nor any index.
-        row[s + 1] = value if value >= -LARGEST else INFINITY
+        row[s + 1] = value if value >= -layout.LARGEST else layout.INFINITY
 
 
 @njit_reducing
@@ -53,13 +38,13 @@ def _loop(
     n: int, cost: F32, weight: F32, label: U32, row: F32, new_cost: F32, come: I32
 ) -> np.float32:  # pragma: no cover - compiled
     """Pass tokens over their self-loops; the least cost."""
-    low = INFINITY
+    low = layout.INFINITY
     for i in range(n):
         total = cost[i] + weight[i] + row[label[i]]
         new_cost[i] = total
         low = min(low, total)
     for i in range(n):
-        come[i] = BY_LOOP
+        come[i] = layout.BY_LOOP
     return low
 
 
@@ -68,7 +53,7 @@ def _price(
     n: int, cost: F32, source: U32, weight: F32, label: U32, row: F32, total: F32
 ) -> np.float32:  # pragma: no cover - compiled
     """Cost over each listed emitting arc; the least of them."""
-    low = INFINITY
+    low = layout.INFINITY
     for e in range(n):
         value = cost[source[e]] + weight[e] + row[label[e]]
         total[e] = value
@@ -81,7 +66,7 @@ def mark(n: int, cost: F32, label: U32, active: U8) -> None:  # pragma: no cover
     """Set active [n_senones + 1] at the label of each token whose cost is finite."""
     for i in range(n):
         # As a product: as a choice it is a branch, and which costs are finite nobody can predict.
-        active[label[i] * np.uint32(cost[i] < INFINITY)] = 1
+        active[label[i] * np.uint32(cost[i] < layout.INFINITY)] = 1
 
 
 @njit_inner
@@ -94,10 +79,10 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
     source, label, weight, target, _, total, chosen = arrays.emitting
     row, active = arrays.labels.row, arrays.labels.active
     decoder_state, floats, work = arrays.books.decoder_state, arrays.books.floats, arrays.books.work
-    n, n_arcs = decoder_state[N], decoder_state[EMITTING]
+    n, n_arcs = decoder_state[layout.N], decoder_state[layout.EMITTING]
     low = _loop(n, cost, loop_weight, loop_label, row, new_cost, come)
     low = min(low, _price(n_arcs, cost, source, weight, label, row, total))
-    limit = np.float32(low + floats[ADAPTIVE])
+    limit = np.float32(low + floats[layout.ADAPTIVE])
     passed = 0
     for e in range(n_arcs):
         chosen[passed] = e
@@ -115,7 +100,7 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
         if place == m:
             prefetch(states, goal)  # type: ignore[call-arg]
             sparse_set.insert(state, slot, goal, m)
-            new_cost[m] = INFINITY
+            new_cost[m] = layout.INFINITY
             m += 1
         # Which of two is better nobody can predict: what loses is written where nobody reads.
         at = place if total[e] < new_cost[place] else nowhere
@@ -126,13 +111,13 @@ def emit(arrays: Arrays) -> np.float32:  # pragma: no cover - compiled
     for s in range(len(active)):
         n_active += active[s]
         active[s] = 0
-    decoder_state[M] = m
-    decoder_state[CHOSEN] = passed
-    floats[BEST] = low
-    work[TOKENS] += below(cost, n, INFINITY)
-    work[EMIT_ARCS] += n + n_arcs
-    work[PASSED] += passed
-    work[SENONES] += n_active
+    decoder_state[layout.M] = m
+    decoder_state[layout.CHOSEN] = passed
+    floats[layout.BEST] = low
+    work[layout.TOKENS] += below(cost, n, layout.INFINITY)
+    work[layout.EMIT_ARCS] += n + n_arcs
+    work[layout.PASSED] += passed
+    work[layout.SENONES] += n_active
     return limit
 
 
@@ -142,10 +127,10 @@ def active_senones(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - com
     cost, loop_label = arrays.tokens.cost, arrays.tokens.loop_label
     source, label = arrays.emitting.source, arrays.emitting.label
     active, found = arrays.labels.active, arrays.labels.found
-    n, n_arcs = arrays.books.decoder_state[N], arrays.books.decoder_state[EMITTING]
+    n, n_arcs = arrays.books.decoder_state[layout.N], arrays.books.decoder_state[layout.EMITTING]
     mark(n, cost, loop_label, active)
     for e in range(n_arcs):
-        active[label[e] * np.uint32(cost[source[e]] < INFINITY)] = 1
+        active[label[e] * np.uint32(cost[source[e]] < layout.INFINITY)] = 1
     active[0] = 0
     count = 0
     for s in range(1, len(active)):

@@ -18,6 +18,7 @@ from pipelines.search.device.cuda import kernel
 from pipelines.search.device.cuda.arrays import Arrays
 from pipelines.search.device.cuda.costs import phase_costs
 from pipelines.search.device.search import BatchSearch, check_room, guarded
+from pipelines.search.graph.openfst import ranges
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import BEAM_DELTA
 from pipelines.search.words import Word, WordTracer, collect_paths
@@ -118,9 +119,8 @@ class CudaUtterance:
         self._search.prune()
         graph, states = self._search.graph, self.states
         first = graph.states["first"][states].astype(np.int64)
-        degree = graph.states["epsilon"][states] - first
-        places = np.arange(int(degree.sum())) - np.repeat(np.cumsum(degree) - degree, degree)
-        labels = np.append(graph.arcs["ilabel"][np.repeat(first, degree) + places], graph.states["loop_label"][states])
+        arcs = ranges(first, graph.states["epsilon"][states] - first)
+        labels = np.append(graph.arcs["ilabel"][arcs], graph.states["loop_label"][states])
         found = np.unique(labels)
         return found[found > 0].astype(np.int64) - 1, len(labels)
 

@@ -22,13 +22,12 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.ctc.layouts import Units
 from pipelines.models.kaldi import contexts
+from pipelines.search.graph import build, hclg, topology
 from pipelines.search.graph import compile as graphs
-from pipelines.search.graph import hclg, topology
-from pipelines.search.graph.build import check_phones, determinise
 from pipelines.search.graph.ctc import g2p, lexicon, topologies
 from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.lookahead.folder import words_file
-from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst
 from pipelines.search.graph.recipe import Recipe, sentences
 from pipelines.search.graph.sources import Source, source_of
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
@@ -67,14 +66,9 @@ def load_or_build(
 def recipe_of(config: GraphConfig, units: Units, folder: Path | None = None) -> Recipe:
     """Return the recipe for the settings; settings that do not act with the others are left out."""
     of_units = Recipe(
-        "",
-        "",
-        units=units.symbols,
-        blank=units.blank,
-        boundary=units.boundary,
-        parts=config.parts,
+        "", "", units=units.symbols, blank=units.blank, boundary=units.boundary, parts=config.parts,
         topology=config.topology,
-    )
+    )  # fmt: skip
     if config.parts == "H":
         return of_units
     phonetic = lexicon.phonetic(units)
@@ -136,18 +130,9 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     progress("checking the graph", 0.95)
     index = {symbol: n for n, symbol in enumerate(units.symbols)}
     said = language.dictionary.pronunciations
-    return from_topology(
-        made,
-        senones(units),
-        language.words,
-        [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words],
-        {
-            "recipe": {**recipe.as_dict(), "units": len(units.symbols)},
-            "words": len(language.dictionary),
-            "notes": list(language.notes),
-            **language.about,
-        },
-    )
+    ways = [[tuple(index[unit] for unit in way) for way in said.get(word, ())] for word in language.words]
+    about = build.about(language, {**recipe.as_dict(), "units": len(units.symbols)})
+    return from_topology(made, senones(units), language.words, ways, about)
 
 
 def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[Source, Fst]:
@@ -155,11 +140,9 @@ def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[So
 
     Input labels are unit + 1. BadInput in one sentence.
     """
-    import kaldifst
-
     progress("reading language model or grammar", 0.0)
     language = source_of(recipe, lexicon.Lexicon(recipe, units, progress))
-    check_phones(language, recipe)
+    build.check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
     index = {symbol: n for n, symbol in enumerate(units.symbols)}
     ways = [
@@ -167,15 +150,9 @@ def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[So
         for label, word in enumerate(language.words, start=1)
         for rank, way in enumerate(language.dictionary.pronunciations.get(word, ()))
     ]
-    spelled = to_kaldifst(lexicon.transducer(ways, units, backoff_label(len(language.words))))
-    kaldifst.arcsort(spelled, "olabel")
-    acceptor = to_kaldifst(language.acceptor if recipe.parts == "HLG" else _any_order(language, recipe))
-    kaldifst.arcsort(acceptor, "ilabel")
-    fst = kaldifst.StdVectorFst(kaldifst.compose(spelled, acceptor))
-    progress("determinising words", 0.3)
-    determinise(fst)
-    progress("minimising words", 0.6)
-    kaldifst.minimize_encoded(fst)
+    spelled = lexicon.transducer(ways, units, backoff_label(len(language.words)))
+    acceptor = language.acceptor if recipe.parts == "HLG" else _any_order(language, recipe)
+    fst = build.words_in_units(spelled, acceptor, progress, (0.3, 0.6))
     result = from_kaldifst(fst)
     result.ilabel[result.ilabel > len(units.symbols)] = 0  # disambiguation symbols
     return language, topology.fold_epsilons(result)

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, pairwise, product
 from typing import Final
 
-import numpy as np
-
 from pipelines.models import dictionary as dictionaries
 from pipelines.models.ctc.layouts import Units
 from pipelines.models.dictionary import Dictionary, Pronunciation, listed
 from pipelines.search.graph.ctc import g2p
-from pipelines.search.graph.lexicon import disambiguate
-from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.lexicon import Arc, add_chain, disambiguate, of_arcs
+from pipelines.search.graph.openfst import Fst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.sources import FILLER, MARKS, NOTED
 
@@ -138,19 +136,10 @@ def transducer(ways: Iterable[tuple[int, tuple[int, ...], float]], units: Units,
     marks = disambiguate([units_of for _, units_of, _ in entries])
     backoff = len(units.symbols) + 1
     begin, between, n_states = 0, 1, 2
-    arcs: list[tuple[int, int, int, float, int]] = [(begin, backoff, backoff_word, 0.0, begin)]
-    arcs.append((between, 0, 0, 0.0, begin))
+    arcs: list[Arc] = [(begin, backoff, backoff_word, 0.0, begin), (between, 0, 0, 0.0, begin)]
     if units.boundary is not None:
         arcs.append((between, units.boundary + 1, 0, 0.0, begin))
     for (word, units_of, cost), mark in zip(entries, marks, strict=True):
         labels = [unit + 1 for unit in units_of] + ([backoff + mark] if mark else [])
-        state = begin
-        for i, label in enumerate(labels):
-            last = i == len(labels) - 1
-            target = between if last else n_states
-            arcs.append((state, label, 0 if i else word, 0.0 if i else cost, target))
-            n_states += not last
-            state = target
-    final = np.full(n_states, np.inf, np.float32)
-    final[begin] = 0.0
-    return from_arcs(n_states, begin, final, *(np.array(column) for column in zip(*arcs, strict=True)))
+        n_states = add_chain(arcs, n_states, labels, (begin, between), word, cost)
+    return of_arcs(arcs, n_states, begin, begin)

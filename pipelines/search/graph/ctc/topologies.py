@@ -7,12 +7,10 @@ at once. Topologies as in Laptev, Majumdar and Ginsburg, "CTC Variations Through
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pipelines.models.ctc.layouts import Units
-from pipelines.search.graph.openfst import Fst, from_arcs
+from pipelines.search.graph.openfst import Fst, from_arcs, ranges
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import GraphError
 from profiler.arrays import I32, I64, Array
@@ -36,23 +34,22 @@ def apply(lg: Fst, units: Units, topology: str) -> Topology:
             f"The graph has {made:,} arcs where {MOST_ARCS:,} can be searched; fewer words or n-grams have fewer, and "
             "so has graph.topology=compact."
         )
-    home = _Arcs(lg.source, lg.ilabel, lg.olabel, lg.weight, _copy(lg, label, state, lg.ilabel, lg.target))
+    home = lg.source, lg.ilabel, lg.olabel, lg.weight, _copy(lg, label, state, lg.ilabel, lg.target)
     zero, copies = np.zeros(len(state), np.int32), lg.n_states + np.arange(len(state))
     # A unit has a state of its own before the state that it leads to, where it may last.
     if topology == "compact":
-        parts = [home, _Arcs(copies, zero, zero, zero, state)]
+        parts = [home, (copies, zero, zero, zero, state)]
         final = np.full(len(state), np.inf, np.float32)
     else:
-        blank = _Arcs(copies, zero + units.blank + 1, zero, zero, state)
+        blank = copies, zero + units.blank + 1, zero, zero, state
         each = np.repeat(np.arange(len(state)), degree[state])
-        arc = _ranges(lg.first[state], degree[state])
+        arc = ranges(lg.first[state], degree[state])
         # The same unit again would be the same one still.
         other = lg.ilabel[arc] != label[each]
         each, arc = each[other], arc[other]
         entering = np.where(lg.ilabel[arc] > 0, lg.ilabel[arc], label[each])
         target = _copy(lg, label, state, entering, lg.target[arc])
-        onward = _Arcs(copies[each], lg.ilabel[arc], lg.olabel[arc], lg.weight[arc], target)
-        parts = [home, blank, onward]
+        parts = [home, blank, (copies[each], *lg.labels(arc), target)]
         final = lg.final[state]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     # What stands for one state of L and G lies together, so that tokens that pass from one to the other find it cached.
@@ -64,14 +61,6 @@ def apply(lg: Fst, units: Units, topology: str) -> Topology:
     labels, weights = _loops(units, lg.n_states, label)
     whole = from_arcs(len(order), int(number[lg.start]), final, *columns)
     return epsilon_first(Topology(whole, labels[order], weights))
-
-
-class _Arcs(NamedTuple):
-    source: Array
-    ilabel: Array
-    olabel: Array
-    weight: Array
-    target: Array
 
 
 def _loops(units: Units, n: int, label: I32) -> tuple[Array, Array]:
@@ -92,7 +81,7 @@ def _entered(lg: Fst, through_epsilons: bool) -> tuple[I32, I64]:
         while len(new):
             state = new % n
             label = np.repeat(new // n, count[state])
-            after = lg.target[silent[_ranges(first[state], count[state])]]
+            after = lg.target[silent[ranges(first[state], count[state])]]
             new = np.setdiff1d(label * n + after, found)
             found = np.union1d(found, new)
     return (found // n).astype(np.int32), found % n
@@ -103,10 +92,3 @@ def _copy(lg: Fst, label: I32, state: I64, entering: Array, target: Array) -> Ar
     pairs = label.astype(np.int64) * lg.n_states + state
     at = np.searchsorted(pairs, entering.astype(np.int64) * lg.n_states + target)
     return np.where(entering > 0, lg.n_states + at, target)
-
-
-def _ranges(first: Array, count: Array) -> I64:
-    """first … first + count - 1 of each, one after another."""
-    ends = np.cumsum(count)
-    result: I64 = np.arange(int(count.sum())) + np.repeat(first - (ends - count), count)
-    return result

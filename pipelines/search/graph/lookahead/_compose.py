@@ -90,6 +90,15 @@ class Arcs(NamedTuple):
     target: I32
 
 
+class Made(NamedTuple):
+    """The composed states and arcs, the table of triples, and how much there is: states with arcs, states, arcs."""
+
+    states: States
+    table: I32
+    arcs: Arcs
+    counts: I64
+
+
 @numba.njit(cache=True, nogil=True, inline="always")
 def _from(model: Model, state: int, label: int) -> int:  # pragma: no cover - compiled
     """The first arc of a state of G whose label is `label` or larger, epsilons aside."""
@@ -202,60 +211,49 @@ def enter_all(table: I32, states: States, count: int) -> None:  # pragma: no cov
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _state(
-    table: I32, states: States, counts: I64, hcl: int, g: int, pending: int, potential: float
-) -> int:  # pragma: no cover - compiled
+def _state(made: Made, hcl: int, g: int, pending: int, potential: float) -> int:  # pragma: no cover - compiled
     """The number of a triple, which is entered if it is new."""
+    states, table = made.states, made.table
     at = _slot(table, states, hcl, g, pending)
     if table[at] == _EMPTY:
-        new = counts[1]
+        new = made.counts[1]
         table[at] = new
         states.hcl[new], states.g[new], states.pending[new] = hcl, g, pending
         states.potential[new] = potential
-        counts[1] = new + 1
+        made.counts[1] = new + 1
     return int(table[at])
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _put(arcs: Arcs, counts: I64, ilabel: int, olabel: int, weight: float, target: int) -> None:  # pragma: no cover
-    at = counts[2]
+def _put(made: Made, ilabel: int, olabel: int, weight: float, target: int) -> None:  # pragma: no cover - compiled
+    arcs, at = made.arcs, made.counts[2]
     arcs.ilabel[at], arcs.olabel[at], arcs.target[at] = ilabel, olabel, target
     arcs.weight[at] = weight
-    counts[2] = at + 1
+    made.counts[2] = at + 1
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _step(
-    reach: Reach,
-    model: Model,
-    states: States,
-    table: I32,
-    arcs: Arcs,
-    counts: I64,
-    ilabel: int,
-    olabel: int,
-    weight: float,
-    hcl: int,
-    g: int,
+    reach: Reach, model: Model, made: Made, ilabel: int, olabel: int, weight: float, hcl: int, g: int
 ) -> None:  # pragma: no cover - compiled
     """An arc to where a word ends or G backs off. Where G cannot back off any more, what is ahead is known."""
     if model.words[g] > model.graph.first[g]:
-        _put(arcs, counts, ilabel, olabel, weight, _state(table, states, counts, hcl, g, AFTER_WORD, 0.0))
+        _put(made, ilabel, olabel, weight, _state(made, hcl, g, AFTER_WORD, 0.0))
         return
     found, _, potential = ahead(reach, model, hcl, g)
     if found:
-        target = _state(table, states, counts, hcl, g, WITHIN, potential)
-        _put(arcs, counts, ilabel, olabel, weight + potential, target)
+        _put(made, ilabel, olabel, weight + potential, _state(made, hcl, g, WITHIN, potential))
 
 
 @numba.njit(cache=True, nogil=True)
 def expand(
-    hcl: Graph, reach: Reach, model: Model, states: States, table: I32, arcs: Arcs, counts: I64, alike: int, share: int
+    hcl: Graph, reach: Reach, model: Model, made: Made, alike: int, share: int
 ) -> int:  # pragma: no cover - compiled
     """Give states their arcs, `share` of them, while the arrays have room.
 
-    `counts`: states with arcs, states, arcs. `alike`: the largest number of arcs of a state of G with one label.
+    `alike`: the largest number of arcs of a state of G with one label.
     """
+    states, table, arcs, counts = made
     g = model.graph
     last = counts[0] + share
     while counts[0] < counts[1]:
@@ -276,10 +274,7 @@ def expand(
         states.loop_label[state], states.loop_weight[state], states.final[state] = 0, 0.0, np.inf
         if pending == AFTER_WORD:
             for arc in range(g.first[at], model.words[at]):
-                _step(
-                    reach, model, states, table, arcs, counts,
-                    0, g.olabel[arc], g.weight[arc] - before, h, g.target[arc],
-                )  # fmt: skip
+                _step(reach, model, made, 0, g.olabel[arc], g.weight[arc] - before, h, g.target[arc])
         if pending <= AFTER_WORD and hcl.final[h] < np.inf and g.final[at] < np.inf:
             states.final[state] = np.float64(hcl.final[h]) + np.float64(g.final[at]) - before
         single = hcl.first[h + 1] - hcl.first[h] == 1
@@ -291,28 +286,26 @@ def expand(
                 if ilabel and states.loop_label[state] == 0:
                     states.loop_label[state], states.loop_weight[state] = ilabel, hcl.weight[arc]
                 elif ilabel:
-                    _put(arcs, counts, ilabel, 0, hcl.weight[arc], state)
+                    _put(made, ilabel, 0, hcl.weight[arc], state)
             elif pending > AFTER_WORD:
                 if label == pending:
-                    _step(reach, model, states, table, arcs, counts, ilabel, 0, weight, target, at)
+                    _step(reach, model, made, ilabel, 0, weight, target, at)
                 elif label == 0 and (single or _reaches(reach, target, pending)):
-                    _put(arcs, counts, ilabel, 0, weight, _state(table, states, counts, target, at, pending, 0.0))
+                    _put(made, ilabel, 0, weight, _state(made, target, at, pending, 0.0))
             elif label == 0:
                 found, one, potential = ahead(reach, model, target, at)
                 if found == 1:
                     weight += np.float64(g.weight[one])
-                    goal = _state(table, states, counts, target, g.target[one], g.ilabel[one], 0.0)
-                    _put(arcs, counts, ilabel, g.olabel[one], weight, goal)
+                    goal = _state(made, target, g.target[one], g.ilabel[one], 0.0)
+                    _put(made, ilabel, g.olabel[one], weight, goal)
                 elif found:
-                    goal = _state(table, states, counts, target, at, WITHIN, potential)
-                    _put(arcs, counts, ilabel, 0, weight + potential, goal)
+                    goal = _state(made, target, at, WITHIN, potential)
+                    _put(made, ilabel, 0, weight + potential, goal)
             else:
                 word = _from(model, at, label)
                 while word < g.first[at + 1] and g.ilabel[word] == label:
-                    _step(
-                        reach, model, states, table, arcs, counts,
-                        ilabel, g.olabel[word], weight + np.float64(g.weight[word]), target, g.target[word],
-                    )  # fmt: skip
+                    total = weight + np.float64(g.weight[word])
+                    _step(reach, model, made, ilabel, g.olabel[word], total, target, g.target[word])
                     word += 1
         counts[0] = state + 1
         states.first[state + 1] = counts[2]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pipelines.search.graph.lookahead import _compose
-from pipelines.search.graph.lookahead._compose import Arcs, Graph, Model, Reach, States
+from pipelines.search.graph.lookahead._compose import Arcs, Graph, Made, Model, Reach, States
 from pipelines.search.graph.openfst import Fst
 from pipelines.search.graph.wfst import GraphError
 from pipelines.search.kernels.layout import ARC, STATE
@@ -80,7 +80,10 @@ def compose(
     most = min(MOST_ARCS, max(MOST_TIMES * both, FEW_ARCS))
     states.hcl[0], states.g[0], states.pending[0], states.potential[0] = hcl.start, g.start, _compose.AFTER_WORD, 0.0
     _compose.enter_all(table, states, 1)
-    while (why := _compose.expand(given, reach, model, states, table, arcs, counts, alike, SHARE)) != _compose.DONE:
+    while True:
+        made = Made(states, table, arcs, counts)
+        if (why := _compose.expand(given, reach, model, made, alike, SHARE)) == _compose.DONE:
+            break
         if cancelled():
             raise Cancelled
         progress(int(counts[1]))
@@ -97,7 +100,7 @@ def compose(
         elif why == _compose.TABLE:
             table = np.full(2 * len(table), -1, np.int32)
             _compose.enter_all(table, states, int(counts[1]))
-    del table
+    del table, made
     return _packed(states, arcs, int(counts[1]), int(counts[2]))
 
 
