@@ -56,7 +56,8 @@ class Control:
         self.config = Config()
         """With every change requested so far; the code that starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
-        self._other: Mapping[str, Value] | None = None
+        self.other: Mapping[str, Value] | None = None
+        """The settings to compare the present ones with; None: nothing is compared."""
         self.opening = threading.Lock()
         """Held while a run opens what it records into."""
         self.give_up: Callable[[], object] | None = None
@@ -86,15 +87,10 @@ class Control:
                 raise ConfigError(f"{key} cannot be compared while a run goes on.")
         if settings.check(settings.assign(self.config, other)) == self.config:
             raise ConfigError("Both sides of the comparison have the same settings.")
-        self._other = dict(other)
+        self.other = dict(other)
 
     def stop_comparing(self) -> None:
-        self._other = None
-
-    @property
-    def other(self) -> Mapping[str, Value] | None:
-        """The settings to compare the present ones with; None: nothing is compared."""
-        return self._other
+        self.other = None
 
     @property
     def changing(self) -> bool:

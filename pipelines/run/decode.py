@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -30,28 +29,12 @@ from pipelines.run.recogniser import Recogniser
 from pipelines.run.request import Decoded, Result
 from pipelines.run.stream import Heard, Recording, Stream
 from pipelines.run.tiles import BLOCK, CHUNK, UTTERANCE, Pace, Tiles
-from pipelines.run.transcript import Transcript, text_of
+from pipelines.run.transcript import Begun, Transcript, text_of
 from profiler.arrays import Array
 from profiler.files import paths
 from profiler.session.facts import STREAM
 from profiler.session.writer import Journal
 from profiler.spans import Lane, NullLane, Recorder
-
-
-@dataclass
-class _Begun:
-    """An utterance that has been read. `number`: in the session; `first`: its first frame of the run."""
-
-    item: Item
-    number: int
-    first: int
-    source: Recording | Heard
-    duration_s: float
-    notes: tuple[str, ...]
-    """What was done to the sound."""
-    transcript: Transcript
-    done: bool = False
-    """Whether it was decoded to its end."""
 
 
 class Decoder:
@@ -74,13 +57,15 @@ class Decoder:
         self._tiles = Tiles(recorder, lane, journal, self.result, measurements)
         self._control = control
         self._clock = recorder.clock
-        self._epoch = self._newest = 0
-        self._held = False
+        self.epoch = self._newest = 0
+        self.held = False
+        """Whether requests wait."""
         self.configs_met: list[Config] = []
         """Settings that began to act while the last utterance was being decoded, in order."""
         self._source: Recording | Heard | None = None
         self._epochs: list[int] = []  # of the utterance being decoded, in order
-        self._frame = 0  # frames decoded in this run, over all utterances
+        self.frame = 0
+        """Frames decoded in this run, over all utterances."""
         self._live = LiveChanges(compiling.beside)
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
@@ -90,14 +75,6 @@ class Decoder:
         self._blocks = Blocks(lane, recorder.clock)
         self._pace = Pace(recorder, lane, control, self._tiles)
         self._begin_epoch(recogniser.config, 0)
-
-    @property
-    def frame(self) -> int:
-        return self._frame
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
 
     @property
     def features(self) -> tuple[Array, ...]:
@@ -112,9 +89,6 @@ class Decoder:
         """Numbers for `switch` that no configuration has had yet or will be given."""
         first, self._newest = self._newest + 1, self._newest + count
         return range(first, first + count)
-
-    def hold_changes(self, held: bool) -> None:
-        self._held = held
 
     @property
     def _stopping(self) -> bool:
@@ -141,17 +115,18 @@ class Decoder:
                 except audio.AudioError as error:
                     if str(error) not in self.result.refused:  # once, however often it comes again
                         self.result.refused.append(str(error))
-                        self._journal.marker("error", str(error), self._frame)
+                        self._journal.marker("error", str(error), self.frame)
         finally:
             self._live.cancel(wait=True)
         return self.result
 
     def _utterance(self, item: Item) -> None:
         """Decode one utterance: block by block features, scores, words."""
-        begun = self._begin(item)
-        source, transcript, measurements = begun.source, begun.transcript, self._measurements
+        transcript = self._begin(item)
+        begun, measurements = transcript.begun, self._measurements
+        source = begun.source
         while True:
-            at = self._frame - begun.first
+            at = self.frame - begun.first
             if source.stream is not None:
                 self._receive(source.stream, at)
             self._follow_requests()
@@ -159,15 +134,15 @@ class Decoder:
             count = source.next_count(recogniser, at)
             if isinstance(source, Heard) and source.adapts(recogniser):
                 segment = transcript.segment - begun.first
-                source.adapt(recogniser, at, count, segment, self._lane, self._frame)
-                self._tiles.end(CHUNK, self._frame, 1, surely=False)
+                source.adapt(recogniser, at, count, segment, self._lane, self.frame)
+                self._tiles.end(CHUNK, self.frame, 1, surely=False)
             rows = source.rows(recogniser, at, count)
 
-            scores = self._blocks.decode(recogniser, rows, self._frame)
+            scores = self._blocks.decode(recogniser, rows, self.frame)
             begun.done = at + count == source.n_frames
             last = begun.done or self._stopping
             replayed = measurements is not None and measurements.chosen
-            reached = self._frame + count
+            reached = self.frame + count
             if transcript.follow(recogniser, self._tiles.at, reached, last=last, replayed=replayed):
                 scores = None
 
@@ -177,15 +152,15 @@ class Decoder:
                 break
             if measurements is not None:
                 now = self._tiles.at
-                self._tiles.at = measurements.between(recogniser, scores, now, self._frame - count, now - began)
+                self._tiles.at = measurements.between(recogniser, scores, now, self.frame - count, now - began)
             if recogniser.config.pace > 0 and source.stream is None:
-                self._pace.keep(self._frame, recogniser.config.pace)
+                self._pace.keep(self.frame, recogniser.config.pace)
         self._source = None
-        self._end_utterance(begun)
+        self._end_utterance(transcript)
 
-    def _begin(self, item: Item) -> _Begun:
+    def _begin(self, item: Item) -> Transcript:
         """Read an utterance, and have its features computed as far as they do not follow the sound or the search."""
-        lane, recogniser, first = self._lane, self.recogniser, self._frame
+        lane, recogniser, first = self._lane, self.recogniser, self.frame
         frontend = recogniser.frontend
         if self._measurements is not None:
             self._measurements.forget()
@@ -204,16 +179,10 @@ class Decoder:
             source = Recording(frontend.features(sound.samples, first, lane))
         self._tiles.end(UTTERANCE, first, n_frames, surely=True)
         notes = (*item.notes, *sound.notes)
+        path, part = paths.kept(str(item.path)), msgspec.to_builtins(item.part)
+        peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         number = self._journal.utterance(
-            item.name,
-            paths.kept(str(item.path)),
-            first,
-            n_frames,
-            sound.duration_s,
-            item.reference,
-            audio.peaks(sound.samples, n_frames, sound.sample_rate),
-            notes,
-            msgspec.to_builtins(item.part),
+            item.name, path, first, n_frames, sound.duration_s, item.reference, peaks, notes, part
         )
         now = self._clock()
         lane.put(self._waveform, self._tiles.at, now, first, 0)
@@ -221,14 +190,15 @@ class Decoder:
             stream = Stream(frontend, sound.samples, sound.sample_rate, recogniser.config.stream, now)
             source = Heard(stream.utterance, stream)
         self._source = source
-        self._epochs, self.configs_met = [self._epoch], []
+        self._epochs, self.configs_met = [self.epoch], []
         recogniser.scorer.reset()
         recogniser.search.start(first)
         self._pace.begin(first)
-        transcript = Transcript(item.name, number, source, first, self._recorder, lane, self._journal, self._control)
+        begun = Begun(item, number, first, source, sound.duration_s, notes)
+        transcript = Transcript(begun, self._clock, lane, self._journal, self._control)
         self._tiles.own()
         self._tiles.at = self._clock()
-        return _Begun(item, number, first, source, sound.duration_s, notes, transcript)
+        return transcript
 
     def _receive(self, stream: Stream, frame: int) -> None:
         """Take in chunks until `frame` of the utterance can be decoded."""
@@ -236,20 +206,20 @@ class Decoder:
         while stream.decodable(recogniser.scorer) <= frame:
             while True:
                 # A comparison waits for the end of the utterance, and its requests are not taken until then.
-                held = self._held or self._control.other is not None
+                held = self.held or self._control.other is not None
                 due = stream.due(tiles.at, 0.0 if held else recogniser.config.pace)
-                if self._stopping or not self._pace.wait(due, self._frame):
+                if self._stopping or not self._pace.wait(due, self.frame):
                     break
                 self._follow_requests()
-            record(stream.take(tiles.at), recogniser.frontend.stage_ids, self._frame - frame, lane)
+            record(stream.take(tiles.at), recogniser.frontend.stage_ids, self.frame - frame, lane)
             frames = max(stream.decodable(recogniser.scorer) - frame, 1)
-            _, lost = tiles.end(CHUNK, self._frame, frames, surely=True)
+            _, lost = tiles.end(CHUNK, self.frame, frames, surely=True)
             stream.chunks[-1].other_ns += lost.other_ns
 
     def _end_block(self, count: int, stream: Stream | None, last: bool) -> None:
         """A block of `count` frames has been decoded: record it, and what the recogniser has to say of it."""
         recogniser = self.recogniser
-        took_ns, lost = self._tiles.end(BLOCK, self._frame, count, surely=last or stream is not None)
+        took_ns, lost = self._tiles.end(BLOCK, self.frame, count, surely=last or stream is not None)
         if stream is not None:
             stream.chunks[-1].other_ns += lost.other_ns
         if recogniser.config.search.adaptive_beam:
@@ -257,78 +227,60 @@ class Decoder:
             cutoff = search.cutoff if math.isfinite(search.cutoff) else None
             self._journal.sample(self._tiles.at, {"search.beam": search.beam, "search.cutoff": cutoff})
             search.spent(count, took_ns)
-        self._frame += count
+        self.frame += count
         if recogniser.devices:
             for notice in recogniser.take_notices():
-                self._journal.marker("error", notice, self._frame)
-        self._control.frame = self._frame
+                self._journal.marker("error", notice, self.frame)
+        self._control.frame = self.frame
 
-    def _end_utterance(self, begun: _Begun) -> None:
-        start, search, stream, words = (
-            self._clock(),
-            self.recogniser.search,
-            begun.source.stream,
-            begun.transcript.words,
-        )
-        item, number, done, wall_ns = begun.item, begun.number, begun.done, self._tiles.wall_ns
+    def _end_utterance(self, transcript: Transcript) -> None:
+        """Judge the words of an utterance, and hand over what came of it."""
+        start, begun, journal, search = self._clock(), transcript.begun, self._journal, self.recogniser.search
+        item, number, done, notes, words = begun.item, begun.number, begun.done, begun.notes, transcript.words
+        stream, config, wall_ns = begun.source.stream, self.recogniser.config, self._tiles.wall_ns
+        hypothesis, epochs = text_of(words), list(self._epochs)
+        heard: dict[str, object] | None = None
         if stream is not None:
             stream.end_segment(0)
-            self._journal.meta(f"{STREAM}/{number}", stream.as_dict())
-        hypothesis, epochs = text_of(words), list(self._epochs)
-        errors = reference_words = complete = None
-        if done and self.recogniser.config.graph.grammar:
-            complete = search.complete and begun.transcript.complete
+            heard = stream.as_dict()
+            journal.meta(f"{STREAM}/{number}", heard)
+            heard = {**heard, "words": [(word, at - begun.first, n) for word, at, n in words]}
+        complete = search.complete and transcript.complete if done and config.graph.grammar else None
         # An utterance decoded under more than one configuration says nothing about either.
         count = wer.scored(item.reference, hypothesis) if done and len(epochs) == 1 else None
-        if count is not None:
-            errors, reference_words = count.errors, count.reference_words
+        errors, reference_words = (None, None) if count is None else (count.errors, count.reference_words)
         if done:
-            self._journal.utterance_done(number, hypothesis, words, wall_ns, epochs, errors, reference_words, complete)
+            journal.utterance_done(number, hypothesis, words, wall_ns, epochs, errors, reference_words, complete)
         else:
-            self._journal.utterance_partial(number, hypothesis, words)
+            journal.utterance_partial(number, hypothesis, words)
         if search.lost:
-            text = f"{item.name}: no token survived; the hypothesis ends there."
-            self._journal.marker("error", text, self._frame)
-        alternatives = None
-        notes = begun.notes
+            journal.marker("error", f"{item.name}: no token survived; the hypothesis ends there.", self.frame)
         if self._tiles.stopped_ns:
             notes = (*notes, f"stood still for {self._tiles.stopped_ns / 1e9:.1f} s, which do not count")
-            self._journal.utterance_notes(number, notes)
-        if done and self.recogniser.config.search.lattice:
+            journal.utterance_notes(number, notes)
+        alternatives: dict[str, object] | None = None
+        if done and config.search.lattice:
             if narrowed := search.narrowed:
                 notes = (*notes, narrowed)
-                self._journal.marker("error", f"{item.name}: {narrowed}.", self._frame)
+                journal.marker("error", f"{item.name}: {narrowed}.", self.frame)
             alternatives = {
                 "nbest": [{"hypothesis": " ".join(h.words), "cost": h.cost} for h in search.nbest],
                 "confidences": search.confidences,
             }
-            self._journal.meta(f"alternatives/{number}", alternatives)
+            journal.meta(f"alternatives/{number}", alternatives)
+        audio_s = begun.duration_s * (self.frame - begun.first) / begun.source.n_frames
         self.result.wall_ns += wall_ns
         self.result.utterances.append(
             Decoded(
-                item.name,
-                begun.duration_s * (self._frame - begun.first) / begun.source.n_frames,
-                wall_ns,
-                hypothesis,
-                item.reference,
-                errors,
-                reference_words,
-                done,
-                tuple(epochs),
-                complete,
-                notes,
-                alternatives,
-                str(item.path),
-                None
-                if stream is None
-                else {**stream.as_dict(), "words": [(word, at - begun.first, n) for word, at, n in words]},
+                item.name, audio_s, wall_ns, hypothesis, item.reference, errors, reference_words, done, tuple(epochs),
+                complete, notes, alternatives, str(item.path), heard,
             )
-        )
-        self._lane.put(self._errors, start, self._clock(), self._frame, 0)
+        )  # fmt: skip
+        self._lane.put(self._errors, start, self._clock(), self.frame, 0)
 
     def _follow_requests(self) -> None:
         """Take the requests since the last block; apply those that can act now, as one new configuration."""
-        if self._held or not (self._control.has_requests or self._live.waiting):
+        if self.held or not (self._control.has_requests or self._live.waiting):
             return
         asked = []
         for request in self._control.take():
@@ -339,33 +291,32 @@ class Decoder:
                 asked.append(PendingChange(request, marker))
         before = self.recogniser.config
         due = self._live.due(before, asked, self.recogniser.scorer)
-        for note in self._live.take_notes():
-            self._journal.marker("note", note, self._frame)
-        for sentence in self._live.take_failures():
-            self._journal.marker("error", sentence, self._frame)
-            self._control.config = self._live.wanted(before)
+        for kind, text in self._live.take_messages():
+            self._journal.marker(kind, text, self.frame)
+            if kind == "error":
+                self._control.config = self._live.wanted(before)
         if due is None:
             return
         self.recogniser.configure(due.config, due.prepared)
         if self._measurements is not None:
             self._measurements.changed()
         self._begin_epoch(due.config, self._newest + 1)
-        self._epochs.append(self._epoch)
+        self._epochs.append(self.epoch)
         self.configs_met.append(due.config)
         if due.config.pace != before.pace:
             self._pace.forget()
-            self._pace.begin(self._frame)
+            self._pace.begin(self.frame)
         for one in due.changes:
-            self._journal.marker_applied(one.marker, self._frame, self._epoch)
+            self._journal.marker_applied(one.marker, self.frame, self.epoch)
 
     def _begin_epoch(self, config: Config, epoch: int) -> None:
         """Note the configuration and its laws."""
-        self._lane.epoch = self._epoch = epoch
+        self._lane.epoch = self.epoch = epoch
         self._newest = max(self._newest, epoch)
         for name, cost in self.recogniser.costs().items():
-            self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
+            self._recorder.cost(self._recorder.stage_id(name), self.epoch, cost)
         kept = settings.kept(config)
-        self._journal.config(self._epoch, self._frame, settings.to_dict(kept))
+        self._journal.config(self.epoch, self.frame, settings.to_dict(kept))
         if config.model == "dnn" and kept.dnn.net not in self._nets:
             # What a reader would otherwise have to look up in a file that is named there.
             self._nets[kept.dnn.net] = {"context": list(self.recogniser.scorer.context)}

@@ -89,11 +89,9 @@ SCORING, SEARCH = range(2)
 
 def _frames(scores: Scores) -> int:
     """Frames of a block, or of several blocks and single frames."""
-    if not isinstance(scores, np.ndarray | list):
-        return 0
-    if isinstance(scores, np.ndarray):
-        return len(scores)
-    return sum(1 if part.ndim == 1 else len(part) for part in scores)
+    if isinstance(scores, list):
+        return sum(1 if part.ndim == 1 else len(part) for part in scores)
+    return len(scores) if isinstance(scores, np.ndarray) else 0
 
 
 @dataclass
@@ -117,13 +115,11 @@ class HotReplay:
 
     def __init__(self, recorder: Recorder, lane: Lane, queue: RunQueue, share: float) -> None:
         """`queue`: of the thread that decodes. `share`: of the time that may go into it, 0…1."""
-        self._queue = queue
-        self._recorder, self._lane, self._share = recorder, lane, share
+        self._queue, self._recorder, self._lane, self._share = queue, recorder, lane, share
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
         self._blocks = 0
-        self._each_ns = 0.0
-        self._left_ns = 0.0
+        self._each_ns = self._left_ns = 0.0
         self._since: int | None = None
         """Since when time has been earned; what replays took in between is taken off."""
         self._waits_for: _Half | None = None
@@ -266,8 +262,8 @@ class HotReplay:
             scores, timed = self._scores, self._timed
             self._scores, self._timed = [], {}
         self._waits_for = None
-        again = self._scored(scorer, frame) if half is self._halves[SCORING] else self._searched(scores, frame)
-        found = hot(lambda: self._own_time(again))
+        given = None if half is self._halves[SCORING] else scores
+        found = hot(lambda: self._once_more(scorer, given, frame))
         at = end = self._clock()
         for stage, ns in found.items():
             if timed.get(stage):
@@ -314,36 +310,20 @@ class HotReplay:
         self._left_ns = min(self._left_ns, blocks * self._each_ns)
         return ceil((blocks - self._left_ns / max(self._each_ns, 1.0)) / self._rate)
 
-    def _scored(self, scorer: Scorer, frame: int) -> Callable[[], dict[int, int]]:
-        """Scoring of the block once more, and the ns of its stages; of none where it cannot be."""
+    def _once_more(self, scorer: Scorer, scores: Scores | None, frame: int) -> dict[int, int]:
+        """A pass over the block's scoring, or with `scores` over its search; the ns of its stages.
 
-        def once() -> dict[int, int]:
-            if not isinstance(scorer, LayeredScorer) or not scorer.replayable:
-                return {}
-            self._own.take()
-            if not scorer.again(frame, self._own):
-                return {}
-            return self._sums(self._own, self._own.waiting, "scoring")
-
-        return once
-
-    def _searched(self, scores: Scores, frame: int) -> Callable[[], dict[int, int]]:
-        """The search of the block once more, as `_scored`."""
-        search = self._search
-
-        def once() -> dict[int, int]:
-            if search is None or not isinstance(scores, np.ndarray | list):
-                return {}
-            found = search.again(scores, frame, self._own)
-            return {self._recorder.stage_id(name): ns for name, ns in found.items()}
-
-        return once
-
-    def _own_time(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-        """Return the result of `once`, without time that other programs took; {} if that was most of it."""
+        Without time that other programs took; {} if that was most of it, or where the block cannot be done again.
+        """
         self._queue.waited_ns()
-        start = self._clock()
-        found = once()
+        start, found = self._clock(), dict[int, int]()
+        if scores is None:
+            self._own.take()
+            if isinstance(scorer, LayeredScorer) and scorer.replayable and scorer.again(frame, self._own):
+                found = self._sums(self._own, self._own.waiting, "scoring")
+        elif self._search is not None and isinstance(scores, np.ndarray | list):
+            again = self._search.again(scores, frame, self._own)
+            found = {self._recorder.stage_id(name): ns for name, ns in again.items()}
         waited, took = self._queue.waited_ns(), self._clock() - start
         own = 1.0 - waited / max(took, 1)
         return {stage: round(own * ns) for stage, ns in found.items()} if own >= LEAST_OWN else {}

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +18,7 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.run.control import Change
 from pipelines.scoring import Scorer
-from pipelines.scoring.strategy import Made
-from profiler.errors import Cancelled
+from pipelines.scoring.strategy import Made, quietly
 from profiler.session.facts import COMPILING
 
 LAST_WAIT_S: Final = 10.0
@@ -47,35 +48,32 @@ class Due:
     changes: list[PendingChange]
 
 
-class _Thread:
-    """Makes one configuration ready."""
+@dataclass
+class _Preparation:
+    """One configuration made ready on a thread, for what `key` says it needs."""
 
-    def __init__(self, scorer: Scorer, config: Config, key: Hashable, compiling: Waiting | None) -> None:
-        self.key, self._compiling = key, compiling
-        self.prepared: Made = None
-        self.error: Exception | None = None
-        self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(scorer, config), name="preparing")
-        self._thread.start()
-
-    def _run(self, scorer: Scorer, config: Config) -> None:
-        try:
-            if self._compiling is not None:
-                self._compiling(self._cancelled.is_set)
-            self.prepared = scorer.make_ready(config, lambda *_: None, self._cancelled.is_set)
-        except Cancelled:
-            pass
-        except Exception as error:  # whatever it is, the run goes on and says so
-            self.error = error
-
-    @property
-    def is_finished(self) -> bool:
-        return not self._thread.is_alive()
+    key: Hashable
+    future: Future[Made]
+    cancelled: threading.Event
 
     def cancel(self, wait: bool = False) -> None:
-        self._cancelled.set()
+        self.cancelled.set()
         if wait:
-            self._thread.join(LAST_WAIT_S)
+            futures.wait([self.future], LAST_WAIT_S)
+
+
+def _prepare(scorer: Scorer, config: Config, key: Hashable, compiling: Waiting | None) -> _Preparation:
+    cancelled = threading.Event()
+
+    def make() -> Made:
+        if compiling is not None:
+            compiling(cancelled.is_set)
+        return scorer.make_ready(config, quietly, cancelled.is_set)
+
+    thread = ThreadPoolExecutor(1, "preparing")
+    future = thread.submit(make)
+    thread.shutdown(wait=False)
+    return _Preparation(key, future, cancelled)
 
 
 class LiveChanges:
@@ -83,10 +81,9 @@ class LiveChanges:
 
     def __init__(self, compiler: Compiler = lambda _: None) -> None:
         self._compiler = compiler
-        self._notes: list[str] = []
         self._waiting: list[PendingChange] = []
-        self._thread: _Thread | None = None
-        self._failures: list[str] = []
+        self._preparation: _Preparation | None = None
+        self._messages: list[tuple[str, str]] = []
 
     @property
     def waiting(self) -> bool:
@@ -100,21 +97,21 @@ class LiveChanges:
         if key is None:
             self.cancel()
             return self._take(wanted, None, list(self._waiting))
-        thread = self._thread
-        if thread is None or thread.key != key:
+        preparation = self._preparation
+        if preparation is None or preparation.key != key:
             # One at a time: what an earlier wish needed is no longer wanted.
-            if thread is not None:
-                thread.cancel()
+            self.cancel()
             compiling = self._compiler(wanted)
             if compiling is not None:
                 texts = ", ".join(one.change.text for one in self._waiting)
-                self._notes.append(f"{COMPILING} {texts}")
-            self._thread = _Thread(scorer, wanted, key, compiling)
-        elif thread.is_finished:
-            self._thread = None
-            if thread.error is None:
-                return self._take(wanted, thread.prepared, list(self._waiting))
-            self._give_up(config, thread.error, scorer)
+                self._messages.append(("note", f"{COMPILING} {texts}"))
+            self._preparation = _prepare(scorer, wanted, key, compiling)
+        elif preparation.future.done():
+            self._preparation = None
+            error = preparation.future.exception()
+            if error is None:
+                return self._take(wanted, preparation.future.result(), list(self._waiting))
+            self._give_up(config, error, scorer)  # whatever it is, the run goes on and says so
         now: list[PendingChange] = []
         for one in self._waiting:
             if _acts_at_once(_with(config, [*now, one]), scorer):
@@ -125,32 +122,30 @@ class LiveChanges:
         """`config` with every change that waits."""
         return _with(config, self._waiting)
 
-    def take_failures(self) -> list[str]:
-        """A sentence for each change that could not be made ready and was given up since the last call."""
-        taken, self._failures = self._failures, []
-        return taken
+    def take_messages(self) -> list[tuple[str, str]]:
+        """What happened since the last call: `note` and what was begun that takes long, `error` and what was given up.
 
-    def take_notes(self) -> list[str]:
-        """What was begun since the last call and takes long, a line each."""
-        taken, self._notes = self._notes, []
+        A change that was given up could not be made ready.
+        """
+        taken, self._messages = self._messages, []
         return taken
 
     def cancel(self, wait: bool = False) -> None:
         """Stop preparing; requested changes that do not act yet never will, unless requested again."""
-        if self._thread is not None:
-            self._thread.cancel(wait)
-            self._thread = None
+        if self._preparation is not None:
+            self._preparation.cancel(wait)
+            self._preparation = None
 
     def _take(self, config: Config, prepared: Made, changes: list[PendingChange]) -> Due | None:
         self._waiting = [one for one in self._waiting if one not in changes]
         return Due(config, prepared, changes) if changes else None
 
-    def _give_up(self, config: Config, error: Exception, scorer: Scorer) -> None:
+    def _give_up(self, config: Config, error: BaseException, scorer: Scorer) -> None:
         needing = [o for o in self._waiting if scorer.needs(_with(config, [o])) is not None]
         # The newest: what was being made before it is made again without it.
         lost = (needing or self._waiting)[-1]
         what = f"{lost.change.key}={lost.change.value}"
-        self._failures.append(f"{what} could not be made ready: {error}")
+        self._messages.append(("error", f"{what} could not be made ready: {error}"))
         self._waiting = [one for one in self._waiting if one is not lost]
 
 

@@ -62,14 +62,13 @@ class RunMeasurements:
 
     def notes(self, wall_ns: int) -> list[str]:
         """What held a run of `wall_ns` up besides other programs."""
-        found, least = [], max(LEAST_NS, LEAST_SHARE * wall_ns)
         stolen = self._queue.steal.total_ns
-        held = self._throttled_ns - stolen
-        if held >= least:
-            found.append(f"its CPU limit ({cpu_limit.text()}) held it up for {held / 1e9:.1f} s while it decoded")
-        if stolen >= least:
-            found.append(f"the host of this machine took its processor for {stolen / 1e9:.1f} s while it decoded")
-        return found
+        causes = {
+            f"its CPU limit ({cpu_limit.text()}) held it up": self._throttled_ns - stolen,
+            "the host of this machine took its processor": stolen,
+        }
+        least = max(LEAST_NS, LEAST_SHARE * wall_ns)
+        return [f"{cause} for {ns / 1e9:.1f} s while it decoded" for cause, ns in causes.items() if ns >= least]
 
     def forget(self) -> None:
         self._replay.forget_search()

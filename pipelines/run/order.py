@@ -132,7 +132,7 @@ class PlaylistOrder:
         journal.meta("ab", about)
         text = ", ".join(setting_text(key, value) for key, value in other.items())
         journal.marker("note", f"A/B begins, against {text}", decoder.frame)
-        decoder.hold_changes(True)
+        decoder.held = True
         wanted = takewhile(lambda _: self._wanted(other), turns(2, 1, range(MOST_ROUNDS)))
         for turn in wanted:
             decoder.recogniser.configure(arms[turn.arm], ready[turn.arm])
@@ -140,7 +140,7 @@ class PlaylistOrder:
             yield item
         decoder.recogniser.configure(now, ready[1])
         decoder.switch(decoder.recogniser, epoch)
-        decoder.hold_changes(False)
+        decoder.held = False
         journal.meta("ab", about | {"ended": decoder.frame})
         journal.marker("note", "A/B ends", decoder.frame)
         if self._control.other is other:

@@ -121,13 +121,16 @@ def execute(
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             measurements = RunMeasurements(recorder, lane, request.config.replay)
         decoder = Decoder(recogniser, recorder, lane, journal, control, measurements)
+        recorded: AbstractContextManager[Mapping[str, Reading]] = nullcontext({})
+        if measurements is not None and isinstance(journal, SessionWriter):
+            recorded = RunMemory(recognisers, decoder, recorder, journal, measurements).recorded()
         outcome.result = decoder.result
         threads = request.config.threads
         with (
             _undisturbed(threads),
-            _memory(recognisers, decoder, recorder, journal, measurements) as memory,
+            recorded as readings,
             counting.counting(lane, group, journal, threads) as report,
-            watching(journal, report, _also(memory, measurements)) if request.out is not None else nullcontext(),
+            watching(journal, report, readings) if request.out is not None else nullcontext(),
         ):
             progress("decoding", None)
             order.run(decoder, items, journal)
@@ -157,21 +160,13 @@ def execute(
     return outcome
 
 
-def _also(memory: Mapping[str, Reading], measurements: RunMeasurements | None) -> Mapping[str, Reading]:
-    return memory if measurements is None else {**memory, "pulse": measurements.pulse.beat}
-
-
 def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
     """Report the cost of recording the devices' events, if there were any."""
     timers = [work.timer for work in recogniser.devices.values()]
-    if any(timer.events for timer in timers):
-        cost = max(timer.ns_per_event for timer in timers)
-        spent = {
-            "events": sum(timer.events for timer in timers),
-            "ns_per_event": round(cost, 1),
-            "recording_ns": sum(timer.recording_ns for timer in timers),
-        }
-        journal.meta(EVENTS, spent)
+    if events := sum(timer.events for timer in timers):
+        cost = round(max(timer.ns_per_event for timer in timers), 1)
+        recording_ns = sum(timer.recording_ns for timer in timers)
+        journal.meta(EVENTS, {"events": events, "ns_per_event": cost, "recording_ns": recording_ns})
 
 
 def _open(
@@ -257,18 +252,6 @@ def _prepare(
     return recognisers
 
 
-def _memory(
-    recognisers: Sequence[Recogniser],
-    decoder: Decoder,
-    recorder: Recorder,
-    journal: Journal,
-    measurements: RunMeasurements | None,
-) -> AbstractContextManager[Mapping[str, Reading]]:
-    if not isinstance(journal, SessionWriter):
-        return nullcontext({})
-    return RunMemory(recognisers, decoder, recorder, journal, measurements).recorded()
-
-
 @contextmanager
 def _undisturbed(threads: int) -> Iterator[None]:
     """Limit BLAS to `threads`, and exclude loaded objects from garbage collection."""
@@ -317,16 +300,14 @@ class RunMemory:
 
     @contextmanager
     def recorded(self) -> Iterator[Mapping[str, Reading]]:
-        """Record the memory at the begin and the end of the context; gives what a sampler reads in between.
-
-        Nothing where the system does not tell.
-        """
+        """Record the memory at the begin and the end of the context; gives what a sampler reads in between."""
+        pulse: dict[str, Reading] = {} if self._measurements is None else {"pulse": self._measurements.pulse.beat}
         try:
             self._record()
-        except OSError:
-            yield {}
+        except OSError:  # the system does not tell
+            yield pulse
             return
-        yield {"parts of memory": self.meter.read}
+        yield {"parts of memory": self.meter.read, **pulse}
         self._record()
 
     def _record(self) -> None:

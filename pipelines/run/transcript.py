@@ -5,22 +5,40 @@ A segment ends by the five rules of Kaldi's online2/online-endpoint.h.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pipelines.config.audio import Stream
 from pipelines.run.control import Control
+from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.stream import Heard, Recording
 from pipelines.search.viterbi import Viterbi
 from profiler.clock import FRAME_S
 from profiler.session.writer import Journal
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import Lane, NullLane
 
 PARTIAL_EVERY_NS: Final = 100_000_000  # how often a partial result is fetched for the person watching
 PARTIAL_SHARE: Final = 0.02
 """At most so much of the time goes into partial results: one holds all words so far, hours of them in a long file."""
 
 Word = tuple[str, int, int]  # word, first frame of the run, frames
+
+
+@dataclass
+class Begun:
+    """An utterance that has been read. `number`: in the session; `first`: its first frame of the run."""
+
+    item: Item
+    number: int
+    first: int
+    source: Recording | Heard
+    duration_s: float
+    notes: tuple[str, ...]
+    """What was done to the sound."""
+    done: bool = False
+    """Whether it was decoded to its end."""
 
 
 class Transcript:
@@ -33,23 +51,14 @@ class Transcript:
     """
 
     def __init__(
-        self,
-        name: str,
-        number: int,
-        source: Recording | Heard,
-        first: int,
-        recorder: Recorder,
-        lane: Lane | NullLane,
-        journal: Journal,
-        control: Control,
+        self, begun: Begun, clock: Callable[[], int], lane: Lane | NullLane, journal: Journal, control: Control
     ) -> None:
-        """`name`: of the utterance; `number`: in the session; `first`: its first frame of the run."""
-        self._name, self._number, self._source, self._first = name, number, source, first
-        self._clock, self._lane, self._journal, self._control = recorder.clock, lane, journal, control
-        self._due = self._clock() + PARTIAL_EVERY_NS
+        self.begun = begun
+        self._clock, self._lane, self._journal, self._control = clock, lane, journal, control
+        self._due = clock() + PARTIAL_EVERY_NS
         self._final: list[Word] = []  # of the segments before
         self.words: list[Word] = []
-        self.segment, self.complete = first, True
+        self.segment, self.complete = begun.first, True
 
     def follow(self, recogniser: Recogniser, begun_ns: int, reached: int, *, last: bool, replayed: bool) -> bool:
         """A block that began at `begun_ns` is decoded up to frame `reached` of the run: fetch words if it is time.
@@ -57,18 +66,18 @@ class Transcript:
         `replayed`: the block is to be done again. Returns whether the search has gone on since for a partial result, so
         that it no longer can be.
         """
-        search, stream = recogniser.search, self._source.stream
+        search, stream = recogniser.search, self.begun.source.stream
         if last:
             partial = False
             self.words = [*self._final, *search.finish(self._lane)]
         elif stream is not None:
-            partial = reached - self._first == stream.decodable(recogniser.scorer)
+            partial = reached - self.begun.first == stream.decodable(recogniser.scorer)
         else:
             partial = begun_ns >= self._due and not replayed
         if partial:
             start = self._clock()
             self.words = [*self._final, *search.partial(self._lane)]
-            self._journal.utterance_partial(self._number, text_of(self.words), self.words)
+            self._journal.utterance_partial(self.begun.number, text_of(self.words), self.words)
             took = self._clock() - start
             self._due = begun_ns + max(PARTIAL_EVERY_NS, int(took / PARTIAL_SHARE))
         if stream is not None and (last or partial):
@@ -78,22 +87,22 @@ class Transcript:
         return partial
 
     def _show(self) -> None:
-        stream = self._source.stream
+        stream = self.begun.source.stream
         assert stream is not None
         if stream.differs(self.words):
-            self._control.show(self._name, text_of(self.words), len(stream.chunks) - 1)
+            self._control.show(self.begun.item.name, text_of(self.words), len(stream.chunks) - 1)
         stream.show(self._clock(), self.words)
 
     def _endpoint(self, recogniser: Recogniser, reached: int) -> int:
         """The rule that ends the segment; 0: none does."""
         config, search = recogniser.config, recogniser.search
-        if not (config.stream.endpoint and isinstance(search, Viterbi)) or config.search.lattice:
-            return 0
-        return endpoint(config.stream, search, reached - self.segment)
+        if config.stream.endpoint and isinstance(search, Viterbi) and not config.search.lattice:
+            return endpoint(config.stream, search, reached - self.segment)
+        return 0
 
     def _end_segment(self, recogniser: Recogniser, rule: int, reached: int) -> None:
         """The words so far are final, and the search begins anew."""
-        search, source = recogniser.search, self._source
+        search, source = recogniser.search, self.begun.source
         assert isinstance(source, Heard)
         assert source.stream is not None
         self.words = self._final = [*self._final, *search.finish(self._lane)]
@@ -102,7 +111,7 @@ class Transcript:
         self.complete = self.complete and search.complete
         self.segment = reached
         search.start(reached)
-        source.begin_segment(reached - self._first)
+        source.begin_segment(reached - self.begun.first)
 
 
 def text_of(words: list[Word]) -> str:

@@ -93,7 +93,8 @@ def lattice_arrays(graph: Graph, empty: Empty, on: bool) -> LatticeArrays:
 
     The smallest that there can be where it is not `on`.
     """
-    lengths, kinds = lattice_lengths(graph, FIRST_ALTERNATIVES if on else 1, on), map(np.dtype, KINDS["lattice"])
+    lengths = lattice_lengths(graph, FIRST_ALTERNATIVES if on else 1, on)
+    kinds = [np.dtype(kind) for kind in KINDS["lattice"]]
     made = LatticeArrays(*(empty((n, *kind.shape), kind.base) for n, kind in zip(lengths, kinds, strict=True)))
     made.rank[:] = epsilon_ranks(graph) if on else 0
     return made

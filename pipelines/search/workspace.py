@@ -58,7 +58,7 @@ class Workspace:
             layout.Tokens(*columns("tokens", places)),
             layout.Emitting(*columns("emitting", arcs)),
             layout.Epsilons(*columns("epsilons", arcs)),
-            layout.Scratch(*columns("scratch", places)[:-1], empty(layout.BINS + 1, np.int32)),
+            layout.Scratch(*columns("scratch", places))._replace(bins=empty(layout.BINS + 1, np.int32)),
             alternatives.lattice_arrays(graph, empty, False),
             layout.Places(*columns("places", places)),
             layout.Labels(*columns("labels", labels)),
@@ -98,7 +98,7 @@ class Workspace:
             ("lattice", alternatives.lattice_lengths(graph, len(arrays.lattice.delta), ranks > 0)),
             ("books", [None, layout.N_DECODER_STATE, layout.N_FLOATS, layout.N_WORK, layout.N_WORK, 1]),
         ):
-            held, kinds = getattr(arrays, group), map(np.dtype, layout.KINDS[group])
+            held, kinds = getattr(arrays, group), [np.dtype(kind) for kind in layout.KINDS[group]]
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
                 check(f"{group}.{name}", getattr(held, name), kind.base, (length, *kind.shape), writable=True)
         check_indices("rank", arrays.lattice.rank, max(ranks, 1))

@@ -26,7 +26,7 @@ from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.search.graph.recipe import Recipe, recipe_of
-from pipelines.search.graph.sources import language
+from pipelines.search.graph.sources import DictionaryEntries, language
 from profiler.files.paths import cache_dir
 from profiler.spans import Recorder
 from tests.bench._rounds import LANE, Answering, Progress, decoding, interleave, paired, pcm, result, spread, timed
@@ -124,7 +124,7 @@ def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Pr
 
 def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
     """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
-    model, words = language(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef"))
+    model, words = language(recipe, DictionaryEntries(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef")))
     paths = folder / "language.arpa", folder / "words.dict"
     write_arpa(model, paths[0])
     write_dictionary(words, paths[1])

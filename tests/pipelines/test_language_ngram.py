@@ -15,7 +15,7 @@ from pipelines.models.language import ngram
 from pipelines.models.language.ngram import LanguageModelError
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import recipe_of
-from pipelines.search.graph.sources import source
+from pipelines.search.graph.sources import DictionaryEntries, source
 from tests.each import each
 
 MODELS = st.builds(
@@ -168,7 +168,8 @@ def language_file(folder, *words, marks=("<s>", "</s>")):
 
 def notes_of(dictionary, **settings):
     config = GraphConfig(dictionary=dictionary, **{"vocabulary": 100, **settings})
-    return source(recipe_of(config, model()), model().mdef)
+    recipe = recipe_of(config, model())
+    return source(recipe, DictionaryEntries(recipe, model().mdef))
 
 
 def by_language(folder, dictionary, *words, vocabulary=100):

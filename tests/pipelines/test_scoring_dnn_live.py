@@ -214,7 +214,7 @@ class Person(Control):
     @property
     def stopping(self) -> bool:
         for thread in threading.enumerate():
-            if thread.name == "preparing":
+            if thread.name.startswith("preparing"):
                 thread.join(PATIENCE_S)
         while self.asks and self.frame >= self.asks[0][0]:
             _, key, value = self.asks.pop(0)

@@ -16,7 +16,7 @@ from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.lexicon import positions
-from pipelines.search.graph.sources import language
+from pipelines.search.graph.sources import DictionaryEntries, language
 from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
 from tests.each import each
@@ -129,7 +129,7 @@ def test_every_state_on_a_path_costs_its_exit(tmp_path):
 
 def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):
     recipe = toy_recipe(tmp_path / "toy", vocabulary=5, bigrams=4)
-    lm, words = language(recipe, model().mdef)
+    lm, words = language(recipe, DictionaryEntries(recipe, model().mdef))
     toy = toy_language()
     prob = {w: toy.log_prob[0][i] for i, w in enumerate(toy.words)}
     assert words.words() == sorted(TOY_WORDS, key=lambda w: -prob[w])[:5]

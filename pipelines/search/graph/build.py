@@ -9,9 +9,9 @@ same graph (2 206 109 arcs with, 2 203 349 without, 5 000 words) in a quarter mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pipelines.search.graph.context import expansion
 from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
-from pipelines.search.graph.sources import Source, source
+from pipelines.search.graph.sources import DictionaryEntries, Source, source
 from pipelines.search.graph.topology import Topology, epsilon_first
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.arrays import Array
@@ -72,7 +72,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         definition = own.definition
     fillers = filler_phones(folder, definition, recipe)
     progress("reading language model or grammar", 0.02)
-    language = source(recipe, definition)
+    language = source(recipe, DictionaryEntries(recipe, definition))
 
     check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
@@ -129,7 +129,7 @@ def words_in_units(
     return fst
 
 
-def about(language: Source, recipe: dict[str, Any]) -> dict[str, object]:
+def about(language: Source, recipe: Mapping[str, object]) -> dict[str, object]:
     """What a graph says of how it was made."""
     facts = {"recipe": recipe, "words": len(language.dictionary), "notes": list(language.notes)}
     return {**facts, **language.about}

@@ -55,13 +55,10 @@ def path_of(recipe: Recipe) -> Path:
 def key(recipe: Recipe) -> str:
     """Hash of the content of all files, the options and the versions that decide the graph."""
     facts: dict[str, object] = dict(recipe.as_dict())
-    model = Path(recipe.model)
-    for name in ("mdef", "transition_matrices", "noisedict") if not recipe.units else ():
-        file = model / name
-        facts[f"model/{name}"] = digest_of(file, name) if os.path.lexists(file) else None
-    for name in contexts.FILES if not recipe.units else ():
-        if os.path.lexists(model / name):
-            facts[f"model/{name}"] = digest_of(model / name, name)
+    for name in ("mdef", "transition_matrices", "noisedict", *contexts.FILES) if not recipe.units else ():
+        file = Path(recipe.model, name)
+        if os.path.lexists(file):
+            facts[f"model/{name}"] = digest_of(file, name)
     facts["model"] = ""
     for name in LARGEST:
         facts[name] = digest_of(Path(str(facts[name])), name) if facts[name] else ""

@@ -41,20 +41,17 @@ def file_of(config: GraphConfig, model: AcousticModel) -> Path | None:
 
     GraphError if that cannot be.
     """
-    own = any(getattr(config, name) for name in OWN)
-    path = None if own else graph_file(model.directory) or folder.file_of(model.directory)
+    there_is = graph_file(model.directory) or folder.file_of(model.directory)
+    if there_is is not None and not any(getattr(config, name) for name in OWN):
+        return there_is
     lacking = [name for name in contexts.FILES if not there(model.directory / name)]
-    if path is None and lacking:
-        state = (
-            f"has to have another graph than its {graph.name}"
-            if (graph := graph_file(model.directory) or folder.file_of(model.directory))
-            else f"has no {GRAPHS[0]}"
-        )
+    if lacking:
+        state = f"has to have another graph than its {there_is.name}" if there_is else f"has no {GRAPHS[0]}"
         raise GraphError(
             f"{model.directory} {state}, and no {lacking[0]} to compile one from; utils/mkgraph.sh of Kaldi makes "
             f"{GRAPHS[0]} and words.txt, which belong into the folder or its folder graph."
         )
-    return path
+    return None
 
 
 def load(path: Path, model: AcousticModel, kaldi: Kaldi) -> Graph:

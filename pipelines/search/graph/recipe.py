@@ -73,7 +73,7 @@ def recipe_of(config: GraphConfig, model: AcousticModel) -> Recipe:
     graph. Of the model only senones, tying and transitions matter, which all models derived from
     one directory share. Raises GraphError for a missing grammar.
     """
-    dictionary = _file(config.dictionary) or str(dictionaries.default_path())
+    dictionary = os.path.expanduser(config.dictionary) or str(dictionaries.default_path())
     return Recipe(str(model.directory), dictionary, **sentences(config))
 
 
@@ -82,17 +82,13 @@ def sentences(config: GraphConfig) -> dict[str, Any]:
     if config.grammar:
         return {"grammar": str(_grammar_file(config.grammar))}
     return {
-        "language_model": _file(config.language_model) or str(default_language_model()),
+        "language_model": os.path.expanduser(config.language_model) or str(default_language_model()),
         "vocabulary": config.vocabulary,
         "order": config.order,
         "bigrams": config.bigrams if config.order > 1 else 0,
         "trigrams": config.trigrams if config.order > 2 else 0,
         "pruning": config.pruning if config.order > 1 else "entropy",
     }
-
-
-def _file(name: str) -> str:
-    return os.path.expanduser(name)
 
 
 def _grammar_file(name: str) -> Path:

@@ -55,18 +55,12 @@ class Entries(Protocol):
         """Return the pronunciations of the words in `shown` (displayed word → entry), and notes."""
 
 
-def source(recipe: Recipe, definition: ModelDefinition) -> Source:
-    """Return the source for `recipe`; raises BadInput (one sentence) if it cannot be read."""
-    return source_of(recipe, _Entries(recipe, definition))
-
-
-def source_of(recipe: Recipe, entries: Entries) -> Source:
-    """Return the source for `recipe` whose words are said as `entries` say."""
+def source(recipe: Recipe, entries: Entries) -> Source:
+    """What `recipe` can say, with words as `entries` say them; BadInput (one sentence) if it cannot be read."""
     if recipe.grammar:
         return _sentences(recipe, entries)
-    model, words = language_of(recipe, entries)
-    about = {"ngrams": list(model.counts)}
-    return Source(grammar.ngram_acceptor(model), model.words, words, about, model.notes)
+    model, words = language(recipe, entries)
+    return Source(grammar.ngram_acceptor(model), model.words, words, {"ngrams": list(model.counts)}, model.notes)
 
 
 def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
@@ -80,13 +74,8 @@ def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
     return reader(path, max_order)
 
 
-def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, Dictionary]:
+def language(recipe: Recipe, entries: Entries) -> tuple[ngram.NGram, Dictionary]:
     """The pruned language model, with notes, and the dictionary of its words, as the graph will have them."""
-    return language_of(recipe, _Entries(recipe, definition))
-
-
-def language_of(recipe: Recipe, entries: Entries) -> tuple[ngram.NGram, Dictionary]:
-    """Return the same for words that are said as `entries` say."""
     model = read_language_model(recipe.language_model, recipe.order)
     found = {word: entry for word in model.words if (entry := entries.find(word)) is not None}
     chosen = ngram.most_probable(model, list(found), recipe.vocabulary)
@@ -128,7 +117,7 @@ def _named(words: Sequence[str]) -> str:
     return listed(words, NOTED, quote="")
 
 
-class _Entries:
+class DictionaryEntries:
     """The dictionary as the acoustic model can say it; `missing`: words that were looked up and are not in it."""
 
     def __init__(self, recipe: Recipe, definition: ModelDefinition) -> None:

@@ -26,7 +26,7 @@ Advanced = tuple[int, int]
 @njit_inlined
 def named(table: I64) -> Arrays:  # pragma: no cover - compiled
     """The arrays of a table by their names."""
-    plain = arrays_at(table)
+    plain = arrays_at(table)  # type: ignore[call-arg,var-annotated]
     return Arrays(
         layout.Records(*plain[0]),
         layout.Tokens(*plain[1]),

@@ -76,17 +76,8 @@ class CudaUtterance:
         return int(self.path[-UNSETTLED, 0]) if len(self.path) > UNSETTLED and self.path[-UNSETTLED, 0] >= 0 else -2
 
     @property
-    def states(self) -> I32:
-        return self._search.tokens(self._number)[0]
-
-    @property
     def cutoff(self) -> float:
         return float(self._search.floats[self._number, kernel.CUTOFF])
-
-    @property
-    def costs(self) -> F32:
-        """Cost of each token that is alive, the best one's being about 0."""
-        return self._search.tokens(self._number)[1]
 
     def words(self, final: bool) -> tuple[list[Word], int]:
         """Words of the best token (`final`: to a final state if there is one), and entries followed."""
@@ -117,7 +108,7 @@ class CudaUtterance:
     def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were looked through."""
         self._search.prune()
-        graph, states = self._search.graph, self.states
+        graph, states = self._search.graph, self._search.tokens(self._number)[0]
         first = graph.states["first"][states].astype(np.int64)
         arcs = ranges(first, graph.states["epsilon"][states] - first)
         labels = np.append(graph.arcs["ilabel"][arcs], graph.states["loop_label"][states])

@@ -29,7 +29,7 @@ from pipelines.search.graph.grammar import backoff_label
 from pipelines.search.graph.lookahead.folder import words_file
 from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst
 from pipelines.search.graph.recipe import Recipe, sentences
-from pipelines.search.graph.sources import Source, source_of
+from pipelines.search.graph.sources import Source, source
 from pipelines.search.graph.wfst import Graph, GraphError, Senones, from_topology
 from profiler.files.inputs import there
 
@@ -141,7 +141,7 @@ def words_in_units(recipe: Recipe, units: Units, progress: Progress) -> tuple[So
     Input labels are unit + 1. BadInput in one sentence.
     """
     progress("reading language model or grammar", 0.0)
-    language = source_of(recipe, lexicon.Lexicon(recipe, units, progress))
+    language = source(recipe, lexicon.Lexicon(recipe, units, progress))
     build.check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
     index = {symbol: n for n, symbol in enumerate(units.symbols)}

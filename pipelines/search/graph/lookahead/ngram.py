@@ -180,15 +180,15 @@ def read(header: Header) -> Fst:
     if header.version != VERSION:
         raise GraphError(f"{header.path} is an ngram FST of version {header.version}, read is {VERSION}.")
     counts = header.array("<i8", 3, header.body)
-    states, futures, finals = counts.tolist()
-    if not (2 <= states < LABELS and 0 <= futures < LABELS and 0 <= finals <= states):
+    states, futures, n_final = counts.tolist()
+    if not (2 <= states < LABELS and 0 <= futures < LABELS and 0 <= n_final <= states):
         raise GraphError(f"{header.path} is damaged: it cannot have {states:,} states and {futures:,} n-grams.")
     places, at = [], header.body + counts.nbytes
     bits = [2 * states + 1, futures + states + 1, states]
     for kind, size, count in (
         *(("<i8", 8, -(-count // 64)) for count in bits),
         *(("<i4", 4, count) for count in (states + 1, futures)),
-        *(("<f4", 4, count) for count in (states + 1, finals, futures + 1)),
+        *(("<f4", 4, count) for count in (states + 1, n_final, futures + 1)),
     ):
         places.append((kind, count, at))
         at += size * count
