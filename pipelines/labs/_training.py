@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Line
+from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci
@@ -20,7 +21,7 @@ from pipelines.training.parallel.job import DIVERGED
 from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
-    from pipelines.training.parallel.job import Job, Piece, Report
+    from pipelines.training.parallel.job import Job, Piece, Report, Task
 
 NO_LOSS: Final = 1.05
 """Up to this ratio of two cross-entropies nobody calls one of them worse: a twentieth."""
@@ -76,10 +77,6 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
     def per_example(self) -> list[float]:
         return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
 
-    def line(self, name: str, spent: Sequence[float]) -> Line:
-        y = tuple(loss if loss < DIVERGED else None for loss in self.losses)
-        return Line(name, tuple(np.cumsum(spent).tolist()), y)
-
 
 class Curve(Training, frozen=True, kw_only=True):
     """How one method of training went with workers, and after which numbers.
@@ -105,15 +102,33 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     batch: int
 
 
+def synchronous(like: Task) -> Task:
+    """The same training by workers that share each minibatch of as many examples as all of theirs."""
+    n = like.workers
+    return msgspec.structs.replace(
+        like,
+        name="synchronous",
+        method="synchronous",
+        batch=n * like.batch,
+        batches=like.batches // n,
+        rate=n * like.rate,
+    )
+
+
+def losses(curves: Mapping[str, Training], spent: Literal["seconds", "examples", "bytes"], x: Axis) -> Chart:
+    """The loss of each training over what was spent on it until then."""
+    lines = []
+    for name, curve in curves.items():
+        y = tuple(loss if loss < DIVERGED else None for loss in curve.losses)
+        lines.append(Line(name, tuple(np.cumsum(getattr(curve, spent)).tolist()), y))
+    return Chart(x, Axis("loss", "nat"), tuple(lines), title=f"Loss by {'time' if spent == 'seconds' else spent}")
+
+
 def data(desk: Desk) -> Path:
     """The folder of the shipped voices' features and labels; made the first time."""
     from pipelines.training.corpus import voices
 
-    def progressed(what: str, share: float | None) -> None:
-        desk.check()
-        desk.progress(what, share)
-
-    return voices.prepare(progressed)
+    return voices.prepare(desk.checked_progress)
 
 
 def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:
@@ -127,7 +142,6 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
     with desk.part(0.0, 0.2):
         job = msgspec.structs.replace(job, data=str(data(desk)))
     pieces: list[list[Piece]] = [[] for _ in job.tasks]
-    everything = len(job.tasks) * job.rounds
     desk.progress("starting the workers", None)
     machines = launch.Machines(workers.machines, workers.address)
     coming = launch.pieces(job, widest(job.tasks), desk.stopping, machines)
@@ -135,44 +149,38 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
     with desk.part(0.2, 1.0), desk.step(), closing(coming):
         for piece in coming:
             pieces[piece.task].append(piece)
-            done = sum(map(len, pieces))
+            share = sum(map(len, pieces)) / (len(job.tasks) * job.rounds)
             loss = float(np.mean(piece.segments))
-            name = job.tasks[piece.task].name
-            desk.progress(f"training, {name}: loss {loss:.3f}", done / everything)
-    curves = [_curve(task.name, task.workers, found) for task, found in zip(job.tasks, pieces, strict=True)]
-    last = [found[-1].reports for found in pieces]
+            desk.progress(f"training, {job.tasks[piece.task].name}: loss {loss:.3f}", share)
+    last = [of_task[-1].reports for of_task in pieces]
     for task, reports in zip(job.tasks, last, strict=True):
         for report in reports:
             groups = {f"train.{span.kind}": GROUPS.get(span.kind, "scoring") for span in report.spans}
             spans = [(f"train.{span.kind}", span.begin, span.end) for span in report.spans]
             desk.hand_over(f"{task.name}, worker {report.rank + 1}", spans, groups)
-    return curves, [_blocks(reports) for reports in last]
+    return [_curve(task, of_task) for task, of_task in zip(job.tasks, pieces, strict=True)], list(map(_blocks, last))
 
 
-def _curve(name: str, workers: int, pieces: Sequence[Piece]) -> Curve:
-    ranks = len(pieces[0].reports)
+def _curve(task: Task, pieces: Sequence[Piece]) -> Curve:
     return Curve(
-        name=name,
-        workers=workers,
+        name=task.name,
+        workers=task.workers,
         seconds=[piece.seconds for piece in pieces],
         examples=[piece.examples for piece in pieces],
         updates=[piece.updates for piece in pieces],
         bytes=[sum(report.bytes for report in piece.reports) for piece in pieces],
         segments=[piece.segments for piece in pieces],
         residuals=[pair for piece in pieces for pair in piece.residuals],
-        by_worker=[_summed([piece.reports[rank] for piece in pieces]) for rank in range(ranks)],
+        by_worker=[_summed(reports) for reports in zip(*(piece.reports for piece in pieces), strict=True)],
     )
 
 
 def _summed(reports: Sequence[Report]) -> Delayed:
-    seconds: dict[str, float] = {}
-    delays: dict[int, int] = {}
+    ns, delays = Counter[str](), Counter[int]()
     for report in reports:
-        for kind, ns in report.ns.items():
-            seconds[kind] = seconds.get(kind, 0.0) + ns / 1e9
-        for delay, times in report.delays.items():
-            delays[delay] = delays.get(delay, 0) + times
-    return Delayed(seconds=seconds, delays=delays)
+        ns.update(report.ns)
+        delays.update(report.delays)
+    return Delayed(seconds={kind: each / 1e9 for kind, each in ns.items()}, delays=dict(delays))
 
 
 def _blocks(reports: Sequence[Report]) -> list[Block]:

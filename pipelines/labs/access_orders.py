@@ -11,27 +11,27 @@ from typing import Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Chart, Mark
+from pipelines.labs.chart import Axis, Chart, Layer, Mark
 from pipelines.labs.declaration import Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, figure, value
-from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, run_all
+from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.verdicts import Finding, all_of, at_least
 
 WORD: Final = 4
 STRIDES: Final = (1, 4, 16, 64, 256, 1024)
 """In words: 4 bytes to a page."""
 
-DEAR: Final = 5.0
-"""A first access counts as dear from five times one in order on: the note gives no number, and a line of 64 bytes has
-16 words, of which the first alone is dear."""
+LINE: Final = 16
+"""Words of a cache line of 64 bytes."""
 
-OVERLAPPED: Final = 2.0
-"""The same for accesses at random that do not wait for each other: many lines are on their way at once."""
+DEAR, OVERLAPPED = 5.0, 2.0
+"""Times an access in order, at least: along a chain, and at random."""
 
-KIB: Final = 1024
 ACCESSES: Final = 1 << 14
 """Of one call."""
+
+IN_ORDER, STRIDED, RANDOM, CHAIN = "in order", "a line apart", "at random", "along a chain"
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -50,34 +50,18 @@ class Params(Parameters, frozen=True, kw_only=True):
     seconds: Seconds = 24.0
 
 
-IN_ORDER, STRIDED, RANDOM, CHAIN = "in order", "a line apart", "at random", "along a chain"
-LINE: Final = 16
-"""Words of a cache line of 64 bytes."""
-
-
-def sizes_of(largest_mib: int) -> list[int]:
-    """Bytes of data: 16 KiB, then four times as many each, and the largest."""
-    most = largest_mib << 20
-    found = [16 * KIB << 2 * k for k in range(20) if 16 * KIB << 2 * k < most]
-    return [*found, most]
-
-
 def accesses(size: int) -> dict[str, Work]:
     """The accesses over `size` bytes, ACCESSES a call, by variant; they go on where the last call ended."""
-    from profiler.machine.roofs.accesses import scattered
+    from profiler.machine.roofs import accesses as roofs
 
-    chained, drawn = scattered("chase", size), scattered("gather", size)
-    repeats = ACCESSES // ACCESSES_A_REPEAT
+    chained, drawn = roofs.scattered("chase", size), roofs.scattered("gather", size)
+    repeats = ACCESSES // roofs.ACCESSES
     return {
         IN_ORDER: stride(size, 1),
         STRIDED: stride(size, LINE),
         RANDOM: lambda: drawn(repeats),
         CHAIN: lambda: chained(repeats),
     }
-
-
-ACCESSES_A_REPEAT: Final = 1 << 12
-"""As `profiler.machine.roofs.accesses.ACCESSES` says, which is not imported here: its module is no light one."""
 
 
 def stride(size: int, words: int) -> Work:
@@ -89,24 +73,24 @@ def stride(size: int, words: int) -> Work:
     return lambda: strided(values, words, state, ACCESSES)
 
 
-def per_access(timings: Timings) -> Timings:
-    return timings.per(lambda size: ACCESSES)
-
-
 def measure(params: Params, desk: Desk) -> SweepResult:
     """Every way over data of every size (in bytes), then every stride (in bytes) over the largest."""
-    sizes = sizes_of(params.largest_mib)
-    by_size = Sweep(accesses, sizes, "accesses over {size} B of data", label="{variant}, {size} B", share=0.75)
+    largest = params.largest_mib << 20
+    sizes = [size for k in range(20) if (size := 16384 << 2 * k) < largest]
+    by_size = Sweep(
+        accesses, [*sizes, largest], "accesses over {size} B of data", label="{variant}, {size} B", share=0.75
+    )
     by_stride = Sweep(
-        lambda distance: {"strided": stride(sizes[-1], distance // WORD)},
+        lambda distance: {"strided": stride(largest, distance // WORD)},
         [words * WORD for words in STRIDES],
         "strides over the largest data",
         label="stride {size} B",
         together=True,
         share=0.25,
     )
-    orders, strides = run_all(desk, params.seconds, [by_size, by_stride])
-    return SweepResult(timings=per_access(orders), more={"strides": per_access(strides)}, cache_bytes=desk.cache_bytes)
+    both = run_all(desk, params.seconds, [by_size, by_stride])
+    orders, strides = (timings.per(lambda size: ACCESSES) for timings in both)
+    return SweepResult(timings=orders, more={"strides": strides}, cache_bytes=desk.cache_bytes)
 
 
 def judge(result: SweepResult) -> Finding:
@@ -135,20 +119,14 @@ def judge(result: SweepResult) -> Finding:
 def picture(result: SweepResult) -> Chart:
     timings, strides = result.timings, result.more["strides"]
     time = Axis("time of an access", "s", log=True)
-    return Chart(
-        Axis("data", "B", log=True),
+    by_stride = Chart(
+        Axis("from one access to the next", "B", log=True),
         time,
-        (*map(timings.line, timings.variants), *result.cache_marks()),
-        title="By the size of the data",
-        beside=(
-            Chart(
-                Axis("from one access to the next", "B", log=True),
-                time,
-                (strides.line("strided"), Mark("a cache line", 64.0, on="x")),
-                title=f"In strides over {timings.sizes()[-1] >> 20} MiB",
-            ),
-        ),
+        (strides.line("strided"), Mark("a cache line", 64.0, on="x")),
+        title=f"In strides over {timings.sizes()[-1] >> 20} MiB",
     )
+    by_size: tuple[Layer, ...] = (*map(timings.line, timings.variants), *result.cache_marks())
+    return Chart(Axis("data", "B", log=True), time, by_size, title="By the size of the data", beside=(by_stride,))
 
 
 LAB = Lab(

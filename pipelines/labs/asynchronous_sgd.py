@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, percent, quotient, ratio, ratio_columns
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
+from pipelines.labs.figures import ci, percent, quotient, ratio, ratio_columns, value
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least, at_most
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)
 RATE = 0.1
 SAID_4 = 3.2
 """Zhang et al. 2013, on 4 GPUs, without loss."""
-ONE, SYNCHRONOUS, EACH, SEVERAL, SLOWED = range(5)
-"""The ways in their order: one worker; synchronous; asynchronous, with an exchange for each minibatch, for several, and
-with the rate divided by staleness."""
-COMPUTING = ("gradient", "update", "local")
+COMPUTING, EXCHANGE = ("gradient", "update", "local"), ("send", "wait")
+"""Kinds of work."""
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
@@ -36,7 +37,8 @@ class Params(shared.Workers, frozen=True, kw_only=True):
 
 
 class Result(Measured, frozen=True, kw_only=True):
-    """Curves of the ways in their order; of the asynchronous ones the first worker is the server."""
+    """Curves: one worker; synchronous; asynchronous, with an exchange for each minibatch, for several, and with the
+    rate divided by staleness; of the asynchronous ones the first worker is the server."""
 
     workers: int
     batch: int
@@ -51,19 +53,15 @@ def measure(params: Params, desk: Desk) -> Result:
 
     n = params.workers
 
-    def task(name: str, **more: object) -> Task:
-        about = {"method": "asynchronous", "workers": n, "batch": params.batch} | {
-            "batches": params.batches,
-            "rate": RATE,
-        }
-        return Task(name=name, **(about | more))  # type: ignore[arg-type]
-
+    each = Task(
+        name="each batch", method="asynchronous", workers=n, batch=params.batch, batches=params.batches, rate=RATE
+    )
     tasks = [
-        task("one worker", method="synchronous", workers=1),
-        task("synchronous", method="synchronous", batch=n * params.batch, batches=params.batches // n, rate=n * RATE),
-        task("each batch"),
-        task(f"{params.accumulate} batches", accumulate=params.accumulate),
-        task("by staleness", rule="by staleness"),
+        replace(each, name="one worker", method="synchronous", workers=1),
+        shared.synchronous(each),
+        each,
+        replace(each, name=f"{params.accumulate} batches", accumulate=params.accumulate),
+        replace(each, name="by staleness", rule="by staleness"),
     ]
     job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
@@ -72,16 +70,15 @@ def measure(params: Params, desk: Desk) -> Result:
     )
 
 
-def waited(curve: shared.Curve) -> float:
-    """Share of their time that workers spend on exchanges: sending, and waiting for the answer or for each
-    other."""
-    workers = _workers(curve)
-    apart = sum(each.seconds.get(kind, 0.0) for each in workers for kind in ("send", "wait"))
-    return apart / max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
+def seconds_of(curve: shared.Curve, kinds: Sequence[str]) -> float:
+    """Seconds that the workers, without the server, spent on these kinds of work."""
+    return sum(each.seconds.get(kind, 0.0) for each in curve.by_worker[-curve.workers :] for kind in kinds)
 
 
-def _workers(curve: shared.Curve) -> list[shared.Delayed]:
-    return curve.by_worker[-curve.workers :]
+def share_of(curve: shared.Curve, kinds: Sequence[str]) -> float:
+    """As `seconds_of`, of all their time."""
+    every = sum(sum(each.seconds.values()) for each in curve.by_worker[-curve.workers :])
+    return seconds_of(curve, kinds) / max(every, 1e-12)
 
 
 def modelled(curve: shared.Curve, workers: int) -> float:
@@ -89,7 +86,7 @@ def modelled(curve: shared.Curve, workers: int) -> float:
 
     Once the server is always busy: the computing time between exchanges over the server's time for one.
     """
-    computing = sum(each.seconds.get(kind, 0.0) for each in _workers(curve) for kind in COMPUTING)
+    computing = seconds_of(curve, COMPUTING)
     served = curve.by_worker[0].seconds
     server = served.get("update", 0.0) + served.get("send", 0.0)
     return min(workers * computing / (computing + server), computing / max(server, 1e-12))
@@ -101,30 +98,28 @@ def judge(result: Result) -> Finding:
     without = ratio(one.per_example, each.per_example)
     against = ratio(synchronous.per_example, several.per_example)
     loss = quotient(several.segments[-1], synchronous.segments[-1])
-    saved = waited(several) < waited(each)
+    waited, waited_each = share_of(several, EXCHANGE), share_of(each, EXCHANGE)
     # That fewer exchanges take a smaller share is counted over thousands of them; it needs no interval.
-    verdict = all_of(
-        at_least(speed, 1.0), at_least(against, 1.0), at_most(loss, shared.NO_LOSS), HOLDS if saved else FAILS
-    )
-    staleness = shared.mean_delay(each.by_worker[0])
+    fewer: Verdict = HOLDS if waited < waited_each else FAILS
+    verdict = all_of(at_least(speed, 1.0), at_least(against, 1.0), at_most(loss, shared.NO_LOSS), fewer)
     model = modelled(several, 4)
     why = (
         f"{result.workers} workers with an exchange for {result.accumulate} minibatches are {ci(speed)} times "
         f"as fast as one worker ({ci(without)} with an exchange for each, {ci(against)} times synchronous "
-        f"ones); exchanges take {percent(waited(several))} of their time, not {percent(waited(each))}; the loss "
+        f"ones); exchanges take {percent(waited)} of their time, not {percent(waited_each)}; the loss "
         f"is {shared.loss_text(loss)} that of synchronous training after as many examples. 4 devices of their own "
         f"would be {model:.2g} times as fast, if the server kept its time for an exchange."
     )
     figures: dict[str, float | None] = {
-        "speed_up": speed.ratio if speed else None,
-        "speed_up_each": without.ratio if without else None,
-        "speed_over_synchronous": against.ratio if against else None,
-        "communication_share_each": waited(each),
-        "communication_share_accumulated": waited(several),
-        "communication_share_synchronous": waited(synchronous),
+        "speed_up": value(speed),
+        "speed_up_each": value(without),
+        "speed_over_synchronous": value(against),
+        "communication_share_each": waited_each,
+        "communication_share_accumulated": waited,
+        "communication_share_synchronous": share_of(synchronous, EXCHANGE),
         "loss_over_synchronous": loss.ratio,
         "loss_by_staleness_over_each": slowed.losses[-1] / each.losses[-1],
-        "mean_staleness_updates": staleness,
+        "mean_staleness_updates": shared.mean_delay(each.by_worker[0]),
         "modelled_speed_up_4": model,
         "bytes_per_exchange": 2.0 * 4 * (result.parameters + 1),
     }
@@ -132,50 +127,31 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    names = tuple(curve.name for curve in result.curves)
-    one = result.curves[ONE]
-    speeds = [ratio(one.per_example, curve.per_example) for curve in result.curves]
-    bars = Bars("speed", *ratio_columns(speeds))
-    parts = []
-    for title, kinds in (("computing", COMPUTING), ("exchange", ("send", "wait"))):
-        shares = []
-        for curve in result.curves:
-            workers = _workers(curve)
-            whole = max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
-            part = sum(each.seconds.get(kind, 0.0) for each in workers for kind in kinds)
-            shares.append(100 * part / whole)
-        parts.append(Bars(title, tuple(shares), stacked=True))
-    late = tuple(Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:])
-    by_time = tuple(c.line(c.name, c.seconds) for c in result.curves)
-    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
-    loss = Axis("loss", "nat")
+    curves, named = result.curves, {curve.name: curve for curve in result.curves}
+    ways = Axis("way", categories=tuple(named))
+    speed = Bars("speed", *ratio_columns([ratio(curves[0].per_example, curve.per_example) for curve in curves]))
+    parts = tuple(
+        Bars(title, tuple(100 * share_of(curve, kinds) for curve in curves), stacked=True)
+        for title, kinds in (("computing", COMPUTING), ("exchange", EXCHANGE))
+    )
+    late = tuple(Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in curves[2:])
     return Chart(
-        Axis("way", categories=names),
+        ways,
         Axis("over one worker", "×", low=0.0),
-        (bars, Mark("one worker", 1.0), Mark("Zhang 2013, 4 GPUs", SAID_4)),
+        (speed, Mark("one worker", 1.0), Mark("Zhang 2013, 4 GPUs", SAID_4)),
         title="Speed",
         beside=(
-            Chart(
-                Axis("way", categories=names),
-                Axis("workers' time", "%", low=0.0, high=100.0),
-                tuple(parts),
-                title="Exchanges",
-            ),
+            Chart(ways, Axis("workers' time", "%", low=0.0, high=100.0), parts, title="Exchanges"),
             Chart(Axis("updates since the copy"), Axis("gradients", "%", low=0.0), late, title="Staleness"),
-            Chart(Axis("training", "s"), loss, by_time, title="Loss by time"),
-            Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
+            shared.losses(named, "seconds", Axis("training", "s")),
+            shared.losses(named, "examples", Axis("examples")),
         ),
     )
 
 
 def _histogram(delays: dict[int, int]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    whole = sum(delays.values())
-    every = range(max(delays, default=0) + 1)
-    return tuple(map(float, every)), tuple(100 * delays.get(d, 0) / max(whole, 1) for d in every)
-
-
-def bytes_needed(params: Params) -> int:
-    return shared.processes_bytes(params.workers + 2, shared.weights(WIDTHS))
+    all_delays, every = max(sum(delays.values()), 1), range(max(delays, default=0) + 1)
+    return tuple(map(float, every)), tuple(100 * delays.get(d, 0) / all_delays for d in every)
 
 
 LAB = Lab(
@@ -201,5 +177,5 @@ LAB = Lab(
         UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
     },
     published=(PublishedValue("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),),
-    bytes_needed=bytes_needed,
+    bytes_needed=lambda params: shared.processes_bytes(params.workers + 2, shared.weights(WIDTHS)),
 )

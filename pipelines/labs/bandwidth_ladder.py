@@ -13,7 +13,7 @@ from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import ci, figure, value
+from pipelines.labs.figures import ci, counted, figure, value
 from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.labs.verdicts import Finding, at_most
 
@@ -21,14 +21,9 @@ if TYPE_CHECKING:
     from profiler.machine.roofs.cpu import Step
 
 ONE, ALL = "one core", "all cores"
-PROCESSOR: Final = 1e12
-"""Bytes/s that a processor can take in, as the note reckons: 2·10⁹ Hz × 16 cores × 32 bytes."""
-
-MEMORY: Final = 100e9
-"""Bytes/s of the main memory of a mid-range server, as the note has it."""
-
-SHARE: Final = 0.1
-"""What the note says: less than a tenth; its own two numbers make exactly one."""
+PROCESSOR, MEMORY = 1e12, 100e9
+"""Bytes/s, as the note reckons: what a processor can take in (2·10⁹ Hz × 16 cores × 32 bytes), and what the main memory
+of a mid-range server gives."""
 
 LEAST_ROUNDS: Final = 5
 
@@ -48,8 +43,8 @@ def rungs(threads: int) -> list[Step]:
     from profiler.machine.roofs.table import BANDWIDTH
 
     planned = cpu.plan(threads, None, whole=False)
-    found = [s for s in planned if s.key.kind == BANDWIDTH and s.key.name == "read"]
-    return sorted(found, key=lambda step: step.key.bytes)
+    reading = [step for step in planned if step.key.kind == BANDWIDTH and step.key.name == "read"]
+    return sorted(reading, key=lambda step: step.key.bytes)
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
@@ -66,8 +61,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     while done < LEAST_ROUNDS or time.monotonic() - begin < params.seconds:
         for place, size in enumerate(sizes):
             # Which count of threads begins changes from rung to rung and from round to round.
-            counts = list(steps) if (place + done) % 2 else list(reversed(steps))
-            for n in counts:
+            for n in steps if (place + done) % 2 else reversed(steps):
                 desk.check()
                 step = steps[n][place]
                 with desk.span(f"{step.label} x{n}"):
@@ -75,13 +69,10 @@ def measure(params: Params, desk: Desk) -> SweepResult:
                 times[n][size].append(1.0 / roof.median)
             spent = (time.monotonic() - begin) / max(params.seconds, 1e-3)
             at = (done + place / len(sizes)) / LEAST_ROUNDS
-            desk.progress("reading data of every size", min(at, max(spent, 0.0)) if done else at)
+            desk.progress("reading data of every size", min(at, spent) if done else at)
         done += 1
-    return SweepResult(
-        timings=Timings(seconds={ONE: times[1], ALL: times[threads]}),
-        counts={"threads": threads},
-        cache_bytes=desk.cache_bytes,
-    )
+    timings = Timings(seconds={ONE: times[1], ALL: times[threads]})
+    return SweepResult(timings=timings, counts={"threads": threads}, cache_bytes=desk.cache_bytes)
 
 
 def judge(result: SweepResult) -> Finding:
@@ -90,9 +81,9 @@ def judge(result: SweepResult) -> Finding:
     share = timings.ratio(ALL, ALL, near, far)
     first, memory = 1.0 / timings.time(ALL, near), 1.0 / timings.time(ALL, far)
     each = first / threads
-    cores = f"{threads} core{'s' if threads > 1 else ''}"
     why = (
-        f"{cores} read {figure(first, 'B/s')} from the first cache and {figure(memory, 'B/s')} from memory, "
+        f"{counted(threads, 'core reads', 'cores read')} {figure(first, 'B/s')} from the first cache and "
+        f"{figure(memory, 'B/s')} from memory, "
         f"{ci(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
     )
     figures: dict[str, float | None] = {
@@ -102,7 +93,7 @@ def judge(result: SweepResult) -> Finding:
         "memory_bytes_per_s_of_one_core": 1.0 / timings.time(ONE, far),
         "memory_share_of_first_cache": value(share),
     }
-    return Finding(at_most(share, SHARE), why, figures)
+    return Finding(at_most(share, 0.1), why, figures)
 
 
 def picture(result: SweepResult) -> Chart:

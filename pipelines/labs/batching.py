@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, NetName, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, value
-from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds, once
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_least
 
 NET, MIXTURES = "net", "mixtures"
@@ -55,14 +55,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
             ROWS: bare[ROWS, batch],
         }
 
-    sweep = Sweep(
-        variants,
-        batches,
-        "batches in turns",
-        label="{variant}, {size} frames",
-        together=True,
-        calls=lambda variant, batch: 1,
-    )
+    sweep = Sweep(variants, batches, "batches in turns", label="{variant}, {size} frames", together=True, calls=once)
     return SweepResult(timings=sweep.run(desk, params.seconds), texts={"net": params.net})
 
 
@@ -84,11 +77,6 @@ def products(gaussians: int, batches: list[int]) -> dict[tuple[str, int], Work]:
     return made
 
 
-def bytes_needed(params: Params) -> int:
-    """The bare product's weights and results, and the continuous model twice while it is packed."""
-    return 4 * params.gaussians * (81 + params.largest) + 200_000_000
-
-
 def per_frame(result: SweepResult) -> Timings:
     few = result.timings.per(lambda batch: max(FEW, batch)).seconds
     batch = result.timings.per_unit.seconds
@@ -106,9 +94,8 @@ def judge(result: SweepResult) -> Finding:
     best = {v: frame.fastest((v, n) for n in batches[1:])[1] for v in VARIANTS}
     gains = {v: frame.ratio(v, v, 1, best[v]) for v in VARIANTS}
     numbers = frame.table("{variant}_ms_per_frame_at_{size}", milliseconds)
-    for variant, gain in gains.items():
-        numbers[f"{key(variant)}_gain"] = value(gain)
-        numbers[f"{key(variant)}_best_batch"] = float(best[variant])
+    numbers |= {f"{key(variant)}_gain": value(gain) for variant, gain in gains.items()}
+    numbers |= {f"{key(variant)}_best_batch": float(batch) for variant, batch in best.items()}
     numbers |= {f"added_latency_ms_at_{n}": waiting_ms(n) for n in batches}
     if 2 in batches:
         numbers["rows_two_over_one"] = value(frame.ratio(ROWS, ROWS, 2, 1))
@@ -128,12 +115,8 @@ def picture(result: SweepResult) -> Chart:
     batches = frame.sizes()
     waits = Line("until the last frame is there", tuple(map(float, batches)), tuple(waiting_ms(n) for n in batches))
     x = Axis("frames scored together", log=True)
-    return Chart(
-        x,
-        Axis("time per frame", "ms", log=True),
-        lines,
-        beside=(Chart(x, Axis("the first frame waits", "ms", low=0.0), (waits,)),),
-    )
+    waiting = Chart(x, Axis("the first frame waits", "ms", low=0.0), (waits,))
+    return Chart(x, Axis("time per frame", "ms", log=True), lines, beside=(waiting,))
 
 
 LAB: Final = Lab(
@@ -152,5 +135,6 @@ LAB: Final = Lab(
         HOLDS: "So: score in blocks as large as the latency allows; 8 to 16 frames bring most of it.",
         FAILS: "So: score frame by frame here, and save the latency.",
     },
-    bytes_needed=bytes_needed,
+    # The bare product's weights and results, and the continuous model twice while it is packed.
+    bytes_needed=lambda params: 4 * params.gaussians * (81 + params.largest) + 200_000_000,
 )

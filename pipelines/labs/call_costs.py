@@ -5,6 +5,7 @@ The same sum of two float32 vectors everywhere, written into a third; one thread
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -17,15 +18,8 @@ from pipelines.labs.figures import ci, figure, format_integer, ratio_apart, valu
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
-FLOAT: Final = 4
 MANY: Final = 1000
 """Numbers that are added at once, or one by one: as many as a layer of a small net has."""
-
-WORTH: Final = 10.0
-"""The call decides where as many numbers one by one take ten times as long as at once: the note gives no number."""
-
-MATTERS: Final = 0.1
-"""A call no longer matters where it is a tenth of the time."""
 
 PYTHON: Final = "Python loop"
 JUDGED: Final = ("numpy", "torch")
@@ -62,27 +56,18 @@ def additions(n: int, device: str | None) -> dict[str, Work]:
             return made
 
         found[PYTHON] = python
-    for name in filter(None, ("cpu", device)):
-        ta, tb = torch.from_numpy(a).to(name), torch.from_numpy(b).to(name)
-        found["torch" if name == "cpu" else f"torch on {name}"] = _torch(ta, tb, name)
+    ta, tb = torch.from_numpy(a), torch.from_numpy(b)
+    found["torch"] = partial(torch.add, ta, tb, out=torch.zeros_like(ta))
+    if device:
+        there = ta.to(device), tb.to(device)
+        sums = torch.zeros_like(there[0])
+
+        def waited() -> None:
+            torch.add(*there, out=sums)
+            torch.accelerator.synchronize()
+
+        found[f"torch on {device}"] = waited
     return found
-
-
-def _torch(a: object, b: object, name: str) -> Work:
-    import torch
-
-    assert isinstance(a, torch.Tensor)
-    assert isinstance(b, torch.Tensor)
-    out = torch.zeros_like(a)
-    if name == "cpu":
-        return lambda: torch.add(a, b, out=out)
-
-    def waited() -> object:
-        torch.add(a, b, out=out)
-        getattr(torch, name).synchronize()
-        return out
-
-    return waited
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:
@@ -99,14 +84,13 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def enough(result: SweepResult, name: str) -> float | None:
-    """From how many numbers on the call is a tenth of the time or less; None where the largest vector is too short.
+    """From how many numbers on the call, what a sum of one number takes, is a tenth of the time or less.
 
-    The call is what a sum of one number takes.
+    None where the largest vector is too short.
     """
     timings = result.timings
     call = timings.time(name, 1)
-    large = (n for n in timings.sizes(name) if timings.time(name, n) * MATTERS >= call)
-    return next(map(float, large), None)
+    return next((float(n) for n in timings.sizes(name) if timings.time(name, n) / 10 >= call), None)
 
 
 def judge(result: SweepResult) -> Finding:
@@ -120,23 +104,17 @@ def judge(result: SweepResult) -> Finding:
     lasts = {name: enough(result, name) for name in timings.variants if name != PYTHON}
     calls = ", ".join(f"{name} {figure(seconds, 's')}" for name, seconds in first.items())
     most = format_integer(timings.sizes()[-1])
-    texts = (f"{name} {format_integer(n)}" if n else f"{name} more than {most}" for name, n in lasts.items())
-    from_here = ", ".join(texts)
+    lengths = (f"{name} {format_integer(n) if n else f'more than {most}'}" for name, n in lasts.items())
     why = (
         f"One sum of two numbers takes {calls}. {at_once} of them one by one take {ci(gains['numpy'])} times as "
         f"long as at once in numpy and {ci(gains['torch'])} times in torch. The call is a tenth of the time from "
-        f"so many numbers on: {from_here}."
+        f"so many numbers on: {', '.join(lengths)}."
     )
-    figures: dict[str, float | None] = {}
-    for name, seconds in first.items():
-        figures[f"{key(name).lower()}_call_s"] = seconds
-    for name, gain in gains.items():
-        figures[f"{name}_one_by_one_over_at_once"] = value(gain)
-    for name, n in lasts.items():
-        figures[f"{key(name).lower()}_call_is_a_tenth_from"] = n
-    several = at_once > 1
-    verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if several else UNDECIDED
-    return Finding(verdict, why, figures)
+    figures: dict[str, float | None] = {f"{key(name).lower()}_call_s": seconds for name, seconds in first.items()}
+    figures |= {f"{name}_one_by_one_over_at_once": value(gain) for name, gain in gains.items()}
+    figures |= {f"{key(name).lower()}_call_is_a_tenth_from": n for name, n in lasts.items()}
+    worth = all_of(*(at_least(gain, 10.0) for gain in gains.values()))
+    return Finding(worth if at_once > 1 else UNDECIDED, why, figures)
 
 
 def picture(result: SweepResult) -> Chart:
@@ -145,12 +123,9 @@ def picture(result: SweepResult) -> Chart:
     lines = [timings.line(name, figure=lambda n, s: s / n) for name in timings.variants]
     tenths = {name: enough(result, name) for name in JUDGED}
     marks = [Mark(f"call 10 % in {name}", n, on="x") for name, n in tenths.items() if n is not None]
-    return Chart(
-        Axis("one sum of two numbers", categories=tuple(timings.variants)),
-        Axis("time of the call", "s", log=True),
-        (first,),
-        beside=(Chart(Axis("numbers in a call", log=True), Axis("time per number", "s", log=True), (*lines, *marks)),),
-    )
+    one = Axis("one sum of two numbers", categories=tuple(timings.variants))
+    by_size = Chart(Axis("numbers in a call", log=True), Axis("time per number", "s", log=True), (*lines, *marks))
+    return Chart(one, Axis("time of the call", "s", log=True), (first,), beside=(by_size,))
 
 
 LAB = Lab(
@@ -170,5 +145,5 @@ LAB = Lab(
         "interpreter time, whatever the framework does inside.",
         "does not hold here": "So: calls are cheap against the work here; look at bytes and operations first.",
     },
-    bytes_needed=lambda params: 8 * FLOAT * params.largest,
+    bytes_needed=lambda params: 8 * 4 * params.largest,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,9 @@ from pipelines.labs.desk import Desk
 from pipelines.labs.figures import SHARE, ci, format_integer, quotient
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    from pipelines.models.nets import Net
     from pipelines.training.module import FeedForward
     from pipelines.training.recipes import NetRecipe
 
@@ -32,11 +33,7 @@ WAYS = {
     "small-hard": "small, hard labels",
 }
 """Recipes of `pipelines.training` that are tried; the first two begin from the net `base`."""
-PRACTICALLY_NOTHING = shared.NO_LOSS
-"""Of frame errors, against those of the whole net."""
 POINTS = 6
-SMALL = 0.1
-"""What the note calls a small weight; 70 % of them are."""
 
 
 class Params(Parameters, frozen=True, kw_only=True):
@@ -116,48 +113,35 @@ def measure(params: Params, desk: Desk) -> Result:
 
     from pipelines.models import nets
     from pipelines.training import recipes
+    from pipelines.training.module import FeedForward
 
     torch.set_num_threads(params.threads)
     with desk.part(0.0, 0.2):
         folder = shared.data(desk)
         exam = _Exam(folder)
     base = nets.load(nets.find("base"))
-    temperature = recipes.find("base").temperature
-    apart, wrong = exam.taken(_module(base), temperature)
-    whole = Course(name="base", weights=_weights(base), frames=[0], seconds=[0.0], apart=[apart], wrong=wrong)
+    module = FeedForward(base.card)
+    module.take(base.tensors)
+    apart, wrong = exam.taken(module, recipes.find("base").temperature)
+    whole = Course(name="base", weights=_weights(base.tensors), frames=[0], seconds=[0.0], apart=[apart], wrong=wrong)
     courses = []
     for place, name in enumerate(WAYS):
         recipe = replace(recipes.find(name), frames=params.frames)
         with desk.part(0.2 + 0.2 * place, 0.4 + 0.2 * place):
             courses.append(_course(desk, recipe, exam, folder))
     every = np.concatenate([v.ravel() for k, v in base.tensors.items() if k.endswith("weight")])
-    return Result(base=whole, courses=courses, below=float((np.abs(every) < SMALL).mean()))
+    return Result(base=whole, courses=courses, below=float((np.abs(every) < 0.1).mean()))
 
 
 def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
     """Train by `recipe` with the trainer of the shipped nets, an exam at each point."""
     import torch
 
-    from pipelines.models import nets
-    from pipelines.training.corpus.data import HELD_OUT, Pool
-    from pipelines.training.recipes import GMM
-    from pipelines.training.train import LargerNet, Teacher, Trainer, card_for, started
+    from pipelines.training.train import begin
 
-    cpu = torch.device("cpu")
-    first = started(nets.load(nets.find(recipe.start)), recipe) if recipe.start else None
-    held_out = Pool.of([data / f"{HELD_OUT}.safetensors"])
-    base = nets.load(nets.find("base"))
-    card = first.card if first else card_for(recipe, held_out, base.card.senones)
-    teacher: Teacher = exam.teacher
-    if recipe.teacher != GMM:
-        teacher = LargerNet(nets.load(nets.find(recipe.teacher)), cpu)
     points: list[tuple[int, float, list[float], list[float]]] = []
-
-    def progressed(what: str, share: float | None) -> None:
-        desk.progress(what, share)
-
     with tempfile.TemporaryDirectory(prefix="asrscope-net-") as folder:
-        trainer = Trainer(recipe, card, teacher, data, Path(folder), cpu, first)
+        trainer = begin(recipe, data, torch.device("cpu"), Path(folder), exam.teacher)
         for target in np.linspace(0, recipe.frames, POINTS + 1):
 
             def there(target: float = target) -> bool:
@@ -165,15 +149,13 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
                 return trainer.place.frames >= target
 
             if target:
-                desk.once(f"train {recipe.name}", partial(trainer.run, there, progressed))
-            points.append(
-                (trainer.place.frames, trainer.place.seconds, *exam.taken(trainer.module, recipe.temperature))
-            )
+                desk.once(f"train {recipe.name}", partial(trainer.run, there, desk.progress))
+            place = trainer.place
+            points.append((place.frames, place.seconds, *exam.taken(trainer.module, recipe.temperature)))
     frames, seconds, apart, wrong = zip(*points, strict=True)
-    trained = trainer.module.tensors()
     return Course(
         name=recipe.name,
-        weights=int(sum(np.count_nonzero(value) for value in trained.values())),
+        weights=_weights(trainer.module.tensors()),
         frames=list(frames),
         seconds=list(seconds),
         apart=list(apart),
@@ -181,16 +163,8 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
     )
 
 
-def _module(net: Net) -> FeedForward:
-    from pipelines.training.module import FeedForward
-
-    module = FeedForward(net.card)
-    module.take(net.tensors)
-    return module
-
-
-def _weights(net: Net) -> int:
-    return int(sum(np.count_nonzero(value) for value in net.tensors.values()))
+def _weights(tensors: Mapping[str, Array]) -> int:
+    return sum(int(np.count_nonzero(value)) for value in tensors.values())
 
 
 def judge(result: Result) -> Finding:
@@ -198,7 +172,7 @@ def judge(result: Result) -> Finding:
     base = result.base
     errors = {c.name: quotient(c.wrong, base.wrong) for c in (low_rank, sparse)}
     taught = quotient(small.wrong, hard.wrong)
-    verdict = all_of(*(at_most(ratio, PRACTICALLY_NOTHING) for ratio in errors.values()), at_most(taught, 1.0))
+    verdict = all_of(*(at_most(ratio, shared.NO_LOSS) for ratio in errors.values()), at_most(taught, 1.0))
 
     def apart(course: Course) -> str:
         return f"{course.divergences[0]:.2g} nat before and {course.divergences[-1]:.2g} after training"
@@ -229,34 +203,26 @@ def judge(result: Result) -> Finding:
 
 def picture(result: Result) -> Chart:
     apart = Axis("divergence from the mixtures", "nat", low=0.0)
-    everything = (result.base, *result.courses)
-    wrong = tuple(100 * float(np.mean(course.wrong)) for course in everything)
     whole = Mark("base, whole", result.base.divergences[-1])
+    by_frames, by_time = [], []
+    for course in result.courses:
+        name, y = WAYS[course.name], tuple(course.divergences)
+        by_frames.append(Line(name, tuple(map(float, course.frames)), y))
+        by_time.append(Line(name, tuple(course.seconds), y))
+    nets = [result.base, *result.courses]
+    in_the_end = Chart(
+        Axis("net", categories=tuple(course.name for course in nets)),
+        Axis("frames with another best senone", "%", low=0.0),
+        (Bars("errors", tuple(100 * float(np.mean(course.wrong)) for course in nets)),),
+        title="In the end",
+    )
     return Chart(
         Axis("frames of training"),
         apart,
-        (*(Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences)) for c in result.courses), whole),
+        (*by_frames, whole),
         title="By frames",
-        beside=(
-            Chart(
-                Axis("training", "s"),
-                apart,
-                (*(Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences)) for c in result.courses), whole),
-                title="By time",
-            ),
-            Chart(
-                Axis("net", categories=("base", *(c.name for c in result.courses))),
-                Axis("frames with another best senone", "%", low=0.0),
-                (Bars("errors", wrong),),
-                title="In the end",
-            ),
-        ),
+        beside=(Chart(Axis("training", "s"), apart, (*by_time, whole), title="By time"), in_the_end),
     )
-
-
-def bytes_needed(params: Params) -> int:
-    """The largest teacher and pupil with Adam's two averages, and the teacher's scores of all held-out frames."""
-    return shared.PROCESS_BYTES + (1 << 29)
 
 
 LAB = Lab(
@@ -283,5 +249,6 @@ LAB = Lab(
         PublishedValue("share of the weights below 0.1", 0.7, SHARE, "weights_below_0_1_share"),
         PublishedValue("size that costs practically nothing", 0.3, SHARE, "size_low_rank_share"),
     ),
-    bytes_needed=bytes_needed,
+    # The largest teacher and pupil with Adam's two averages, and the teacher's scores of all held-out frames.
+    bytes_needed=lambda _: shared.PROCESS_BYTES + (1 << 29),
 )

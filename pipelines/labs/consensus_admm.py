@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
@@ -18,8 +20,6 @@ RATE = 0.1
 RHOS = (0.01, 0.1, 1.0)
 FEW = 4
 """Devices up to which the claim says nothing."""
-SYNCHRONOUS, ASYNCHRONOUS, FIRST = 0, 1, 2
-"""The ways in their order: those that exchange gradients, then ADMM with each ρ."""
 
 
 class Params(shared.Workers, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Params(shared.Workers, frozen=True, kw_only=True):
 
 
 class Result(Measured, frozen=True, kw_only=True):
-    """Curves of the ways in their order, and the ρ of each ADMM."""
+    """Curves: synchronous, asynchronous, then ADMM with each ρ."""
 
     workers: int
     rhos: list[float]
@@ -50,45 +50,23 @@ def measure(params: Params, desk: Desk) -> Result:
     from pipelines.training.parallel.job import Job, Task
 
     n, batches = params.workers, params.workers * params.local * params.exchanges
-    tasks = [
-        Task(
-            name="synchronous",
-            method="synchronous",
-            workers=n,
-            batch=n * params.batch,
-            batches=batches // n,
-            rate=n * RATE,
-        ),
-        Task(name="asynchronous", method="asynchronous", workers=n, batch=params.batch, batches=batches, rate=RATE),
-        *(
-            Task(
-                name=f"ADMM, ρ = {rho:g}",
-                method="consensus",
-                workers=n,
-                batch=params.batch,
-                batches=batches,
-                rate=RATE,
-                rho=rho,
-                local=params.local,
-            )
-            for rho in RHOS
-        ),
-    ]
-    job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
+    late = Task(name="asynchronous", method="asynchronous", workers=n, batch=params.batch, batches=batches, rate=RATE)
+    ours = [replace(late, name=f"ADMM, ρ = {rho:g}", method="consensus", rho=rho, local=params.local) for rho in RHOS]
+    job = Job(tasks=[shared.synchronous(late), late, *ours], rounds=params.rounds, widths=HIDDEN)
     curves, _ = shared.trained(desk, job, params)
     return Result(
         workers=n, rhos=list(RHOS), exchanges=params.exchanges, parameters=shared.weights(WIDTHS), curves=curves
     )
 
 
-def best(result: Result) -> int:
-    return min(range(FIRST, len(result.curves)), key=lambda n: result.curves[n].losses[-1])
+def best(result: Result) -> tuple[float, shared.Curve]:
+    """The ρ of the ADMM that ends with the lowest loss, and its curve."""
+    return min(zip(result.rhos, result.curves[2:], strict=True), key=lambda each: each[1].losses[-1])
 
 
 def judge(result: Result) -> Finding:
-    chosen = best(result)
-    ours, theirs = result.curves[chosen], result.curves[ASYNCHRONOUS]
-    synchronous = result.curves[SYNCHRONOUS]
+    rho, ours = best(result)
+    synchronous, theirs = result.curves[:2]
     loss = quotient(ours.segments[-1], theirs.segments[-1])
     against = quotient(ours.segments[-1], synchronous.segments[-1])
     fewer = sum(theirs.bytes) / max(sum(ours.bytes), 1)
@@ -98,7 +76,7 @@ def judge(result: Result) -> Finding:
     staleness = shared.mean_delay(theirs.by_worker[0])
     primal, dual = ours.residuals[-1]
     why = (
-        f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {ci(loss)} "
+        f"With {result.workers} workers and ρ = {rho:g}, ADMM ends with {ci(loss)} "
         f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {ci(against)} times "
         f"that of synchronous SGD after as many examples, and sends {fewer:.0f} times fewer bytes; its "
         f"residuals end at {format_number(primal)} (primal) and {format_number(dual)} (dual)."
@@ -108,7 +86,7 @@ def judge(result: Result) -> Finding:
         "loss_over_synchronous": against.ratio,
         "bytes_asynchronous_over_admm": fewer,
         "bytes_synchronous_over_admm": sum(synchronous.bytes) / max(sum(ours.bytes), 1),
-        "best_rho": result.rhos[chosen - FIRST],
+        "best_rho": rho,
         "primal_residual": primal,
         "dual_residual": dual,
         "staleness_of_asynchronous_updates": staleness,
@@ -117,31 +95,17 @@ def judge(result: Result) -> Finding:
 
 
 def picture(result: Result) -> Chart:
-    loss = Axis("loss", "nat")
-    by_bytes = tuple(c.line(c.name, c.bytes) for c in result.curves)
-    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
-    ours = result.curves[best(result)]
+    _, ours = best(result)
     steps = tuple(float(n + 1) for n in range(len(ours.residuals)))
     primal, dual = zip(*ours.residuals, strict=True)
-    return Chart(
-        Axis("bytes sent and received", "B", log=True),
-        loss,
-        by_bytes,
-        title="Loss by bytes",
-        beside=(
-            Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
-            Chart(
-                Axis("exchange"),
-                Axis("root mean square", log=True),
-                (Line("primal residual", steps, primal), Line("dual residual", steps, dual)),
-                title=ours.name,
-            ),
-        ),
+    residuals = Line("primal residual", steps, primal), Line("dual residual", steps, dual)
+    named = {curve.name: curve for curve in result.curves}
+    by_bytes = shared.losses(named, "bytes", Axis("bytes sent and received", "B", log=True))
+    beside = (
+        shared.losses(named, "examples", Axis("examples")),
+        Chart(Axis("exchange"), Axis("root mean square", log=True), residuals, title=ours.name),
     )
-
-
-def bytes_needed(params: Params) -> int:
-    return shared.processes_bytes(params.workers + 2, 2 * shared.weights(WIDTHS))
+    return replace(by_bytes, beside=beside)
 
 
 LAB = Lab(
@@ -166,5 +130,5 @@ LAB = Lab(
         "as the connection can carry them.",
         UNDECIDED: "So: give it more rounds (--set rounds=20): their losses lie too close together here.",
     },
-    bytes_needed=bytes_needed,
+    bytes_needed=lambda params: shared.processes_bytes(params.workers + 2, 2 * shared.weights(WIDTHS)),
 )

@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue, Seconds, Vocabulary, Words
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ci, counted, value
-from pipelines.labs.sweep import SweepResult, Timings, key, one_size
+from pipelines.labs.sweep import SweepResult, key, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
@@ -33,8 +33,6 @@ GRAPHS: Final[Mapping[str, Mapping[str, Value]]] = {
 }
 LEFT: Final = 0.6
 """Of the time of the search, at most."""
-LOST: Final = 0.001
-"""Of the words, at most."""
 ROWS: Final = 50
 """Outputs of the net in a second."""
 
@@ -76,7 +74,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         searches[name] = Viterbi(graph, config.search), config.search
     # Over the same arrays: others lie elsewhere in the caches.
     searches[SKIPPING] = searches[GRAPH][0], assign(config, {"search.blank_skipping": params.share}).search
-    said = pronounced(searches[GRAPH][0].graph)
+    spelt = pronounced(searches[GRAPH][0].graph)
 
     def search(name: str, rows: Array) -> list[str]:
         viterbi, settings = searches[name]
@@ -85,16 +83,13 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         viterbi.advance(rows, 0)
         return [word for word, _, _ in viterbi.finish()]
 
-    def work(name: str) -> Callable[[], list[list[str]]]:
-        if name == GREEDY:
-            return lambda: [greedy(rows, ctc.units, said) for rows in scores]
-        return lambda: [search(name, rows) for rows in scores]
-
-    works = {name: work(name) for name in (GREEDY, *searches)}
+    works: dict[str, Callable[[], list[list[str]]]]
+    works = {GREEDY: lambda: [greedy(rows, ctc.units, spelt) for rows in scores]}
+    for name in searches:
+        works[name] = lambda name=name: [search(name, rows) for rows in scores]  # type: ignore[misc]
     errors = {}
     for name, call in works.items():
-        found = call()
-        counts = wer.total((item.reference, " ".join(words)) for item, words in zip(items, found, strict=True))
+        counts = wer.total((item.reference, " ".join(words)) for item, words in zip(items, call(), strict=True))
         errors[name] = float(counts.errors)
     timings = one_size(works, sum(map(len, scores)), "searches in turns", calls=1).run(desk, params.seconds)
     arcs = {name: float(viterbi.graph.n_arcs) for name, (viterbi, _) in searches.items()}
@@ -105,12 +100,12 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 def pronounced(graph: Graph) -> dict[tuple[int, ...], str]:
     """Words by their units; of those that sound alike the more probable one, which has the lower number."""
-    said: dict[tuple[int, ...], str] = {}
+    spelt: dict[tuple[int, ...], str] = {}
     for number, word in enumerate(graph.words):
         for way in range(graph.pron_first[number], graph.pron_first[number + 1]):
             units = graph.pron_phones[graph.phone_first[way] : graph.phone_first[way + 1]]
-            said.setdefault(tuple(units.tolist()), word)
-    return said
+            spelt.setdefault(tuple(units.tolist()), word)
+    return spelt
 
 
 def greedy(rows: Array, units: Units, spelt: Mapping[tuple[int, ...], str]) -> list[str]:
@@ -126,11 +121,6 @@ def greedy(rows: Array, units: Units, spelt: Mapping[tuple[int, ...], str]) -> l
     return [spelt.get(tuple(word), "".join(units.symbols[unit] for unit in word)) for word in words if word]
 
 
-def real_time_factors(result: SweepResult) -> Timings:
-    """Seconds per second of speech."""
-    return result.timings.per(lambda rows: rows / ROWS)
-
-
 def judge(result: SweepResult) -> Finding:
     timings, errors = result.timings, result.by_variant["errors"]
     time = timings.ratio(SKIPPING, GRAPH)
@@ -141,13 +131,12 @@ def judge(result: SweepResult) -> Finding:
         f"{counted(round(errors[SKIPPING]), 'is', 'are')} wrong instead of {errors[GRAPH]:.0f}; {errors[GREEDY]:.0f} "
         f"are without a graph, {errors[LEXICON]:.0f} without a language model."
     )
-    rtf = real_time_factors(result)
     numbers: dict[str, float | None] = {"time_share": value(time)}
+    numbers |= timings.per(lambda rows: rows / ROWS).table("{variant}_rtf")
     for name in timings.variants:
-        numbers[f"{key(name)}_rtf"] = rtf.time(name)
         numbers[f"{key(name)}_word_errors"] = errors[name]
         numbers[f"{key(name)}_arcs"] = result.by_variant["arcs"].get(name)
-    return Finding(all_of(at_most(time, LEFT), at_most(Ratio(lost, lost, lost), LOST)), why, numbers)
+    return Finding(all_of(at_most(time, LEFT), at_most(Ratio(lost, lost, lost), 0.001)), why, numbers)
 
 
 def picture(result: SweepResult) -> Chart:
@@ -157,12 +146,9 @@ def picture(result: SweepResult) -> Chart:
     times = result.timings.bars("time", result.timings.cells(), lambda _, s: 100 * s / whole)
     words = max(result.counts["words"], 1.0)
     wrong = tuple(100 * result.by_variant["errors"][name] / words for name in names)
-    return Chart(
-        ways,
-        Axis("time, of that of the graph", "%", low=0.0),
-        (times, Mark("60 %", 100 * LEFT)),
-        beside=(Chart(ways, Axis("word errors", "%", low=0.0), (Bars("word errors", wrong),)),),
-    )
+    errors = Chart(ways, Axis("word errors", "%", low=0.0), (Bars("word errors", wrong),))
+    left = Mark("60 %", 100 * LEFT)
+    return Chart(ways, Axis("time, of that of the graph", "%", low=0.0), (times, left), beside=(errors,))
 
 
 LAB: Final = Lab(

@@ -104,6 +104,11 @@ class Desk:
         """Say what is being done and how much of it is done (0…1, None: unknown)."""
         self._say(what, None if share is None else self._first + self._share * min(share, 1.0))
 
+    def checked_progress(self, what: str, share: float | None) -> None:
+        """As `progress`, of work that this may stop: raises Cancelled after a stop request."""
+        self.check()
+        self.progress(what, share)
+
     @contextmanager
     def part(self, first: float, last: float) -> Iterator[None]:
         """Within it, progress from 0 to 1 is that part of the whole."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -44,51 +46,41 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(_: Parameters, desk: Desk) -> Result:
-    """Every operation in every place; without an accelerator, by torch's own rules on tensors without
-    memory."""
+    """Every operation in every place; without an accelerator, by torch's own rules on tensors without memory."""
+    import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    name = desk.device
-    with nullcontext() if name else FakeTensorMode():
-        return _tried(name or RULES, bool(name), desk)
-
-
-def _tried(device: str, real: bool, desk: Desk) -> Result:
-    import torch
-
+    device, real = desk.device or RULES, desk.device is not None
     trials = []
-    for operation in OPERATIONS:
-        for place in PLACES:
-            where = ("cpu", "cpu") if place == PLACES[0] else (device, device)
-            if place == PLACES[2]:
-                where = (device, "cpu")
-            a = torch.ones((4, 4), device=where[0])
-            b = torch.ones((4, 4), device=where[1])
+    with nullcontext() if real else FakeTensorMode():
+        for operation, place in product(OPERATIONS, PLACES):
+            a = torch.ones((4, 4), device="cpu" if place == PLACES[0] else device)
+            b = torch.ones((4, 4), device=device if place == PLACES[1] else "cpu")
             if place == PLACES[3]:
-                b = torch.ones((4, 4)).to(device)
+                b = b.to(device)
             stage = desk.stage(operation, "scoring")
             with desk.step() as number:
                 begin = desk.recorder.clock()
-                trials.append(_trial(operation, place, lambda a=a, b=b, o=operation: _do(o, a, b)))  # type: ignore[misc]
+                trials.append(_trial(operation, place, partial(_do, operation, a, b)))
                 desk.lane.put(stage, begin, desk.recorder.clock(), number, 1)
-    # Without memory every tensor is refused, for another reason.
-    said = _trial("numpy", PLACES[1], lambda: torch.ones(2, device=device).numpy()).error
-    return Result(device=device, real=real, trials=trials, to_numpy=said if real else "")
+        # Without memory every tensor is refused, for another reason.
+        refused = _trial("numpy", PLACES[1], lambda: torch.ones(2, device=device).numpy()).error
+    return Result(device=device, real=real, trials=trials, to_numpy=refused if real else "")
 
 
 def _do(operation: str, a: Tensor, b: Tensor) -> Tensor:
     import torch
 
-    done: dict[str, Callable[[], Tensor]] = {
+    operations: dict[str, Callable[[], Tensor]] = {
         "add": lambda: a + b,
         "matrix product": lambda: a @ b,
         "linear layer": lambda: torch.nn.functional.linear(b, a),
         "concatenate": lambda: torch.cat([a, b]),
         "compare": lambda: a > b,
         "add in place": lambda: a.add_(b),
-        "add a scalar tensor": lambda: a + torch.ones((), device=b.device),
+        ALLOWED: lambda: a + torch.ones((), device=b.device),
     }
-    return done[operation]()
+    return operations[operation]()
 
 
 def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
@@ -98,23 +90,17 @@ def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
         result = work()
     except (RuntimeError, TypeError, NotImplementedError) as problem:
         return Trial(operation=operation, place=place, error=first_line(problem))
-    where = getattr(result, "device", None)
-    return Trial(operation=operation, place=place, lives=getattr(where, "type", "cpu"))
+    return Trial(operation=operation, place=place, lives=getattr(getattr(result, "device", None), "type", "cpu"))
 
 
 def judge(result: Result) -> Finding:
-    mixed = [t for t in result.trials if t.place == PLACES[2] and t.operation != ALLOWED]
-    raised = [t for t in mixed if t.error]
-    named = [t for t in raised if "device" in t.error.lower() and result.device in t.error]
-    moved = [t for t in result.trials if t.place == PLACES[3]]
-    stays = [t for t in result.trials if t.place == PLACES[1] and result.device.startswith(t.lives) and t.lives]
-    kept = [t for t in result.trials if t.place == PLACES[1]]
-    right = (
-        len(raised) == len(mixed)
-        and all(not t.error for t in moved)
-        and len(stays) == len(kept)
-        and (bool(result.to_numpy) or not result.real)
-    )
+    _, there, apart, moved = ([trial for trial in result.trials if trial.place == place] for place in PLACES)
+    mixed = [trial for trial in apart if trial.operation != ALLOWED]
+    raised = [trial for trial in mixed if trial.error]
+    named = [trial for trial in raised if "device" in trial.error.lower() and result.device in trial.error]
+    stays = [trial for trial in there if trial.lives and result.device.startswith(trial.lives)]
+    refused = bool(result.to_numpy) or not result.real
+    right = raised == mixed and stays == there and refused and not any(trial.error for trial in moved)
     example = raised[0].error if raised else "nothing"
     how = "" if result.real else f" {NONE}: torch's rules were asked with tensors without memory."
     why = (
@@ -125,7 +111,7 @@ def judge(result: Result) -> Finding:
     figures: dict[str, float | None] = {
         "operations_refused": float(len(raised)),
         "operations_tried": float(len(mixed)),
-        "operations_allowed_across": float(len([t for t in result.trials if t.place == PLACES[2] and not t.error])),
+        "operations_allowed_across": float(sum(not trial.error for trial in apart)),
         "results_on_device": float(len(stays)),
     }
     # The rules are torch's own; that a device keeps to them only a device can show.
@@ -143,9 +129,8 @@ def picture(result: Result) -> Chart:
         )
         for trial in result.trials
     )
-    return Chart(
-        Axis("where the tensors live", categories=PLACES), Axis("operation", categories=OPERATIONS), (Gantt(blocks),)
-    )
+    where = Axis("where the tensors live", categories=PLACES)
+    return Chart(where, Axis("operation", categories=OPERATIONS), (Gantt(blocks),))
 
 
 LAB = Lab(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -31,11 +32,9 @@ LIMIT: Final = 5.0
 RESOLVED: Final = 0.05
 """Share of the whole time; an operation that takes less cannot be distinguished from zero."""
 
-CALLS: Final = 400
-"""Calls of a turn over arrays: it takes a millisecond, which other programs interrupt less often than the usual turns
-of four."""
-
-LIST_CALLS: Final = 5
+CALLS, LIST_CALLS = 400, 5
+"""Of a turn over arrays, which takes a millisecond: other programs interrupt it less often than the usual turns of
+four; and of one over lists."""
 
 Operations = dict[str, Work]
 """Of one way of computing: what a call does, by operation."""
@@ -85,8 +84,7 @@ def in_arrays(elements: int, desk: Desk) -> Operations:
             desk.check()
             made |= {f"{name} {dtype}, {what}": call for what, call in make(x, y).items()}
         if desk.device is not None and not (desk.device == "mps" and dtype == "float64"):
-            there = in_torch(x, y, desk.device)
-            made |= {f"{desk.device} {dtype}, {what}": call for what, call in there.items()}
+            made |= {f"{desk.device} {dtype}, {what}": call for what, call in in_torch(x, y, desk.device).items()}
     return made
 
 
@@ -94,7 +92,7 @@ def in_python(items: int) -> Operations:
     """The note's list comprehensions, and the same without the operation."""
     draw = random.Random(0)
     values, others = ([draw.uniform(-LIMIT, LIMIT) for _ in range(items)] for _ in range(2))
-    made: Operations = {
+    return {
         NONE: lambda: [x for x in values],  # noqa: C416 - the loop is what is timed
         PAIRS: lambda: [x for x, y in zip(values, others)],  # noqa: B905 - as the note has it
         "add": lambda: [x + y for x, y in zip(values, others)],  # noqa: B905
@@ -102,7 +100,6 @@ def in_python(items: int) -> Operations:
         "compare": lambda: [x < y for x, y in zip(values, others)],  # noqa: B905
         "exp": lambda: [math.exp(x) for x in values],
     }
-    return made
 
 
 def in_numpy(x: Array, y: Array) -> Operations:
@@ -123,20 +120,17 @@ def in_numba(x: Array, y: Array) -> Operations:
     import numba
 
     kind = x.dtype.name
-    two = {
-        "add": (f"{kind}({kind},{kind})", lambda a, b: a + b),
-        "multiply": (f"{kind}({kind},{kind})", lambda a, b: a * b),
-        "compare": (f"boolean({kind},{kind})", lambda a, b: a < b),
-    }
-    made = {name: numba.vectorize([how])(what) for name, (how, what) in two.items()}
+    add = numba.vectorize([f"{kind}({kind},{kind})"])(lambda a, b: a + b)
+    multiply = numba.vectorize([f"{kind}({kind},{kind})"])(lambda a, b: a * b)
+    compare = numba.vectorize([f"boolean({kind},{kind})"])(lambda a, b: a < b)
     exp = numba.vectorize([f"{kind}({kind})"])(lambda a: math.exp(a))  # noqa: PLW0108 - compiled
     out, less = np.empty_like(x), np.empty(x.shape, np.bool_)
     a, b, c = x[:1].copy(), y[:1].copy(), out[:1].copy()
     return {
-        NONE: lambda: made["add"](a, b, c),
-        "add": lambda: made["add"](x, y, out),
-        "multiply": lambda: made["multiply"](x, y, out),
-        "compare": lambda: made["compare"](x, y, less),
+        NONE: lambda: add(a, b, c),
+        "add": lambda: add(x, y, out),
+        "multiply": lambda: multiply(x, y, out),
+        "compare": lambda: compare(x, y, less),
         "exp": lambda: exp(x, out),
     }
 
@@ -145,23 +139,13 @@ def in_torch(x: Array, y: Array, device: str = "cpu") -> Operations:
     """As numpy's; on an accelerator a call ends when its result is there."""
     import torch
 
-    def there(values: Array) -> torch.Tensor:
-        return torch.from_numpy(np.array(values)).to(device)
-
-    left, right = there(x), there(y)
+    left, right = (torch.from_numpy(np.array(values)).to(device) for values in (x, y))
     out, less = torch.empty_like(left), torch.empty(len(x), dtype=torch.bool, device=device)
-    a, b = left[:1].clone(), right[:1].clone()
-    c = torch.empty_like(a)
+    a, b, c = left[:1].clone(), right[:1].clone(), out[:1].clone()
 
-    def ended(call: Work) -> Work:
-        if device == "cpu":
-            return call
-
-        def run() -> None:
-            call()
-            torch.accelerator.synchronize()
-
-        return run
+    def waited(call: Work) -> None:
+        call()
+        torch.accelerator.synchronize()
 
     made: Operations = {
         NONE: lambda: torch.add(a, b, out=c),
@@ -170,7 +154,7 @@ def in_torch(x: Array, y: Array, device: str = "cpu") -> Operations:
         "compare": lambda: torch.lt(left, right, out=less),
         "exp": lambda: torch.exp(left, out=out),
     }
-    return {what: ended(call) for what, call in made.items()}
+    return made if device == "cpu" else {what: partial(waited, call) for what, call in made.items()}
 
 
 def ways_of(result: SweepResult) -> list[str]:
@@ -207,30 +191,24 @@ def judge(result: SweepResult) -> Finding:
     repaired = inverse(operations.ratio(f"{PYTHON}, exp", f"{PYTHON}, add"))
     for what in ("exp", "add"):
         name = f"{PYTHON}, {what}"
-        whole = result.timings.time(name)
-        numbers[f"flawed_{what}_ns"] = nanoseconds(result.timings.size(name), whole)
+        numbers[f"flawed_{what}_ns"] = nanoseconds(result.timings.size(name), result.timings.time(name))
     numbers |= {"flawed_add_over_exp": value(flawed), "repaired_add_over_exp": value(repaired)}
-    known = {other: ratio for other, ratio in ratios.items() if ratio is not None}
-    low, high = (pick(known, key=lambda other: known[other].ratio) for pick in (min, max))
+    (low, least), *_, (high, most) = sorted(ratios.items(), key=lambda each: value(each[1]) or 0.0)
     why = (
-        f"An exp takes {ci(known[low])} times the slowest of the others ({low}) to "
-        f"{ci(known[high])} times ({high}). In the claim's own benchmark an addition takes "
-        f"{ci(flawed)} of the time of an exp; without zip and loop {ci(repaired)}."
+        f"An exp takes {ci(least)} times the slowest of the others ({low}) to {ci(most)} times ({high}). In the "
+        f"claim's own benchmark an addition takes {ci(flawed)} of the time of an exp; without zip and loop "
+        f"{ci(repaired)}."
     )
     return Finding(all_of(*(at_least(r, 1.0) for r in ratios.values())), why, numbers)
 
 
 def picture(result: SweepResult) -> Chart:
     operations, ways = alone(result), ways_of(result)
-    bars = []
-    for what in OPERATIONS:
-        cells = operations.cells(f"{way}, {what}" for way in ways)
-        bars.append(operations.bars(what, cells, nanoseconds))
-    return Chart(
-        Axis("way of computing", categories=tuple(ways)),
-        Axis("time per element, without loop and call", "ns", log=True),
-        tuple(bars),
+    bars = tuple(
+        operations.bars(what, operations.cells(f"{way}, {what}" for way in ways), nanoseconds) for what in OPERATIONS
     )
+    time = Axis("time per element, without loop and call", "ns", log=True)
+    return Chart(Axis("way of computing", categories=tuple(ways)), time, bars)
 
 
 LAB: Final = Lab(

@@ -12,18 +12,14 @@ from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Gaussians, Lab, Parameters, Seconds
 from pipelines.labs.desk import Desk
 from pipelines.labs.figures import percent, ratio_columns, saved, scaled, value
-from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
+from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds, once
 from pipelines.labs.verdicts import FAILS, HOLDS, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
-BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 LIBRARY_BATCHES: Final = (1, 4, 16)
 SUM, BEST, LIBRARY_SUM, LIBRARY_BEST = "sum", "best", "library sum", "library best"
 """The variants: all Gaussians of a mixture summed, or the best one alone, by the program's scorer and by numpy."""
-
-HALF: Final = 0.5
-"""What takes most of the time takes more than half of it; the note gives no number."""
 
 FEW: Final = 8
 """Frames that a turn scores at least: the shorter it is, the less often other programs come in between."""
@@ -44,13 +40,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     components: Gaussians = 42
     largest: Annotated[
         int,
-        setting(
-            "Largest batch",
-            "Batches go in powers of two up to this number of frames of real speech.",
-            unit="frames",
-            ge=1,
-            le=128,
-        ),
+        setting("Largest batch", "Batches of real speech go in powers of two up to it.", unit="frames", ge=1, le=128),
     ] = 128
     seconds: Seconds = 12.0
 
@@ -74,14 +64,9 @@ def measure(params: Params, desk: Desk) -> SweepResult:
             made |= library_variants(packed.gaussians, scoring.features[0][:batch])
         return made
 
-    sweep = Sweep(
-        variants,
-        [n for n in BATCHES if n <= params.largest],
-        "scoring with and without exp",
-        label="{variant} {size}",
-        together=True,
-        calls=lambda variant, batch: 1,
-    )
+    batches = [1 << k for k in range(8) if 1 << k <= params.largest]
+    what = "scoring with and without exp"
+    sweep = Sweep(variants, batches, what, label="{variant} {size}", together=True, calls=once)
     return SweepResult(
         timings=sweep.run(desk, params.seconds), counts={"gaussians": packed.n_gaussians}, texts={"model": params.model}
     )
@@ -130,8 +115,7 @@ def judge(result: SweepResult) -> Finding:
     if library:
         most = max(library)
         why += f"; with numpy's own functions and their temporaries, {percent(library[most])} at {most}"
-    verdict = all_of(*(at_most(share, HALF) for share in mine.values()))
-    return Finding(verdict, f"{why}.", numbers)
+    return Finding(all_of(*(at_most(share, 0.5) for share in mine.values())), f"{why}.", numbers)
 
 
 def picture(result: SweepResult) -> Chart:
@@ -144,12 +128,9 @@ def picture(result: SweepResult) -> Chart:
         per_frame.line(BEST, "the best Gaussian alone", milliseconds),
     )
     frames = Axis("frames scored together", log=True)
-    return Chart(
-        frames,
-        Axis("share of exp in scoring", "%", low=0.0),
-        (*lines, Mark("half of the time", 100 * HALF)),
-        beside=(Chart(frames, Axis("time per frame", "ms", log=True), times),),
-    )
+    by_time = Chart(frames, Axis("time per frame", "ms", log=True), times)
+    half = Mark("half of the time", 50.0)
+    return Chart(frames, Axis("share of exp in scoring", "%", low=0.0), (*lines, half), beside=(by_time,))
 
 
 def _share_line(name: str, shares: dict[int, Ratio | None]) -> Line:

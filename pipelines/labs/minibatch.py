@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import time
+from functools import partial
+from typing import Annotated
+
+from msgspec.structs import replace
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import between, ci, columns, format_integer, quotient
-from pipelines.labs.figures import ratio as ratio_of
+from pipelines.labs.figures import between, ci, columns, format_integer, quotient, ratio
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-
-if TYPE_CHECKING:
-    from pipelines.training.module import Layers
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
 LOW, HIGH = 256, 1024
-"""What note 1 calls usual."""
 BASE_RATE = 0.2
 """At 256 examples; others are tried at this times √(b / 256), which keeps the noise of a step (Krizhevsky
 2014)."""
@@ -63,8 +62,7 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has
-    come to."""
+    """All trainings in turns, a piece of each per round."""
     import torch
 
     from pipelines.run.interleave import turns
@@ -82,26 +80,22 @@ def measure(params: Params, desk: Desk) -> Result:
             runs.append(Run(size=size, rate=rate))
             nets.append(Layers(card, 1, cpu))
     numbers = [0] * len(runs)
+
+    def piece(arm: int) -> None:
+        run, net, first = runs[arm], nets[arm], numbers[arm]
+        end = time.monotonic() + params.seconds / PIECES
+        while numbers[arm] == first or time.monotonic() < end:
+            net.learn(*lessons.batch(numbers[arm], run.size))
+            net.step(run.rate)
+            numbers[arm] += 1
+        run.examples.append((numbers[arm] - first) * run.size)
+
     for turn in turns(len(runs), 1, range(PIECES)):
-        run, net = runs[turn.arm], nets[turn.arm]
+        run = runs[turn.arm]
         done = (turn.round * len(runs) + turn.place) / (PIECES * len(runs))
         desk.progress(f"training, minibatches of {run.size}", 0.1 + 0.9 * done)
-        before = numbers[turn.arm]
-
-        def piece(run: Run = run, net: Layers = net, arm: int = turn.arm) -> None:
-            import time
-
-            end = time.monotonic() + params.seconds / PIECES
-            while True:
-                net.learn(*lessons.batch(numbers[arm], run.size))
-                net.step(run.rate)
-                numbers[arm] += 1
-                if time.monotonic() >= end:
-                    return
-
-        run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
-        run.examples.append((numbers[turn.arm] - before) * run.size)
-        run.segments.append(lessons.losses(net, cpu))
+        run.seconds.append(desk.once(f"minibatch of {run.size}", partial(piece, turn.arm)))
+        run.segments.append(lessons.losses(nets[turn.arm], cpu))
     return Result(runs=runs)
 
 
@@ -111,34 +105,29 @@ def _last(run: Run) -> float:
 
 def best(result: Result) -> dict[int, Run]:
     """Return for each size the training with the lowest final loss."""
-    chosen: dict[int, Run] = {}
-    for run in result.runs:
-        if run.size not in chosen or _last(run) < _last(chosen[run.size]):
-            chosen[run.size] = run
-    return chosen
+    sizes = dict.fromkeys(run.size for run in result.runs)
+    return {size: min((run for run in result.runs if run.size == size), key=_last) for size in sizes}
 
 
 def judge(result: Result) -> Finding:
     chosen = best(result)
-    inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
-    outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
+    inside, outside = ([r for size, r in chosen.items() if (LOW <= size <= HIGH) == kind] for kind in (True, False))
     if not inside or not outside:
         return Finding(UNDECIDED, f"Of minibatches of {LOW} to {HIGH} and others only one kind was tried.", {})
-    inner, outer = (min(runs, key=_last) for runs in (inside, outside))
-    ratio = quotient(inner.segments[-1], outer.segments[-1])
+    inner, outer = min(inside, key=_last), min(outside, key=_last)
+    loss = quotient(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
     smallest, largest = min(rate), max(rate)
-    badly = ratio_of(chosen[smallest].per_example, inner.per_example)
-    verdict = all_of(at_most(ratio, 1.0), at_least(badly, 1.0))
-    winner = inner if _last(inner) <= _last(outer) else outer
-    end = sum(winner.seconds)
+    badly = ratio(chosen[smallest].per_example, inner.per_example)
+    verdict = all_of(at_most(loss, 1.0), at_least(badly, 1.0))
+    winner = min(inner, outer, key=_last)
     why = (
-        f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
-        f"{ci(ratio)} times the loss of the best other ({outer.size}); "
+        f"After {sum(winner.seconds):.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
+        f"{ci(loss)} times the loss of the best other ({outer.size}); "
         f"{winner.size} frames run at {format_integer(rate[winner.size])} a second, "
         f"{smallest} at {format_integer(rate[smallest])}, {largest} at {format_integer(rate[largest])}."
     )
-    figures: dict[str, float | None] = {"best_minibatch": float(winner.size), "loss_usual_over_other": ratio.ratio}
+    figures: dict[str, float | None] = {"best_minibatch": float(winner.size), "loss_usual_over_other": loss.ratio}
     figures |= {f"frames_per_s_at_{size}": value for size, value in rate.items()}
     figures |= {f"loss_at_{size}": run.losses[-1] for size, run in chosen.items()}
     return Finding(verdict, why, figures)
@@ -146,28 +135,16 @@ def judge(result: Result) -> Finding:
 
 def picture(result: Result) -> Chart:
     chosen = best(result)
-    by_time, by_examples = [], []
-    for size, run in chosen.items():
-        by_time.append(run.line(f"{size}", run.seconds))
-        by_examples.append(run.line(f"{size}", run.examples))
-    speeds = [between(run.per_example, lambda s: 1 / s) for run in chosen.values()]
-    sizes = tuple(float(size) for size in chosen)
-    loss = Axis("loss", "nat")
-    return Chart(
-        Axis("training", "s"),
-        loss,
-        tuple(by_time),
-        title="Loss by time",
-        beside=(
-            Chart(Axis("examples", log=True), loss, tuple(by_examples), title="Loss by examples"),
-            Chart(
-                Axis("minibatch", log=True),
-                Axis("frames", "1/s", log=True),
-                (Line("speed", sizes, *columns(speeds)), Mark("usual", LOW, on="x", until=HIGH)),
-                title="Speed",
-            ),
-        ),
+    named = {str(size): run for size, run in chosen.items()}
+    speeds = columns([between(run.per_example, lambda s: 1 / s) for run in chosen.values()])
+    speed = Chart(
+        Axis("minibatch", log=True),
+        Axis("frames", "1/s", log=True),
+        (Line("speed", tuple(map(float, chosen)), *speeds), Mark("usual", LOW, on="x", until=HIGH)),
+        title="Speed",
     )
+    by_examples = shared.losses(named, "examples", Axis("examples", log=True))
+    return replace(shared.losses(named, "seconds", Axis("training", "s")), beside=(by_examples, speed))
 
 
 def bytes_needed(params: Params) -> int:

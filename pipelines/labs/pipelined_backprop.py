@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
+
+from msgspec.structs import replace
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.desk import Desk
-from pipelines.labs.figures import between, ci, columns, quotient, ratio, ratio_columns, seconds
+from pipelines.labs.figures import between, ci, columns, quotient, ratio, ratio_columns, scaled, seconds, value
 from pipelines.labs.sweep import Work, one_size
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, all_of, at_least, at_most
 from pipelines.training.parallel.balance import Stage, speed_up, split
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pipelines.training.module import Layers
     from pipelines.training.parallel.lessons import Lessons
 
-HIDDEN, BOTTLENECK, OUTPUTS, INPUTS = (1024,) * 6, 256, 5126, 15 * 39
+HIDDEN, BOTTLENECK = (1024,) * 6, 256
 """The shape of the shipped net `large`: one device alone is slow with it, and its layers can be split evenly."""
 LAYERS = len(HIDDEN) + 2
 SAID_2, SAID_4 = 1.9, 3.3
@@ -65,6 +67,8 @@ class Result(Measured, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> Result:
     """Measure the cost of each layer; then one worker, two and `most` in turns, on the same minibatches."""
+    import torch
+
     from pipelines.training.parallel import lessons as labelled
     from pipelines.training.parallel.job import Job, Task
 
@@ -74,18 +78,9 @@ def measure(params: Params, desk: Desk) -> Result:
     costs = [seconds(f) + seconds(b) for f, b in zip(forward, backward, strict=True)]
     sizes = sorted({1, 2, params.most})
     splits = {k: list(split(costs, k)) for k in sorted({*sizes, *SIMULATED})}
-    tasks = [
-        Task(
-            name="one worker" if k == 1 else f"{k} workers",
-            method="pipelined",
-            workers=k,
-            batch=params.batch,
-            batches=params.batches,
-            rate=RATE,
-            split=tuple(splits[k]),
-        )
-        for k in sizes
-    ]
+    task = Task(name="one worker", method="pipelined", workers=1, batch=params.batch, batches=params.batches, rate=RATE)
+    names = {k: "one worker" if k == 1 else f"{k} workers" for k in sizes}
+    tasks = [replace(task, name=name, workers=k, split=tuple(splits[k])) for k, name in names.items()]
     job = Job(tasks=tasks, rounds=params.rounds, outputs="senones", widths=HIDDEN, bottleneck=BOTTLENECK)
     with desk.part(0.2, 1.0):
         curves, spans = shared.trained(desk, job, params)
@@ -96,14 +91,8 @@ def measure(params: Params, desk: Desk) -> Result:
         splits=splits,
         curves=curves,
         spans=[b for b in spans[-1] if b.batch < spans[-1][0].batch + SHOWN_BATCHES],
-        devices=_devices(params.machines),
+        devices=params.machines * (torch.cuda.device_count() or usable_cores() or 1),
     )
-
-
-def _devices(machines: int) -> int:
-    import torch
-
-    return machines * (torch.cuda.device_count() or usable_cores() or 1)
 
 
 def layer_costs(desk: Desk, lessons: Lessons, params: Params) -> tuple[list[list[float]], list[list[float]]]:
@@ -136,36 +125,26 @@ class _Passes:
         self.forward()
 
     def forward(self) -> None:
-        """Through the layer."""
         import torch
 
         x = self._x if self._layer.first == 0 else self._x.detach().requires_grad_()
-        said = self._layer(x, stale=True)
-        if self._classes is None:
-            self._said = said
-        else:
-            self._said = torch.nn.functional.cross_entropy(said, self._classes)
+        self._out = self._layer(x, stale=True)
+        if self._classes is not None:
+            self._out = torch.nn.functional.cross_entropy(self._out, self._classes)
 
     def backward(self) -> None:
         """Back through it, and the step."""
         import torch
 
-        given = torch.ones_like(self._said)
-        torch.autograd.backward(self._said, given, retain_graph=True)
+        torch.autograd.backward(self._out, torch.ones_like(self._out), retain_graph=True)
         self._layer.step(0.0)
 
 
 def simulated(result: Result, workers: int) -> float:
     """The speed-up of `workers` devices that each compute as one core here and do not wait for transfers."""
-    return speed_up(_stages(result, workers), SIMULATED_BATCHES)
-
-
-def _stages(result: Result, workers: int) -> list[Stage]:
-    first = result.splits[workers]
-    ends = [*first[1:], LAYERS]
-    forward = [seconds(times) for times in result.forward]
-    backward = [seconds(times) for times in result.backward]
-    return [Stage(sum(forward[a:b]), sum(backward[a:b])) for a, b in zip(first, ends, strict=True)]
+    forward, backward = (list(map(seconds, times)) for times in (result.forward, result.backward))
+    bounds = pairwise([*result.splits[workers], LAYERS])
+    return speed_up([Stage(sum(forward[a:b]), sum(backward[a:b])) for a, b in bounds], SIMULATED_BATCHES)
 
 
 def judge(result: Result) -> Finding:
@@ -190,14 +169,14 @@ def judge(result: Result) -> Finding:
     )
     costs = [seconds(f) + seconds(b) for f, b in zip(result.forward, result.backward, strict=True)]
     figures: dict[str, float | None] = {
-        "speed_up_2": speed.ratio if speed else None,
-        "speed_up_most": speed_of_most.ratio if speed_of_most else None,
-        "efficiency_2": speed.ratio / 2 if speed else None,
+        "speed_up_2": value(speed),
+        "speed_up_most": value(speed_of_most),
+        "efficiency_2": value(scaled(speed, 0.5)),
         "loss_over_plain": loss.ratio,
         "output_layer_share": costs[-1] / sum(costs),
         "delay_of_first": float(delays[0]),
     }
-    figures |= {f"simulated_speed_up_{k}": value for k, value in model.items()}
+    figures |= {f"simulated_speed_up_{k}": each for k, each in model.items()}
     return Finding(verdict, why, figures)
 
 
@@ -209,47 +188,33 @@ def picture(result: Result) -> Chart:
         for b in result.spans
         if b.kind in ("forward", "backward", "wait")
     )
-    alone = result.curves[0]
-    speeds = [ratio(alone.per_example, curve.per_example) for curve in result.curves[1:]]
-    measured = Line("measured", tuple(float(curve.workers) for curve in result.curves[1:]), *ratio_columns(speeds))
-    model = Line(
-        "simulated, a device each",
-        tuple(float(k) for k in SIMULATED),
-        tuple(simulated(result, k) for k in SIMULATED),
-        dashed=True,
-    )
+    alone, *others = result.curves
+    speeds = [ratio(alone.per_example, curve.per_example) for curve in others]
+    measured = Line("measured", tuple(float(curve.workers) for curve in others), *ratio_columns(speeds))
+    modelled = tuple(simulated(result, k) for k in SIMULATED)
+    model = Line("simulated, a device each", tuple(map(float, SIMULATED)), modelled, dashed=True)
     published = Line("Chen 2012, GPUs", (2.0, 4.0), (SAID_2, SAID_4), joined=False)
-    layers = (*(f"{n + 1}" for n in range(LAYERS - 1)), "output")
-    costs = [
+    speed = (measured, model, published, Mark("one worker", 1.0))
+    layers = Axis("layer", categories=(*(f"{n + 1}" for n in range(LAYERS - 1)), "output"))
+    costs = tuple(
         Bars(name, *columns([between(t, lambda s: 1e3 * s) for t in times]))
         for name, times in (("forward", result.forward), ("backward", result.backward))
-    ]
-    losses = tuple(c.line(c.name, c.examples) for c in result.curves)
+    )
     return Chart(
         Axis("time", "s"),
         Axis("worker", categories=names),
         (Gantt(blocks),),
         title=f"{SHOWN_BATCHES} minibatches, as recorded",
         beside=(
-            Chart(
-                Axis("workers"),
-                Axis("speed-up", "×", low=0.0),
-                (measured, model, published, Mark("one worker", 1.0)),
-                title="Speed-up",
-            ),
-            Chart(
-                Axis("layer", categories=layers),
-                Axis("time of a minibatch", "ms"),
-                tuple(costs),
-                title="What is balanced",
-            ),
-            Chart(Axis("examples"), Axis("loss", "nat"), losses, title="Loss"),
+            Chart(Axis("workers"), Axis("speed-up", "×", low=0.0), speed, title="Speed-up"),
+            Chart(layers, Axis("time of a minibatch", "ms"), costs, title="What is balanced"),
+            shared.losses({curve.name: curve for curve in result.curves}, "examples", Axis("examples")),
         ),
     )
 
 
 def bytes_needed(params: Params) -> int:
-    shape: Sequence[int] = [INPUTS, *HIDDEN, BOTTLENECK, OUTPUTS]
+    shape = [15 * 39, *HIDDEN, BOTTLENECK, 5126]
     in_flight = (2 * params.most) * params.batch * 4 * 3 * sum(shape)
     return shared.processes_bytes(params.most + 1, shared.weights(shape)) + in_flight
 

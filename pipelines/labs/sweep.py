@@ -38,6 +38,11 @@ def milliseconds(_: int, seconds: float) -> float:
     return 1e3 * seconds
 
 
+def once(variant: str, size: int) -> int:
+    """One call in a turn, of what is slow."""
+    return 1
+
+
 def key(name: str) -> str:
     """A name as part of the key of a figure: "8 bit, batches" → "8_bit_batches"."""
     return name.replace(", ", "_").replace(" ", "_")

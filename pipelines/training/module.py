@@ -11,13 +11,14 @@ last bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from pipelines.models.nets import Card
+from pipelines.models.nets import FORMAT, Card, Layer
 from profiler.arrays import Array
 
 ROWS = 32
@@ -25,6 +26,27 @@ ROWS = 32
 has of cache to itself."""
 OUTPUT_STD = 0.01
 """Of the output weights at the start: all senones begin about equally likely."""
+
+
+def card_for(
+    heard: Array, context: tuple[int, int], widths: Sequence[int], bottleneck: int, senones: int, heads: int = 1
+) -> Card:
+    """The card of a net whose input is normalised as the frames `heard` [n, features] are spread.
+
+    `widths`: of the layers with ReLU; `bottleneck`: of one more without it (0: none).
+    """
+    sample = heard.astype(np.float64)
+    layers = [Layer(width) for width in widths] + [Layer(bottleneck, relu=False)] * bool(bottleneck)
+    return Card(
+        format=FORMAT,
+        left=context[0],
+        right=context[1],
+        mean=sample.mean(0).round(5).tolist(),
+        scale=(1 / np.maximum(sample.std(0), 1e-6)).round(6).tolist(),
+        layers=layers,
+        senones=senones,
+        heads=heads,
+    )
 
 
 class FeedForward(nn.Module):

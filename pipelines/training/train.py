@@ -22,14 +22,14 @@ import torch
 
 from pipelines.config import Config
 from pipelines.models import nets, shrink, sphinx
-from pipelines.models.nets import FORMAT, Card, Layer, Net
+from pipelines.models.nets import Card, Net
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from pipelines.training import checkpoint
 from pipelines.training.checkpoint import CARD, Place
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import HELD_OUT, CorpusError, Pool, Progress, order
-from pipelines.training.module import FeedForward, divergence
+from pipelines.training.module import FeedForward, card_for, divergence
 from pipelines.training.recipes import GMM, NetRecipe, as_dict
 from profiler.arrays import Array
 from profiler.files.paths import cache_dir
@@ -110,45 +110,35 @@ class Lesson:
     wanted: list[torch.Tensor]
 
 
-def card_for(recipe: NetRecipe, frames: Pool, senones: int) -> Card:
-    """The card of the net that `recipe` describes; the input is normalised as `frames` are spread."""
-    sample = frames.frames.heard.astype(np.float64)
-    layers = [Layer(width) for width in recipe.widths]
-    if recipe.bottleneck:
-        layers.append(Layer(recipe.bottleneck, relu=False))
-    return Card(
-        format=FORMAT,
-        left=recipe.left,
-        right=recipe.right,
-        mean=sample.mean(0).round(5).tolist(),
-        scale=(1 / sample.std(0)).round(6).tolist(),
-        layers=layers,
-        senones=senones,
-        heads=recipe.heads,
-    )
+def begin(
+    recipe: NetRecipe, shards: Path, device: torch.device, folder: Path | None = None, mixtures: Mixtures | None = None
+) -> Trainer:
+    """A trainer for `recipe` on the data in the folder `shards`, where its last checkpoint in `folder` was.
 
-
-def begin(recipe: NetRecipe, shards: Path, device: torch.device) -> Trainer:
-    """A trainer for `recipe` on the data in the folder `shards`, where its last checkpoint was.
-
-    Raises BadInput (one sentence) when the data, the teacher's net or the one to start from are not there.
+    `folder`: by default one in the cache. `mixtures`: those that may teach, made where they are not given. Raises
+    BadInput (one sentence) when the data, the teacher's net or the one to start from are not there.
     """
     model = sphinx.load(sphinx.default_directory())
-    folder = cache_dir("training", recipe.name)
+    folder = folder or cache_dir("training", recipe.name)
 
     def exported(name: str) -> Net:
         return nets.load(nets.find(name), model.n_senones)
 
     first = started(exported(recipe.start), recipe) if recipe.start else None
     if first is None:
-        held_out = Pool.of([shards / f"{HELD_OUT}.safetensors"])
-        card = card_for(recipe, held_out, model.n_senones)
+        heard = data.read(shards / f"{HELD_OUT}.safetensors").heard
+        context = recipe.left, recipe.right
+        card = card_for(heard, context, recipe.widths, recipe.bottleneck, model.n_senones, recipe.heads)
     else:
         card = first.card
-    about = {"data": json.loads((shards / data.RECIPE).read_text(encoding="utf-8"))}
-    card = msgspec.structs.replace(card, about=about)
+    if (described := shards / data.RECIPE).exists():
+        card = msgspec.structs.replace(card, about={"data": json.loads(described.read_text(encoding="utf-8"))})
     (folder / CARD).write_bytes(msgspec.json.encode(card))
-    teacher = Mixtures(model) if recipe.teacher == GMM else LargerNet(exported(recipe.teacher), device)
+    teacher: Teacher
+    if recipe.teacher == GMM:
+        teacher = mixtures or Mixtures(model)
+    else:
+        teacher = LargerNet(exported(recipe.teacher), device)
     return Trainer(recipe, card, teacher, shards, folder, device, first)
 
 

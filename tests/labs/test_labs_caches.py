@@ -13,7 +13,6 @@ from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.models import nets
 from pipelines.training.module import FeedForward
 from profiler.errors import BadInput
-from profiler.machine.roofs import accesses
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 from tests.each import each
@@ -187,11 +186,6 @@ def test_as_many_accesses_as_values_meet_each_once(n, stride):
     assert met == (np.arange(n).reshape(-1, stride).T.ravel() ** 2).tolist()
     assert state.tolist() == [0, 0]
     assert strided(values, stride, state, 3 * n) == 3 * int((np.arange(n) ** 2).sum())
-
-
-def test_a_repeat_of_the_roofs_has_the_accesses_it_is_said_to_have():
-    assert access_orders.ACCESSES_A_REPEAT == accesses.ACCESSES
-    assert access_orders.ACCESSES % accesses.ACCESSES == 0
 
 
 def test_the_rungs_go_from_the_first_cache_to_beyond_the_last():

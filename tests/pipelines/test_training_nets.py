@@ -14,12 +14,13 @@ from safetensors.numpy import save_file
 from pipelines.frontend.mfcc import Mfcc, mel_filters
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import nets, sphinx
+from pipelines.models.nets import Card
 from pipelines.training import recipes
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Change, CorpusError, DataRecipe, Frames, Pool, order, sentences
-from pipelines.training.module import divergence
+from pipelines.training.module import card_for, divergence
 from pipelines.training.recipes import NetRecipe
-from pipelines.training.train import Trainer, card_for, started
+from pipelines.training.train import Trainer, started
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from tests.pipelines.net_files import net
@@ -55,11 +56,14 @@ def shards(tmp_path: Path) -> Path:
     return folder
 
 
+def card_of(shards: Path, recipe: NetRecipe) -> Card:
+    heard = data.read(shards / "held-out.safetensors").heard
+    return card_for(heard, (1, 1), recipe.widths, recipe.bottleneck, SENONES, recipe.heads)
+
+
 def trainer(shards: Path, folder: Path, recipe: NetRecipe = RECIPE) -> Trainer:
     torch.set_num_threads(1)
-    held_out = Pool.of([shards / "held-out.safetensors"])
-    made = card_for(recipe, held_out, SENONES)
-    return Trainer(recipe, made, Linear(), shards, folder, torch.device("cpu"))
+    return Trainer(recipe, card_of(shards, recipe), Linear(), shards, folder, torch.device("cpu"))
 
 
 def never() -> bool:
@@ -267,8 +271,7 @@ def test_a_warped_front_end_hears_a_voice_of_other_formants():
 @pytest.mark.parametrize("cut", ["kept", "kept_blocks"])
 def test_cut_weights_stay_cut_while_the_others_learn(shards, tmp_path, cut):
     recipe = replace(RECIPE, heads=1, **{cut: 0.4})
-    held_out = Pool.of([shards / "held-out.safetensors"])
-    begun = started(net(card_for(recipe, held_out, SENONES)), recipe)
+    begun = started(net(card_of(shards, recipe)), recipe)
     zeros = {name: values == 0 for name, values in begun.tensors.items() if "weight" in name}
     assert all(0.3 < z.mean() < 0.7 for z in zeros.values())
     arguments = (recipe, begun.card, Linear(), shards, tmp_path / "net", torch.device("cpu"))

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pipelines.models.nets import FORMAT, Card, Layer
+from pipelines.models.nets import Card
 from pipelines.training.corpus import data, labels
 from pipelines.training.corpus.data import Frames, Pool, order
+from pipelines.training.module import card_for
 from pipelines.training.parallel.job import DIVERGED, EXAMINED, SEGMENT
 from pipelines.training.parallel.peers import Peers
 from profiler.arrays import I64, Array
@@ -63,19 +64,8 @@ class Lessons:
 
     def card(self, widths: tuple[int, ...], bottleneck: int) -> Card:
         """The card of a net for these classes; the input is normalised as the taught frames are spread."""
-        sample = self.taught.pool.frames.heard.astype(np.float64)
-        layers = [Layer(width) for width in widths]
-        if bottleneck:
-            layers.append(Layer(bottleneck, relu=False))
-        return Card(
-            format=FORMAT,
-            left=self.context,
-            right=self.context,
-            mean=sample.mean(0).tolist(),
-            scale=(1 / np.maximum(sample.std(0), 1e-6)).tolist(),
-            senones=self.classes,
-            layers=layers,
-        )
+        context = self.context, self.context
+        return card_for(self.taught.pool.frames.heard, context, widths, bottleneck, self.classes)
 
     @torch.no_grad()
     def losses(self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device) -> list[float]:
