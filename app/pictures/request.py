@@ -117,12 +117,15 @@ class PictureRequest:
         return shlex.join(["asrscope", *self.words(session, kind)])
 
 
+def _refused(option: str, what: str, text: str) -> PictureError:
+    return PictureError(f"{option} must {what}, not {one_line(text)!r}.")
+
+
 def read_size(text: str) -> tuple[int, int]:
     """Read ``1600x1000``; PictureError otherwise."""
     sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
     if sides is None:
-        example = f"{SIZE[0]}x{SIZE[1]}"
-        raise PictureError(f"--size must be WIDTHxHEIGHT, for example {example}, not {one_line(text)!r}.")
+        raise _refused("--size", f"be WIDTHxHEIGHT, for example {SIZE[0]}x{SIZE[1]}", text)
     return int(sides[1]), int(sides[2])
 
 
@@ -131,18 +134,14 @@ def read_scale(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise PictureError(
-            f"--scale must be a number of pixels per point, for example 2, not {one_line(text)!r}."
-        ) from error
+        raise _refused("--scale", "be a number of pixels per point, for example 2", text) from error
 
 
 def read_seconds(text: str, option: str) -> float:
     """Read ``12.5`` or ``1:02.5``; PictureError otherwise."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise PictureError(
-            f"{option} must be a time of the session, for example 12.5 or 1:02.5, not {one_line(text)!r}."
-        )
+        raise _refused(option, "be a time of the session, for example 12.5 or 1:02.5", text)
     hours, minutes = int(found["hours"] or 0), int(found["minutes"] or 0)
     return 3600.0 * hours + 60.0 * minutes + float(found["seconds"])
 
@@ -151,7 +150,7 @@ def read_range(text: str, option: str = "--range") -> Range:
     """Read ``10..20``, ``..20`` or ``10..``; PictureError otherwise."""
     first, dots, last = text.strip().partition("..")
     if not dots or not (first or last):
-        raise PictureError(f"{option} must be FROM..TO in seconds, for example 10..20, not {one_line(text)!r}.")
+        raise _refused(option, "be FROM..TO in seconds, for example 10..20", text)
     ends = tuple(read_seconds(end, option) if end else None for end in (first, last))
     if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
         raise PictureError(f"{option} must end after it begins, unlike {one_line(text)!r}.")
@@ -205,43 +204,27 @@ class Extent:
 
     @property
     def first_s(self) -> float:
-        """Start of what is shown, in seconds."""
         return self.first_frame * FRAME_S
 
     @property
     def last_s(self) -> float:
-        """End of what is shown, in seconds."""
         return self.last_frame * FRAME_S
 
     @property
-    def end_s(self) -> float:
-        """Length of the session in seconds."""
-        return self.end_frame * FRAME_S
-
-    @property
-    def figures_over(self) -> tuple[int, int] | None:
-        """Frames that figures and breakdown count over: the selection, else the part of a session shown; None: all."""
-        if self.selected is not None:
-            return self.selected
-        if (self.first_frame, self.last_frame) != (0, self.end_frame):
-            return self.first_frame, min(self.last_frame, self.cursor_frame)
-        return None
+    def is_whole(self) -> bool:
+        """Whether all of the session is shown."""
+        return (self.first_frame, self.last_frame) == (0, self.end_frame)
 
 
 def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
     """Find the times and names of `wanted` in a session; PictureError for what is not there."""
     frames = int(snapshot.track.n_frames)
-    first, last = 0, frames
-    if wanted.range_s is not None:
-        first, last = _stretch(wanted.range_s, frames, "--range")
+    first, last = _stretch(wanted.range_s or (None, None), frames, "--range")
     cursor = last
     if wanted.at_s is not None:
         cursor = round(wanted.at_s / FRAME_S)
         if cursor > frames:
-            raise PictureError(
-                f"--at {seconds_text(wanted.at_s)} is not within the session, "
-                f"which is {seconds_text(frames * FRAME_S)} s long."
-            )
+            raise _outside(f"--at {seconds_text(wanted.at_s)}", frames)
         if wanted.range_s is not None and not first < cursor <= last:
             raise PictureError(f"--at {seconds_text(wanted.at_s)} is not within --range {range_text(wanted.range_s)}.")
     selected, stage, names = selected_of(wanted.select, snapshot.session, frames)
@@ -273,11 +256,13 @@ def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
     """A range as frames; PictureError outside the session."""
     first = 0 if ends[0] is None else round(ends[0] / FRAME_S)
     last = frames if ends[1] is None else round(ends[1] / FRAME_S)
-    if not 0 <= first < last <= frames:
-        raise PictureError(
-            f"{option} {range_text(ends)} is not within the session, which is {seconds_text(frames * FRAME_S)} s long."
-        )
+    if ends != (None, None) and not 0 <= first < last <= frames:
+        raise _outside(f"{option} {range_text(ends)}", frames)
     return first, last
+
+
+def _outside(what: str, frames: int) -> PictureError:
+    return PictureError(f"{what} is not within the session, which is {seconds_text(frames * FRAME_S)} s long.")
 
 
 def _selected(what: str, session: Session, frames: int) -> tuple[int, int] | str:

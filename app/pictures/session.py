@@ -24,7 +24,6 @@ from app.pictures.texts import picture_texts
 from app.pictures.view_picture import ViewPicture
 from app.pictures.writers import Make, check_size, kind_of, picture
 from app.views import create
-from app.views.view import View
 from app.views.words import WordsView
 from pipelines.labs import record
 from profiler.clock import FRAME_S
@@ -83,30 +82,26 @@ class SessionPictures:
         extent = extent_of(wanted, whole)
 
         def make() -> tuple[QWidget, Mapping[str, str]]:
-            views = [_view(view_id, extent) for view_id in wanted.ordered_views]
-            for view, _ in views:
+            views = [create(view_id, _axis(extent)) for view_id in wanted.ordered_views]
+            for view in views:
                 if isinstance(view, WordsView):
                     view.set_spectrogram(wanted.spectrogram)
             snapshot = _snapshot(whole, extent)
             text = picture_texts(snapshot, extent, wanted.command(self._path.name, kind))
-            shown = ViewPicture([view for view, _ in views], text.headline, text.caption, wanted.size[0])
-            for view, axis in views:
-                view.update_snapshot(replace(snapshot, axis=axis))
+            shown = ViewPicture(views, text.headline, text.caption, wanted.size[0])
+            for view in views:
+                view.update_snapshot(replace(snapshot, axis=view.axis))
             return shown, text.origin
 
         return make
 
 
-def _view(name: str, extent: Extent) -> tuple[View, TimeAxis]:
-    axis = _axis(extent)
-    return create(name, axis), axis
-
-
 def _axis(extent: Extent) -> TimeAxis:
     axis = TimeAxis()
-    axis.reset(extent.end_s, fit=True)
-    axis.set_data(extent.cursor_frame * FRAME_S, extent.end_s)
-    if (extent.first_frame, extent.last_frame) != (0, extent.end_frame):
+    end_s = extent.end_frame * FRAME_S
+    axis.reset(end_s, fit=True)
+    axis.set_data(extent.cursor_frame * FRAME_S, end_s)
+    if not extent.is_whole:
         axis.set_visible(extent.first_s, extent.last_s)
     if extent.selected is not None:
         axis.select(extent.selected[0] * FRAME_S, extent.selected[1] * FRAME_S)
@@ -118,6 +113,9 @@ def _snapshot(whole: Snapshot, extent: Extent) -> Snapshot:
     """What is drawn: all views have the figures of one scope, the selection or the part of a session that is shown."""
     from app.model.desk_snapshot import desk_snapshot
 
-    scope = scope_of(whole.session, extent.cursor_frame, None, extent.figures_over)
+    over = extent.selected
+    if over is None and not extent.is_whole:
+        over = extent.first_frame, min(extent.last_frame, extent.cursor_frame)
+    scope = scope_of(whole.session, extent.cursor_frame, None, over)
     desk = desk_snapshot(whole.session, whole.track, scope)
     return replace(whole, cursor_frame=extent.cursor_frame, live=False, following=False, desk=desk)

@@ -7,10 +7,9 @@ those of the next run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
@@ -26,7 +25,7 @@ from pipelines.config import Config, ConfigError, presets, value_text
 from profiler.analysis.recorded import audio_seconds
 from profiler.clock import FRAME_S
 from profiler.machine.roofs.table import sound_drift
-from profiler.plain import clock, one_line, rtf_text
+from profiler.plain import clock, counted, one_line, rtf_text
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -42,12 +41,8 @@ def tr(text: str) -> str:
     return QCoreApplication.translate("pictures", text)
 
 
-@dataclass(frozen=True)
-class ToggleState:
-    """A toggle: its name, what it does at the cursor, whether it is on then, and what flipping it before did.
-
-    `text`: what it does, and since when.
-    """
+class ToggleState(NamedTuple):
+    """A toggle: what it does at the cursor (`text`: and since when), whether it is on, and what flipping it did."""
 
     title: str
     does: str
@@ -56,18 +51,16 @@ class ToggleState:
     effect: Effect | None
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A large figure: its name, its value, what it is of."""
+class Figure(NamedTuple):
+    """A large figure, and what it is of."""
 
     name: str
     value: str
     scope: str
 
 
-@dataclass(frozen=True)
-class Headline:
-    """The line above the charts."""
+class Headline(NamedTuple):
+    """What stands above the charts."""
 
     title: str
     subtitle: str
@@ -75,8 +68,7 @@ class Headline:
     figures: tuple[Figure, ...]
 
 
-@dataclass(frozen=True)
-class PictureTexts:
+class PictureTexts(NamedTuple):
     """Headline, lines of the caption, and the provenance that is embedded in the file."""
 
     headline: Headline
@@ -109,7 +101,7 @@ def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTe
         "drawn by": command,
     }
     origin = {key: value for key, value in origin.items() if value}
-    headline = Headline(_title(session), _subtitle(snapshot, _extent_text(extent)), toggles, _figures(snapshot, extent))
+    headline = Headline(_title(session), _subtitle(snapshot, _extent_text(extent)), toggles, _figures(snapshot))
     lines = _settings_line(chosen, preset, changes, extent), source_line(origin), command
     return PictureTexts(headline, tuple(one_line(line, MAX_CAPTION) for line in lines), origin)
 
@@ -194,38 +186,34 @@ def _title(session: Session) -> str:
 
 
 def _extent_text(extent: Extent) -> str:
-    whole = extent.first_s <= 0 and extent.last_s >= extent.end_s
-    if whole and extent.cursor_frame * FRAME_S >= extent.end_s:
-        return ""
-    text = f"{clock(extent.first_s, 1)} – {clock(extent.last_s, 1)}"
-    if extent.cursor_frame * FRAME_S < extent.last_s:
-        cursor = tr("cursor at {0}").format(clock(extent.cursor_frame * FRAME_S, 1))
-        return cursor if whole else f"{text}, {cursor}"
-    return text
+    """The stretch that is shown and where the cursor is, each unless it is all of the session."""
+    parts = []
+    if not extent.is_whole:
+        parts.append(f"{clock(extent.first_s, 1)} – {clock(extent.last_s, 1)}")
+    if extent.cursor_frame < extent.last_frame:
+        parts.append(tr("cursor at {0}").format(clock(extent.cursor_frame * FRAME_S, 1)))
+    return ", ".join(parts)
 
 
 def _subtitle(snapshot: Snapshot, extent: str) -> str:
     session = snapshot.session
     audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
-    count = len(session.utterances)
-    said = tr("1 utterance") if count == 1 else tr("{0} utterances").format(count)
-    parts = [Path(session.path).name, said, tr("{0} s of audio").format(f"{audio_s:.1f}"), extent]
+    utterances = counted(len(session.utterances), tr("utterance"), tr("utterances"))
+    parts = [Path(session.path).name, utterances, tr("{0} s of audio").format(f"{audio_s:.1f}"), extent]
     return " · ".join(one_line(part) for part in parts if part)
 
 
-def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
+def _figures(snapshot: Snapshot) -> tuple[Figure, ...]:
     found = snapshot.desk
     rate, words = found.errors.rate, found.errors.words
-    counted = f"{words} {found.errors.unit[words != 1]}"
+    scope = counted(words, *found.errors.unit)
     if found.pair is not None and found.pair.words:
-        counted = tr("{0}; {1}").format(counted, found.pair.words)
+        scope = tr("{0}; {1}").format(scope, found.pair.words)
     of = found.transcribed
     if of.utterances < of.of:
-        counted = tr("{0}; {1} of {2} utterances have a transcript").format(counted, *of)
-    return (
-        Figure(tr("RTF"), rtf_text(found.rtf), found.scope.text),
-        Figure(found.errors.name, "–" if rate is None else f"{100 * rate:.1f} %", "" if rate is None else counted),
-    )
+        scope = tr("{0}; {1} of {2} utterances have a transcript").format(scope, *of)
+    wer = ("–", "") if rate is None else (f"{100 * rate:.1f} %", scope)
+    return Figure(tr("RTF"), rtf_text(found.rtf), found.scope.text), Figure(found.errors.name, *wer)
 
 
 # -- caption ---------------------------------------------------------------------------------
@@ -242,10 +230,7 @@ def _drift(session: Session) -> str:
 
 def source_line(origin: Mapping[str, str]) -> str:
     """The line of the caption about session, machine and versions."""
-    titled = {"recorded": tr("recorded"), "config": tr("config"), "asrscope": "asrscope"}
-    titled |= {"drift": tr("drift of the roofs")}
-    parts = [f"{tr('session')} {origin['session'][:8]}"] if "session" in origin else []
-    for key in ("file", "recorded", "config", "machine", "asrscope", "drift"):
-        if key in origin:
-            parts.append(f"{titled[key]} {origin[key]}" if key in titled else origin[key])
-    return " · ".join(parts)
+    titles = {"session": tr("session"), "file": "", "recorded": tr("recorded"), "config": tr("config"), "machine": ""}
+    titles |= {"asrscope": "asrscope", "drift": tr("drift of the roofs")}
+    known = {**origin, "session": origin.get("session", "")[:8]}
+    return " · ".join(f"{title} {known[key]}".strip() for key, title in titles.items() if known.get(key))

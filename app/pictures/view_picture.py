@@ -12,17 +12,18 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
-from app.model.effects import Effect
+from app.layout import NONE, lay_out, muted, styled
 from app.pictures.texts import Figure, Headline, ToggleState
 from app.pictures.writers import CaptionLine
 from app.style.plain_text import Elided, Label
-from app.style.theme import font, theme
+from app.style.theme import theme
 from app.views import VIEWS
 from app.views.view import View
 from app.widgets import EffectLabel
 
 MARGIN: Final = 12
 GAP: Final = 8
+SIDES: Final = (4, 0, 4, 0)
 
 RIGHT_SHARE: Final = 0.29
 RIGHT_BOUNDS: Final = (340, 560)
@@ -71,19 +72,13 @@ class ViewPicture(QWidget):
     def __init__(self, views: Sequence[View], headline: Headline, caption: Sequence[str], width: int) -> None:
         super().__init__()
         self.setObjectName("desk")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(MARGIN, 8, MARGIN, 8)
-        column.setSpacing(GAP)
-        column.addLayout(_headline(headline, width))
-        column.addLayout(_columns(views, width), 1)
-        lines = QVBoxLayout()
-        lines.setSpacing(1)
-        for text in caption:
-            line = CaptionLine(text)
+        lines = [CaptionLine(text) for text in caption]
+        for line in lines:
             # A layout that is resized does not make room for lines that are wrapped.
             line.setMinimumHeight(line.heightForWidth(width - 2 * MARGIN))
-            lines.addWidget(line)
-        column.addLayout(lines)
+        below = lay_out(QVBoxLayout(), *lines, spacing=1)
+        parts = (_headline(headline, width), (_columns(views, width), 1), below)
+        lay_out(QVBoxLayout(self), *parts, spacing=GAP, margins=(MARGIN, 8, MARGIN, 8))
 
 
 def _columns(views: Sequence[View], width: int) -> QLayout:
@@ -91,28 +86,19 @@ def _columns(views: Sequence[View], width: int) -> QLayout:
     for view in views:
         least = view.least_in_picture or view.minimumSizeHint().height()
         view.setMinimumHeight(max(least, round(VIEWS[view.id].height * SMALLEST)))
-    places = {view.id: VIEWS[view.id].column for view in views}
-    right = [view for view in views if places[view.id] == "right"]
-    middle = [view for view in views if places[view.id] != "right"]
+    right = [view for view in views if VIEWS[view.id].column == "right"]
+    middle = [view for view in views if view not in right]
     if not (right and middle) or width < TWO_COLUMNS:
         return _stacked(views)
-    row = QHBoxLayout()
-    row.setSpacing(GAP)
-    row.addLayout(_stacked(middle), 1)
     beside = QWidget()
     beside.setFixedWidth(round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1])))
-    inner = _stacked(right)
-    inner.setContentsMargins(0, 0, 0, 0)
-    beside.setLayout(inner)
-    row.addWidget(beside)
-    return row
+    beside.setLayout(lay_out(_stacked(right), margins=NONE))
+    return lay_out(QHBoxLayout(), (_stacked(middle), 1), beside, spacing=GAP)
 
 
 def _stacked(views: Sequence[View]) -> QVBoxLayout:
     column = QVBoxLayout()
-    column.setSpacing(GAP)
-    for view in views:
-        column.addWidget(view, VIEWS[view.id].stretch)
+    lay_out(column, *((view, VIEWS[view.id].stretch) for view in views), spacing=GAP)
     return column
 
 
@@ -120,81 +106,44 @@ def _stacked(views: Sequence[View]) -> QVBoxLayout:
 
 
 def _headline(headline: Headline, width: int) -> QLayout:
-    narrow = width < ONE_ROW
-    top = QHBoxLayout()
-    top.setSpacing(22)
-    top.setContentsMargins(4, 0, 4, 0)
-    about = QVBoxLayout()
-    about.setSpacing(1)
-    title, below = Elided(headline.title), Elided()
+    title, below = styled(Elided(headline.title), 1.25, strong=True), styled(Elided(), 0.92, muted=True)
     # The name of the file, with which it begins, is in the caption as well.
     below.set_full(headline.subtitle, headline.subtitle.partition(" · ")[2])
-    title.setFont(font(1.25, strong=True))
-    below.setFont(font(0.92))
-    below.setObjectName("muted")
-    for label in (title, below):
-        about.addWidget(label)
-    top.addLayout(about, 5)
-    toggles = QHBoxLayout()
-    toggles.setSpacing(22)
-    for toggle in headline.toggles:
-        toggles.addLayout(_toggle(toggle), 1)
-    if not narrow:
-        top.addLayout(toggles, 7)
-    for figure in headline.figures:
-        top.addLayout(_figure(figure, width >= INLINE_SCOPE_FROM))
-    if not narrow:
+    about = lay_out(QVBoxLayout(), title, below, spacing=1)
+    toggles = lay_out(QHBoxLayout(), *((_toggle(toggle), 1) for toggle in headline.toggles), spacing=22)
+    figures = [_figure(figure, width >= INLINE_SCOPE_FROM) for figure in headline.figures]
+    beside = [] if width < ONE_ROW else [(toggles, 7)]
+    top = lay_out(QHBoxLayout(), (about, 5), *beside, *figures, spacing=22, margins=SIDES)
+    if beside:
         return top
-    rows = QVBoxLayout()
-    rows.setSpacing(6)
-    rows.addLayout(top)
-    toggles.setContentsMargins(4, 0, 4, 0)
-    rows.addLayout(toggles)
-    return rows
+    return lay_out(QVBoxLayout(), top, lay_out(toggles, margins=SIDES), spacing=6)
 
 
 def _toggle(toggle: ToggleState) -> QLayout:
-    grid = QGridLayout()
-    grid.setHorizontalSpacing(6)
-    grid.setVerticalSpacing(1)
-    title, text = Elided(toggle.title), Elided()
+    title, text = styled(Elided(toggle.title), strong=True), styled(Elided(), 0.9, muted=True)
     text.set_full(toggle.text, toggle.does)
-    title.setFont(font(1.0, strong=True))
-    text.setFont(font(0.9))
-    text.setObjectName("muted")
-    grid.addWidget(Dot(toggle.on), 0, 0, Qt.AlignmentFlag.AlignVCenter)
-    grid.addWidget(title, 0, 1)
-    grid.addWidget(text, 1, 1)
-    grid.addLayout(_effect(toggle.effect), 2, 1)
-    grid.setColumnStretch(1, 1)
-    return grid
-
-
-def _effect(effect: Effect | None) -> QLayout:
-    """A line that is there with or without an effect: the layout depends on the size alone."""
-    row = QHBoxLayout()
-    row.setSpacing(4)
-    headline, beside = EffectLabel(), Elided()
+    # The line of the effect is there with or without one: the layout depends on the size alone.
+    effect, headline, beside = toggle.effect, EffectLabel(), styled(Elided(), 0.9, muted=True)
     headline.show_kind("" if effect is None else effect.kind, effect.brief if effect else " ")
     if effect is not None and effect.remark:
         beside.set_full(*(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter)))
-    beside.setFont(font(0.9))
-    beside.setObjectName("muted")
-    row.addWidget(headline)
-    row.addWidget(beside, 1)
-    return row
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(6)
+    grid.setVerticalSpacing(1)
+    grid.addWidget(Dot(toggle.on), 0, 0, Qt.AlignmentFlag.AlignVCenter)
+    grid.addWidget(title, 0, 1)
+    grid.addWidget(text, 1, 1)
+    grid.addLayout(lay_out(QHBoxLayout(), headline, (beside, 1), spacing=4), 2, 1)
+    grid.setColumnStretch(1, 1)
+    return grid
 
 
 def _figure(figure: Figure, scope_inline: bool) -> QLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(7)
     grid.setVerticalSpacing(0)
-    name, value, scope = Label(figure.name), Label(figure.value), Label(figure.scope)
-    value.setFont(font(1.8, strong=True))
-    for label in (name, scope):
-        label.setFont(font(0.85))
-        label.setObjectName("muted")
-    grid.addWidget(name, 0, 0)
+    grid.addWidget(muted(figure.name, 0.85), 0, 0)
+    value, scope = styled(Label(figure.value), 1.8, strong=True), muted(figure.scope, 0.85)
     if scope_inline:
         grid.addWidget(value, 1, 0)
         grid.addWidget(scope, 1, 1, Qt.AlignmentFlag.AlignBottom)

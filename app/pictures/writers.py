@@ -17,12 +17,14 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSize, QSi
 from PySide6.QtGui import QImage, QImageWriter, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
+from app import layout
 from app.application import application, in_sentences, need_no_display
+from app.layout import styled
 from app.model.provenance import caption
 from app.pictures.request import KINDS, THEMES, PictureError
 from app.pictures.svg import DOTS_PER_INCH, paint_part, parts, svg
 from app.style.plain_text import Wrapped, unbroken
-from app.style.theme import font, set_theme, theme
+from app.style.theme import set_theme, theme
 from app.views.view import View
 from profiler.files.outputs import writing
 
@@ -83,25 +85,17 @@ def paint(painter: QPainter, widget: QWidget) -> None:
 class CaptionLine(Wrapped):
     """A line of the caption, wrapped where it is too long: in a name, too, as a picture has no wider place for it."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, margin: int = 4) -> None:
         super().__init__(unbroken(text))
-        self.setObjectName("muted")
-        self.setFont(font(0.86))
-        self.setContentsMargins(4, 0, 4, 0)
+        styled(self, 0.86, muted=True).setContentsMargins(margin, 0, margin, 0)
 
 
 def captioned(widget: QWidget, lines: Sequence[str], margin: int) -> QWidget:
     """A widget above the lines of a caption, which are `margin` from the sides."""
     sheet = QWidget()
     sheet.setObjectName("desk")
-    column = QVBoxLayout(sheet)
-    column.setContentsMargins(0, 0, 0, 8)
-    column.setSpacing(3)
-    column.addWidget(widget, 1)
-    for line in lines:
-        below = CaptionLine(line)
-        below.setContentsMargins(margin, 0, margin, 0)
-        column.addWidget(below)
+    below = (CaptionLine(line, margin) for line in lines)
+    layout.lay_out(QVBoxLayout(sheet), (widget, 1), *below, spacing=3, margins=(0, 0, 0, 8))
     return sheet
 
 

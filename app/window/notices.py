@@ -16,11 +16,10 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
-from app.layout import lay_out
+from app.layout import lay_out, styled
 from app.model.pace import single_shot
 from app.model.playhead import Playhead
 from app.style.plain_text import Button, Label, Wrapped, describe, displayable
-from app.style.theme import font
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ MAX_NOTICES = 3
 
 INFO_MS = 8000  # A remark disappears after this time; errors stay until dismissed
 WRITTEN_MS = 20_000  # A written file can be opened from its notice for so long
-BUSY_MAXIMUM = 1000
 
 
 class Banner(QFrame):
@@ -50,12 +48,11 @@ class Banner(QFrame):
         self.setProperty("kind", kind)
         describe(self, text)
         self._text = Wrapped(text)
-        self._sign = Label({"error": "!", "info": "i", "progress": "…", "question": "?"}[kind])
-        self._sign.setFont(font(1.1, strong=True))
+        sign = styled(Label({"error": "!", "info": "i", "progress": "…", "question": "?"}[kind]), 1.1, strong=True)
         if kind == "error":
-            self._sign.setObjectName("danger-text")
-        self._sign.setFixedWidth(12)
-        self._row = lay_out(QHBoxLayout(self), self._sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7))
+            sign.setObjectName("danger-text")
+        sign.setFixedWidth(12)
+        self._row = lay_out(QHBoxLayout(self), sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7))
         self.bar: QProgressBar | None = None
         if kind == "progress":
             self.bar = QProgressBar()
@@ -71,10 +68,9 @@ class Banner(QFrame):
     def text(self) -> str:
         return self._text.text()
 
-    def add_button(self, text: str, handler: Callable[[], object]) -> Button:
+    def add_button(self, text: str, do: Callable[[], object]) -> Button:
         """Add a button before the existing ones."""
-        button = Button(text)
-        button.clicked.connect(lambda _=False: handler())
+        button = Button(text, do)
         first = self._row.indexOf(self._text) + (2 if self.bar is not None else 1)
         self._row.insertWidget(first, button)
         return button
@@ -87,8 +83,7 @@ class Banner(QFrame):
             if do is not None:
                 do()
 
-        button = Button(text)
-        button.clicked.connect(lambda _=False: answer())
+        button = Button(text, answer)
         self._row.addWidget(button)
         button.show()  # at once: Tab goes to it
         return button
@@ -97,13 +92,9 @@ class Banner(QFrame):
         """Show the progress of long work; ``None`` if it is unknown."""
         self._text.setText(text)
         describe(self, text)
-        if self.bar is None:
-            return
-        if fraction is None:
-            self.bar.setRange(0, 0)
-        else:
-            self.bar.setRange(0, BUSY_MAXIMUM)
-            self.bar.setValue(round(min(max(fraction, 0.0), 1.0) * BUSY_MAXIMUM))
+        if self.bar is not None:
+            self.bar.setRange(0, 0 if fraction is None else 1000)
+            self.bar.setValue(round(1000 * min(max(fraction or 0.0, 0.0), 1.0)))
 
     def dismiss(self) -> None:
         self.dismissed.emit()
@@ -115,20 +106,14 @@ class Notices(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("notices")
-        self._banners: list[Banner] = []
+        self.banners: list[Banner] = []
         self._layout = lay_out(QVBoxLayout(self), spacing=6, margins=(10, 0, 10, 6))
         self.hide()
 
-    @property
-    def banners(self) -> list[Banner]:
-        return list(self._banners)
-
     def first_answer(self) -> Button | None:
         """The first choice of the newest question, or None."""
-        for banner in reversed(self._banners):
-            if banner.kind == "question":
-                return banner.findChild(Button)
-        return None
+        question = next((banner for banner in reversed(self.banners) if banner.kind == "question"), None)
+        return None if question is None else question.findChild(Button)
 
     def info(self, text: str, stays_ms: int | None = None) -> Banner:
         """Show a remark, for `stays_ms` (INFO_MS if not given)."""
@@ -146,22 +131,20 @@ class Notices(QWidget):
     def written(self, path: Path) -> Banner:
         """Say where a file is, with what one does next with it."""
         banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)
-        clipboard = QGuiApplication.clipboard()
-        banner.add_button(self.tr("Copy"), lambda: clipboard.setText(str(path)))
+        banner.add_button(self.tr("Copy"), lambda: QGuiApplication.clipboard().setText(str(path)))
         banner.add_button(self.tr("Show in folder"), lambda: open_outside(path.parent))
         banner.add_button(self.tr("Open"), lambda: open_outside(path))
         return banner
 
     def error(self, text: str, report: str = "") -> Banner:
         """Show one sentence about what went wrong; a button copies ``report``."""
-        for banner in self._banners:
+        for banner in self.banners:
             if banner.kind == "error" and banner.text == displayable(text):
                 return banner
-        banner = Banner("error", text, self)
+        banner = self._show(Banner("error", text, self))
         if report:
-            clipboard = QGuiApplication.clipboard()
-            banner.add_button(self.tr("Copy report"), lambda: clipboard.setText(report))
-        return self._show(banner)
+            banner.add_button(self.tr("Copy report"), lambda: QGuiApplication.clipboard().setText(report))
+        return banner
 
     def ask(self, text: str) -> Banner:
         return self._show(Banner("question", text, self))
@@ -175,24 +158,24 @@ class Notices(QWidget):
 
     def remove(self, banner: Banner) -> None:
         """Remove one notice (it may already be gone)."""
-        if banner not in self._banners:
+        if banner not in self.banners:
             return
-        self._banners.remove(banner)
+        self.banners.remove(banner)
         self._layout.removeWidget(banner)
         banner.hide()
         banner.deleteLater()
-        self.setVisible(bool(self._banners))
+        self.setVisible(bool(self.banners))
 
     def clear(self, kind: Kind | None = None) -> None:
-        for banner in self.banners:
+        for banner in list(self.banners):
             if kind is None or banner.kind == kind:
                 self.remove(banner)
 
     def _show(self, banner: Banner) -> Banner:
-        while len(self._banners) >= MAX_NOTICES:
-            free = (b for b in self._banners if b.kind in ("info", "error"))
-            self.remove(next(free, self._banners[0]))
-        self._banners.append(banner)
+        while len(self.banners) >= MAX_NOTICES:
+            free = (b for b in self.banners if b.kind in ("info", "error"))
+            self.remove(next(free, self.banners[0]))
+        self.banners.append(banner)
         self._layout.addWidget(banner)
         banner.dismissed.connect(lambda: self.remove(banner))
         self.show()
@@ -246,12 +229,7 @@ class RunNotices(QObject):
 
     def _show_death(self, text: str, report: str) -> None:
         banner = self._notices.error(text, report)
-
-        def restart() -> None:
-            banner.dismiss()
-            self._runs.restart()
-
-        banner.add_button(self.tr("Restart"), restart)
+        banner.add_button(self.tr("Restart"), banner.dismiss).clicked.connect(self._runs.restart)
 
 
 def open_outside(path: Path) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 
 from app.cli import main
 from app.export import formats
+from app.pictures.process import Job
 from app.pictures.request import PictureRequest
 from app.views import VIEWS
 from app.window.actions import exporting
@@ -243,7 +244,7 @@ def test_a_process_that_fails_is_said(qtbot, tmp_path, command, says):
     drawing = Drawing(tmp_path / "none.asrs", command=command)
     said: list[str] = []
     drawing.failed.connect(said.append)
-    drawing.preview(PictureRequest(), 1.0)
+    drawing.ask(Job(PictureRequest(), scale=1.0), print)
     qtbot.waitUntil(lambda: bool(said))
     assert says in said[0]
     assert command is PROCESS or not drawing.busy

@@ -8,11 +8,10 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
-from app.layout import NONE, lay_out
+from app.layout import NONE, lay_out, styled
 from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Elided, Label, describe, set_tip
-from app.style.theme import font
 from app.widgets import EffectLabel, Switch
 from app.window.actions.actions import key_text
 
@@ -31,17 +30,14 @@ class LiveToggle(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._toggle: Toggle | None = None
+        self.toggle: Toggle | None = None
         self._effect: Effect | None = None
         self._tip = self._text = self._now = ""
         self.switch = Switch()
         self.switch.toggled.connect(self._switched)
-        self.title = Label()
-        self.title.setFont(font(1.0, strong=True))
+        self.title = styled(Label(), strong=True)
         self.title.setBuddy(self.switch)
-        self.subtitle = Elided()
-        self.subtitle.setObjectName("muted")
-        self.subtitle.setFont(font(0.9))
+        self.subtitle = styled(Elided(), 0.9, muted=True)
         self.subtitle.setMinimumWidth(0)  # the effect comes first
         self.subtitle.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.effect = EffectLabel()
@@ -65,13 +61,13 @@ class LiveToggle(QWidget):
         return QSize(TOGGLE_WIDTH, super().sizeHint().height())
 
     def _switched(self, on: bool) -> None:
-        if self._toggle is not None:
-            self._toggle.set(on)
+        if self.toggle is not None:
+            self.toggle.set(on)
 
     def show_toggles(self, sharing: Sequence[Toggle]) -> None:
         """Show the first of those that share the place; the tool tip says why it is not another one."""
-        shown = self._toggle = sharing[0]
-        title, text, reason = self.tr(shown.declared.title), shown.text(), shown.unavailable_reason
+        shown = self.toggle = sharing[0]
+        title, self._now, reason = self.tr(shown.declared.title), shown.text(), shown.unavailable_reason
         tip = self.tr("{0}; can be changed during a run ({1})")
         tips = [reason or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
         for other in sharing[1:]:
@@ -83,20 +79,15 @@ class LiveToggle(QWidget):
             self.switch.setChecked(shown.on)
         self.switch.update()
         describe(self.switch, title)
-        self._text = reason or text
-        self._now = text
+        self._text = reason or self._now
         self._show_below()
-
-    @property
-    def toggle(self) -> Toggle | None:
-        return self._toggle
 
     def show_effect(self, effect: Effect | None, arm: Mapping[str, object] = NO_ARM) -> None:
         """Show what flipping it did (None: it was not), and of an A/B the side of the arm that has these settings."""
         if effect != self._effect:
             self._effect = effect
             self._show_below()
-        shown = self._toggle
+        shown = self.toggle
         if shown is not None:
             on = arm[shown.key] != shown.declared.off if shown.key in arm else shown.on
             if on != self.switch.isChecked():
@@ -117,7 +108,7 @@ class LiveToggle(QWidget):
 
     def _show_below(self) -> None:
         effect = self._effect
-        if effect is None or self._toggle is None or self._toggle.idle or self._toggle.ready_in:
+        if effect is None or self.toggle is None or self.toggle.idle or self.toggle.ready_in:
             self.effect.hide()
             brief = self._now.partition(": ")[0].partition(" · ")[0]
             self.subtitle.set_full(self._now, brief)

@@ -9,9 +9,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QFontMetricsF
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from app.layout import muted
+from app.layout import muted, styled
 from app.style.plain_text import ToolButton, describe, fitting, new_menu, set_tip
-from app.style.theme import font
 from app.widgets import DropButton
 
 if TYPE_CHECKING:
@@ -37,9 +36,8 @@ class ScopeChip(QWidget):
         self._direction = 0
         self._menu = new_menu(self.tr("Scope"), self)
         self._menu.addActions(list(choices))
-        self.button = _Drop()
+        self.button = styled(_Drop(), 0.95, strong=True)
         self.button.setObjectName("scope-chip")
-        self.button.setFont(font(0.95, strong=True))
         self.button.clicked.connect(lambda _=False: self._menu.popup(self.mapToGlobal(self.rect().bottomLeft())))
         self.away = ToolButton()
         self.away.setObjectName("table-toggle")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
-from app.layout import NONE, REST, lay_out
+from app.layout import NONE, REST, lay_out, styled
 from app.model.hints import Hints
 from app.model.pace import single_shot
 from app.model.provenance import device_names
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Elided, describe, set_tip
-from app.style.theme import font
 from app.widgets import THIN_SPACE
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 from profiler.plain import one_line
@@ -33,34 +32,29 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 class HintStrip(QWidget):
     """One line of `hints`."""
 
-    shown = Signal(bool)  # Whether there is a hint
+    shown = Signal()  # There is a hint, or none any more
 
     def __init__(self, hints: Hints) -> None:
         super().__init__()
         self.setObjectName("hint-strip")
         self._hints = hints
-        self.text = Elided()
-        self.text.setFont(font(0.92, strong=True))
-        self.away = Button()
+        self.text = styled(Elided(), 0.92, strong=True)
+        self.away = Button("", hints.dismiss)
         self.away.setObjectName("hint-away")
         self.away.setFixedSize(18, 18)
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
-        self.away.clicked.connect(lambda _=False: hints.dismiss())
         lay_out(QHBoxLayout(self), REST, self.text, self.away, REST, spacing=6, margins=NONE)
         hints.changed.connect(self.refresh)
         ButtonIcon(self.away, "close", "muted")
         self.refresh()
 
-    @property
-    def is_wanted(self) -> bool:
-        return self._hints.current is not None
-
     def refresh(self) -> None:
         """Show the present hint."""
         hint = self._hints.current
-        self.setVisible(hint is not None)
-        self.shown.emit(hint is not None)
+        self.is_wanted = hint is not None
+        self.setVisible(self.is_wanted)
+        self.shown.emit()
         if hint is not None:
             text = self.tr("Hint {0} of {1}: {2}")
             self.text.set_full(text.format(self._hints.number(hint), len(self._hints.all), self._hints.text))
@@ -73,24 +67,18 @@ class StatusLine(QFrame):
         super().__init__()
         self.setObjectName("status-line")
         self.setProperty("bar", True)
-        self.cost = Elided()
-        self.machine = Elided()
-        self.keys = Elided()
+        self.cost, self.machine, self.message, self.keys = Elided(), Elided(), Elided(), Elided()
         self.keys.set_full(keys, keys.partition(" · ")[0])
         for label, align in (
             (self.cost, Qt.AlignmentFlag.AlignLeft),
             (self.machine, Qt.AlignmentFlag.AlignHCenter),
+            (self.message, Qt.AlignmentFlag.AlignHCenter),
             (self.keys, Qt.AlignmentFlag.AlignRight),
         ):
-            label.setFont(font(0.92))
-            label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
+            styled(label, 0.92, strong=label is self.message).setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.hint = HintStrip(hints)
-        self.hint.shown.connect(lambda _: self._show_middle())
-        self.message = Elided()
-        self.message.setFont(font(0.92, strong=True))
-        self.message.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignVCenter)
-        self.message.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.hint.shown.connect(self._show_middle)
         self._over = single_shot(self, MESSAGE_MS, lambda: self.show_message(""))
         self._show_middle()
         parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.message, 5), (self.keys, 2))
@@ -133,8 +121,7 @@ class StatusLine(QFrame):
         cost = recorder_cost(snapshot.session, snapshot.track)
         parts = []
         if cost.perturbation is not None:
-            share = f"{100 * cost.perturbation:.2g}"
-            parts.append(self.tr("recorder {0} % of the run").format(share))
+            parts.append(self.tr("recorder {0} % of the run").format(f"{100 * cost.perturbation:.2g}"))
         if cost.ns_per_span is not None:
             parts.append(self.tr("{0} ns per span").format(f"{cost.ns_per_span:.0f}"))
         count = f"{cost.spans:,}".replace(",", THIN_SPACE)

@@ -10,12 +10,12 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
-from app.layout import REST, lay_out, muted
+from app.layout import REST, lay_out, muted, styled
 from app.model.pipeline import Pipeline, missing_file
 from app.model.time_axis import TimeAxis
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
-from app.style.theme import font, theme
+from app.style.theme import theme
 from app.widgets import DropButton, Switch
 from app.window.actions.actions import ActionButton, Registry
 from app.window.actions.selection import SCOPES
@@ -41,30 +41,23 @@ class PresetButton(DropButton):
         self._title = ""
         self._entries: dict[str, QAction] = {}
         self.choices = QMenu(self)
-        self.choices.setToolTipsVisible(True)
-        for name in presets.names(""):
-            self._offer(self.choices, name)
+        self._offer(self.choices, "")
         for group in presets.groups():
-            members = presets.names(group)
-            title = self.tr("{0} ({1})").format(self.tr(group), len(members))
+            title = self.tr("{0} ({1})").format(self.tr(group), len(presets.names(group)))
             submenu = new_menu(title, self.choices)
             self.choices.addMenu(submenu)
-            submenu.setToolTipsVisible(True)
-            for name in members:
-                self._offer(submenu, name)
-        self.clicked.connect(self._open)
+            self._offer(submenu, group)
+        self.clicked.connect(lambda _=False: self.choices.popup(self.mapToGlobal(self.rect().bottomLeft())))
 
-    def _offer(self, menu: QMenu, name: str) -> None:
-        preset = presets.load(name)
-        action = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
-        action.setCheckable(True)
-        self._entries[name] = action
-        why = missing_file(preset.config)
-        action.setEnabled(why is None)
-        set_tip(action, why or self.tr(preset.description))
-
-    def _open(self) -> None:
-        self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
+    def _offer(self, menu: QMenu, group: str) -> None:
+        menu.setToolTipsVisible(True)
+        for name in presets.names(group):
+            preset = presets.load(name)
+            action = self._entries[name] = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
+            action.setCheckable(True)
+            why = missing_file(preset.config)
+            action.setEnabled(why is None)
+            set_tip(action, why or self.tr(preset.description))
 
     def show_preset(
         self, preset: presets.Preset, waiting: presets.Preset | None = None, modified: bool = False
@@ -131,11 +124,9 @@ class Figure(QWidget):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self._name = muted(name, 0.85)
-        self._value = Label("–")
+        self._name, self._note = muted(name, 0.85), muted(size=0.85)
+        self._value = styled(Label("–"), 1.95, strong=True)
         self._value.setObjectName("big-figure")
-        self._value.setFont(font(1.95, strong=True))
-        self._note = muted(size=0.85)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(7)
@@ -187,14 +178,11 @@ class TopBar(QFrame):
         self.toggles = [LiveToggle() for _ in pipeline.places()]
 
         self.preset = PresetButton()
-        self.device = Elided()
-        self.device.setObjectName("muted")
-        self.device.setFont(font(0.9))
+        self.device = styled(Elided(), 0.9, muted=True)
         chooser = lay_out(QVBoxLayout(), self.preset, self.device, spacing=1)
 
         self.scope = ScopeChip([actions[name] for name in SCOPES])
-        self.rtf = Figure(self.tr("RTF"))
-        self.wer = Figure(self.tr("WER"))
+        self.rtf, self.wer = Figure(self.tr("RTF")), Figure(self.tr("WER"))
         switches = [part for toggle in self.toggles for part in (toggle, 14)]
         lay_out(
             QHBoxLayout(self),
@@ -204,9 +192,8 @@ class TopBar(QFrame):
             margins=(14, 8, 16, 8),
         )
 
-        pipeline.changed.connect(lambda *_: self.refresh())
-        pipeline.replaced.connect(self.refresh)
-        pipeline.readiness_changed.connect(self.refresh)
+        for changed in (pipeline.changed, pipeline.replaced, pipeline.readiness_changed):
+            changed.connect(lambda *_: self.refresh())
         self.refresh()
         self.show_desk(None)
         self.show_recording(None)
@@ -225,13 +212,8 @@ class TopBar(QFrame):
             widget.show_toggles(sharing)
         waiting = line.preset if self._of_lab else line.waiting
         self.preset.show_preset(line.preset_shown, waiting, line.differs())
-        if self._of_lab:
-            self.device.set_full("")
-            return
-        parts = [str(line.value("device")).upper()]
-        threads = int(line.value("threads"))
-        parts.append(counted(threads, self.tr("thread"), self.tr("threads")))
-        self.device.set_full(" · ".join(parts))
+        threads = counted(int(line.value("threads")), self.tr("thread"), self.tr("threads"))
+        self.device.set_full("" if self._of_lab else f"{str(line.value('device')).upper()} · {threads}")
 
     def show_lab(self, shown: bool) -> None:
         """Show that the session is a lab's, so that preset and device are not its own but the next run's."""
@@ -246,28 +228,24 @@ class TopBar(QFrame):
         self.recording.setVisible(seconds is not None or wide)
         self.recording.setFixedWidth(RECORDING_WIDTHS[wide])
         if seconds is None:
-            self.recording.setText("")
-            describe(self.recording, self.tr("not recording"))
-            return
-        if math.isnan(seconds):
-            self.recording.setText("REC")
-            describe(self.recording, self.tr("recording a run that is not shown"))
-            return
-        since = clock(seconds)
-        # The dot says as much where there is little room.
-        self.recording.setText(f"REC {since}" if wide else since)
-        describe(self.recording, self.tr("recording, {0}").format(since))
+            text, name = "", self.tr("not recording")
+        elif math.isnan(seconds):
+            text, name = "REC", self.tr("recording a run that is not shown")
+        else:  # the dot says as much as the word where there is little room
+            since = clock(seconds)
+            text, name = f"REC {since}" if wide else since, self.tr("recording, {0}").format(since)
+        self.recording.setText(text)
+        describe(self.recording, name)
 
     def show_desk(self, desk: DeskSnapshot | None) -> None:
         """Show scope, RTF, WER and what the toggles did, or that there is nothing to show."""
         chosen = self._axis.selected is not None or self._axis.scope is not None
         self.scope.show_scope(None if desk is None else desk.scope, desk is not None and chosen)
         for widget in self.toggles:
-            toggle = widget.toggle
-            if toggle is None or desk is None:
+            if widget.toggle is None or desk is None:
                 widget.show_effect(None)
             else:
-                widget.show_effect(desk.pairs.get(toggle.keys), desk.arm)
+                widget.show_effect(desk.pairs.get(widget.toggle.keys), desk.arm)
         if desk is None:
             self.rtf.show_value("–", "", self.tr("Processing time / audio time"))
             self.wer.show_value("–", "", self.tr("Word error rate"))
@@ -279,8 +257,7 @@ class TopBar(QFrame):
         self._show_words(desk)
 
     def _show_words(self, desk: DeskSnapshot) -> None:
-        rate = desk.errors.rate
-        if rate is None:
+        if (rate := desk.errors.rate) is None:
             reason = self.tr("No word of a finished utterance with a transcript is in the scope yet")
             self.wer.show_value("–", "", reason)
             return
@@ -322,8 +299,7 @@ class OtherPrograms(QFrame):
         super().__init__()
         self.setObjectName("other-programs")
         self.setProperty("bar", True)
-        self.taken = Label()
-        self.taken.setFont(font(0.92, strong=True))
+        self.taken = styled(Label(), 0.92, strong=True)
         self.switch = Switch(small=True)
         self.switch.setChecked(True)
         describe(self.switch, self.tr("Show the time of other programs in the charts"))
@@ -338,8 +314,5 @@ class OtherPrograms(QFrame):
         """Say what share of the wall time of the scope, 0…1, they took."""
         shown = share > (SHOWN_TO if not self.isHidden() else SHOWN_FROM)
         if shown:
-            text = self.tr("Other programs took {0} % of the processor.").format(f"{100 * share:.0f}")
-            if text != self.taken.text():
-                self.taken.setText(text)
-        if shown == self.isHidden():
-            self.setVisible(shown)
+            self.taken.setText(self.tr("Other programs took {0} % of the processor.").format(f"{100 * share:.0f}"))
+        self.setVisible(shown)

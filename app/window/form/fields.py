@@ -11,20 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QPointF, QRect, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QDragEnterEvent,
-    QDropEvent,
-    QFocusEvent,
-    QFontMetricsF,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QStandardItemModel,
-)
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QMenu, QVBoxLayout, QWidget
 
-from app.layout import NONE, REST, lay_out
+from app.layout import NONE, REST, lay_out, styled
 from app.style.plain_text import Elided, Label, ToolButton, add_entry, describe, set_tip, set_titled_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
@@ -45,10 +36,8 @@ class PathBox(QLineEdit):
 
     def __init__(self, folder: bool, title: str, names: Sequence[str] = (), suffixes: Sequence[str] = ()) -> None:
         super().__init__()
-        self._folder = folder
-        self._title = title
-        self._names, self._suffixes = tuple(names), tuple(suffixes)
-        self._path = ""
+        self._folder, self._title, self._names, self._suffixes = folder, title, tuple(names), tuple(suffixes)
+        self.path = ""
         self.setAcceptDrops(True)
         self.setPlaceholderText(self.tr("not set"))
         self.button = ToolButton(self)
@@ -62,12 +51,8 @@ class PathBox(QLineEdit):
         self.setTextMargins(0, 0, BUTTON.width() - 4, 0)
         self.editingFinished.connect(self._typed)
 
-    @property
-    def path(self) -> str:
-        return self._path
-
     def set_path(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._show()
 
     def _offer(self) -> None:
@@ -81,15 +66,15 @@ class PathBox(QLineEdit):
         for name in self._names:
             entry = add_entry(menu, name, partial(self._take, name))
             entry.setCheckable(True)
-            entry.setChecked(name == self._path)
+            entry.setChecked(name == self.path)
         menu.addSeparator()
         add_entry(menu, self.tr("A file…"), self.choose)
         return menu
 
     def choose(self) -> None:
         """Ask for a file or a folder, starting at the current one."""
-        named = not self._path or self._path in self._names
-        start = "" if named else str(Path(self._path).parent)
+        named = not self.path or self.path in self._names
+        start = "" if named else str(Path(self.path).parent)
         if self._folder:
             found = QFileDialog.getExistingDirectory(self.window(), self._title, start)
         else:
@@ -104,13 +89,13 @@ class PathBox(QLineEdit):
             self._take(self.text().strip())
 
     def _take(self, path: str) -> None:
-        changed = path != self._path
+        changed = path != self.path
         self.set_path(path)
         if changed:
             self.chosen.emit(path)
 
     def _show(self) -> None:
-        text = self._path
+        text = self.path
         if not self.hasFocus() and text:
             room = self.width() - BUTTON.width() - 18
             mode = Qt.TextElideMode.ElideMiddle
@@ -118,7 +103,7 @@ class PathBox(QLineEdit):
         if text != self.text():
             self.setText(text)
         self.setCursorPosition(0)
-        set_tip(self, self._path)
+        set_tip(self, self.path)
 
     def event(self, event: QEvent) -> bool:
         """Keys that its button leaves to others are the window's, and not typed into the path."""
@@ -128,16 +113,16 @@ class PathBox(QLineEdit):
             return False
         return super().event(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
+    def focusInEvent(self, event: QtGui.QFocusEvent) -> None:
         super().focusInEvent(event)
         self._show()
         self.selectAll()
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:
+    def focusOutEvent(self, event: QtGui.QFocusEvent) -> None:
         super().focusOutEvent(event)
         self._show()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
+    def resizeEvent(self, event: QtGui.QResizeEvent) -> None:
         """Keep the button on the right and the path within the field."""
         super().resizeEvent(event)
         y = (self.height() - BUTTON.height()) // 2
@@ -145,29 +130,21 @@ class PathBox(QLineEdit):
         self.button.setGeometry(place)
         self._show()
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept one file or one folder, as `folder` says."""
-        if self._dropped(event) is not None:
-            event.setDropAction(Qt.DropAction.CopyAction)
-            event.accept()
-        else:
-            event.ignore()
+    def dragEnterEvent(self, event: QtGui.QDragEnterEvent) -> None:
+        self._dropped(event)
 
-    def dropEvent(self, event: QDropEvent) -> None:
-        """Take what was dropped."""
-        path = self._dropped(event)
-        if path is None:
-            event.ignore()
-            return
-        event.setDropAction(Qt.DropAction.CopyAction)
-        event.accept()
-        self._take(path)
+    def dropEvent(self, event: QtGui.QDropEvent) -> None:
+        if path := self._dropped(event):
+            self._take(path)
 
-    def _dropped(self, event: QDropEvent) -> str | None:
+    def _dropped(self, event: QtGui.QDropEvent) -> str:
+        """Accept one file or one folder, as `folder` says; its path, or nothing."""
         urls = event.mimeData().urls()
         path = urls[0].toLocalFile() if len(urls) == 1 else ""
-        fits = os.path.isdir(path) if self._folder else regular(Path(path))
-        return path if path and fits else None
+        fits = bool(path) and (os.path.isdir(path) if self._folder else regular(Path(path)))
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.setAccepted(fits)
+        return path if fits else ""
 
 
 LONGEST_SUFFIX = 7  # Longer units are shown in the tool tip, not in the field
@@ -195,12 +172,12 @@ class Dot(QWidget):
         if live:
             set_tip(self, self.tr("can change during a run"))
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
+    def paintEvent(self, _event: QtGui.QPaintEvent) -> None:
         """Draw the dot, or nothing."""
         if not self._live:
             return
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with QtGui.QPainter(self) as painter:
+            painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme().color("accent" if self.isEnabled() else "muted"))
             painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
@@ -221,8 +198,8 @@ class Title(Elided):
     def _shorten(self) -> None:
         one, two = font(), font(TWO_LINES)
         room = float(max(self.width(), 20))
-        wide = QFontMetricsF(one).horizontalAdvance(self.full) > room
-        metrics = QFontMetricsF(two)
+        wide = QtGui.QFontMetricsF(one).horizontalAdvance(self.full) > room
+        metrics = QtGui.QFontMetricsF(two)
         words = self.full.split(" ")
         halves = ((" ".join(words[:n]), " ".join(words[n:])) for n in range(len(words) - 1, 0, -1))
         fits = (h for h in halves if max(map(metrics.horizontalAdvance, h)) <= room)
@@ -249,14 +226,10 @@ class Field(QWidget):
         self._locked = False
         self._value: Value = option.default
         self.title = Title(self.tr(option.title))
-        self.waiting = Elided(self.tr("on next run"))
-        self.note = Elided()
-        self.reason = Label()
+        self.waiting, self.note, self.reason = Elided(self.tr("on next run")), Elided(), Label()
         self.reason.setWordWrap(True)
         for label in (self.waiting, self.note, self.reason):
-            label.setObjectName("muted")
-            label.setFont(font(0.85))
-            label.hide()
+            styled(label, 0.85, muted=True).hide()
         self.editor, self._show = self._make_editor()
         self.editor.setMaximumHeight(ROW_HEIGHT - 4)
         self.editor.setObjectName(f"option-{option.key}")
@@ -274,16 +247,13 @@ class Field(QWidget):
 
     def _show_tip(self) -> None:
         option = self.option
-        parts = [option.help]
-        if self.unavailable_reason:
-            parts.append(self.unavailable_reason)
+        parts = [option.help, *filter(None, [self.unavailable_reason])]
         if option.minimum is not None and option.maximum is not None:
             bounds = f"{option.minimum:g} … {option.maximum:g} {option.unit}".strip()
             parts.append(self.tr("Range: {0}").format(bounds))
         elif option.unit:
             parts.append(self.tr("Unit: {0}").format(option.unit))
-        live = self.tr("can change during a run")
-        parts.append(live if option.live else self.tr("takes effect with the next run"))
+        parts.append(self.tr("can change during a run") if option.live else self.tr("takes effect with the next run"))
         set_titled_tip(self, option.title, parts, f"--set {option.key}={value_text(self._value)}")
         describe(self.editor, description=f"{option.help} {self.unavailable_reason or ''}".strip())
 
@@ -293,26 +263,24 @@ class Field(QWidget):
         sign, _, rest = option.unit.partition(" ")
         unit = sign if rest and not sign.isalnum() else option.unit  # of "× real time" the ×
         suffix = f" {unit}" if 0 < len(unit) <= LONGEST_SUFFIX else ""
+        edited = partial(self.edited.emit, option.key)
         if option.type == "bool":
             switch = Switch(small=True)
-            switch.toggled.connect(self._edited)
+            switch.toggled.connect(edited)
             return switch, lambda value: switch.setChecked(bool(value))
         if option.type == "choice":
             choice = ChoiceBox(self.tr(option.title), ((str(v), v) for v in option.choices))
-            choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
+            choice.activated.connect(lambda index: edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
             return choice, lambda value: choice.setCurrentIndex(choice.findText(str(value)))
         if option.type in ("int", "float"):
             whole = option.type == "int"
             number = NumberBox(whole=whole)
-            number.setRange(
-                -UNBOUNDED if option.minimum is None else option.minimum,
-                UNBOUNDED if option.maximum is None else option.maximum,
-            )
-            words = {float(value): self.tr(word) for value, word in option.words.items()}
-            number.set_unit(suffix, words)
+            low, high = option.minimum, option.maximum
+            number.setRange(-UNBOUNDED if low is None else low, UNBOUNDED if high is None else high)
+            number.set_unit(suffix, {float(value): self.tr(word) for value, word in option.words.items()})
             number.steps = option.steps
-            number.valueChanged.connect(lambda v: self._edited(int(v) if whole else v))
+            number.valueChanged.connect(lambda v: edited(int(v) if whole else v))
             number.refused.connect(self._refused)
             number.setFixedWidth(FIELD_WIDTH)
             return number, lambda value: number.setValue(float(value))
@@ -320,7 +288,7 @@ class Field(QWidget):
         if option.like:  # a text that is no path
             path.setPlaceholderText(option.like)
             path.button.hide()
-        path.chosen.connect(self._edited)
+        path.chosen.connect(edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path, lambda value: path.set_path(str(value))
 
@@ -330,9 +298,6 @@ class Field(QWidget):
         sentence = self.tr("{0} must be a number from {1} to {2}; {3} is not taken.")
         ends = (f"{end:g}" for end in (option.minimum or 0, option.maximum or 0))
         self.refused.emit(option.key, sentence.format(self.tr(option.title), *ends, text))
-
-    def _edited(self, value: Value) -> None:
-        self.edited.emit(self.option.key, value)
 
     def show_value(self, value: Value) -> None:
         """Show a value without emitting a signal."""
@@ -358,10 +323,9 @@ class Field(QWidget):
     def show_acting(self, acts: bool) -> None:
         """Dim the title if the switch of this setting is off."""
         name = "" if acts and self.unavailable_reason is None else "muted"
-        if name == self.title.objectName():
-            return
-        self.title.setObjectName(name)
-        restyle(self.title)
+        if name != self.title.objectName():
+            self.title.setObjectName(name)
+            restyle(self.title)
 
     def show_unavailable_reason(self, sentence: str | None, short: str) -> None:
         """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""
@@ -384,7 +348,7 @@ class Field(QWidget):
     def show_choices(self, reasons: Mapping[Value, str]) -> None:
         """Grey out unavailable choices, each with a sentence that says why."""
         model = self.editor.model() if isinstance(self.editor, ChoiceBox) else None
-        if not isinstance(model, QStandardItemModel):
+        if not isinstance(model, QtGui.QStandardItemModel):
             return
         for row, value in enumerate(self.option.choices):
             item, why = model.item(row), reasons.get(value, "")

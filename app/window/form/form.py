@@ -9,30 +9,30 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QEnterEvent
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QBoxLayout,
-    QComboBox,
-    QFrame,
-    QHBoxLayout,
-    QLineEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QFrame, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.layout import REST, MadeOnUse, Scrolled, card_header, heading, lay_out, muted
+from app.layout import REST, MadeOnUse, Scrolled, card_header, heading, lay_out, muted, styled
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.plain_text import Button, Elided, Label, ToolButton, Wrapped, describe, set_tip
 from app.style.stylesheet import restyle
-from app.style.theme import font
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from pipelines.config import Option, Value
 from profiler.plain import counted
+
+
+def _more_button() -> ToolButton:
+    """Unfolds what is not shown at first."""
+    button = styled(ToolButton(), 0.85)
+    button.setObjectName("form-more")
+    button.setCheckable(True)
+    return button
 
 
 class Layer(QWidget):
@@ -46,10 +46,7 @@ class Layer(QWidget):
         self.query: tuple[str, ...] = ()
         """Words of which a setting has to have all to be shown; none: it shows the usual ones."""
         self._fields, self._waits = fields, waits
-        self.more = ToolButton(self)
-        self.more.setObjectName("form-more")
-        self.more.setFont(font(0.85))
-        self.more.setCheckable(True)
+        self.more = _more_button()
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
         self.more.toggled.connect(lambda _: self.show())
@@ -65,7 +62,7 @@ class Layer(QWidget):
         earlier = [self._fields[key] for key in keys[: keys.index(field.option.key)] if key in self._fields]
         self._rows.insertWidget(len(earlier), field)
         self.setTabOrder(earlier[-1].editor if earlier else self.before, field.editor)
-        field.setVisible(self._shows(field.option))
+        field.setVisible(self.shows(field.option))
 
     @property
     def is_main(self) -> bool:
@@ -74,11 +71,7 @@ class Layer(QWidget):
     def _is_folded(self, option: Option) -> bool:
         return not option.main or option.key in self.reasons
 
-    @property
-    def shows_any(self) -> bool:
-        return any(map(self._shows, self.options.values()))
-
-    def _shows(self, option: Option) -> bool:
+    def shows(self, option: Option) -> bool:
         if self.query:
             text = f"{self.tr(option.title)} {option.key} {option.help} {option.layer}".lower()
             return all(word in text for word in self.query)
@@ -88,7 +81,7 @@ class Layer(QWidget):
     def fold(self) -> None:
         """Show the main settings, and the rest on request."""
         for key, option in self.options.items():
-            if (shown := self._shows(option)) or key in self._fields:
+            if (shown := self.shows(option)) or key in self._fields:
                 self._fields[key].setVisible(shown)
         rest = [option for option in self.options.values() if self._is_folded(option)]
         self.more.setVisible(bool(rest) and not self.query)
@@ -112,26 +105,22 @@ class SettingsSource(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = Elided()
-        self.said.setObjectName("muted")
-        self.recorded = Button(self.tr("At the cursor"))
-        self.next = Button(self.tr("Next run"))
+        self.said = styled(Elided(), muted=True)
+        self.recorded = Button(self.tr("At the cursor"), partial(self.asked.emit, False))
+        self.next = Button(self.tr("Next run"), partial(self.asked.emit, True))
         set_tip(self.recorded, self.tr("The settings in force at the cursor of the recording"))
         set_tip(self.next, self.tr("The settings of the next run, to be changed"))
         row = lay_out(QHBoxLayout(self), (self.said, 1), spacing=0, margins=(0, 0, 8, 0))
-        for button, wanted in ((self.recorded, False), (self.next, True)):
-            button.setObjectName("segment")
+        for button in (self.recorded, self.next):
+            styled(button, 0.92).setObjectName("segment")
             button.setCheckable(True)
-            button.setFont(font(0.92))
-            button.clicked.connect(lambda _=False, wanted=wanted: self.asked.emit(wanted))
             row.addWidget(button, 1)
         self.setFixedHeight(HEIGHT)
         self.show_which(True, False, False)
 
     def show_which(self, editing: bool, offered: bool, running: bool) -> None:
         """Show the choice where there is one."""
-        text = self.tr("settings of this run") if running else self.tr("settings of the next run")
-        self.said.set_full(text)
+        self.said.set_full(self.tr("settings of this run") if running else self.tr("settings of the next run"))
         self.said.setVisible(not offered)
         for button, chosen in ((self.recorded, not editing), (self.next, editing)):
             button.setVisible(offered)
@@ -160,30 +149,21 @@ class PipelineForm(QFrame):
         describe(self.speech, self.tr("Speech to decode"))
 
         self.which = SettingsSource()
-        self.model = Wrapped("")
-        self.model.setObjectName("muted")
+        self.model = styled(Wrapped(""), muted=True)
         describe(self.model, self.tr("Model folder"))
         self.show_model("")
         rows = QWidget()
         rows.setObjectName("scrolled")
         self._scroll = Scrolled(rows)
-        changes = muted(self.tr("can change during a run"))
-        legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
-        lay_out(
-            QVBoxLayout(self),
-            *(header, self.which, self.model, (self._scroll, 1), legend),
-            spacing=6,
-            margins=(14, 9, 6, 10),
-        )
+        legend = lay_out(QHBoxLayout(), Dot(True), (muted(self.tr("can change during a run")), 1), spacing=6)
+        parts = (header, self.which, self.model, (self._scroll, 1), legend)
+        lay_out(QVBoxLayout(self), *parts, spacing=6, margins=(14, 9, 6, 10))
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
         self.search = QLineEdit()
         self.search.setClearButtonEnabled(True)
         describe(self.search, self.tr("Search the settings"))
         self.search.textChanged.connect(lambda _: self._arrange())
-        self.others = ToolButton()
-        self.others.setObjectName("form-more")
-        self.others.setFont(font(0.85))
-        self.others.setCheckable(True)
+        self.others = _more_button()
         self.others.toggled.connect(lambda _: self._arrange())
         more = lay_out(QHBoxLayout(), (self.search, 1), self.others, spacing=4, margins=(0, 8, 0, 0))
         self._column = lay_out(QVBoxLayout(rows), self._main, more, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
@@ -193,7 +173,8 @@ class PipelineForm(QFrame):
             if layer is None:
                 layer = self.layers[option.layer] = Layer(option.layer, self.fields, pipeline.waits)
                 if len(self.layers) == 1:
-                    layer.column.insertLayout(1, self._speech_row())
+                    speech = lay_out(QHBoxLayout(), Dot(False), (Label(self.tr("Speech")), 1), self.speech, spacing=6)
+                    layer.column.insertLayout(1, speech)
                     layer.before = self.speech
             layer.options[option.key] = option
 
@@ -205,10 +186,6 @@ class PipelineForm(QFrame):
     def enterEvent(self, event: QEnterEvent) -> None:
         super().enterEvent(event)
         self.looked_at.emit()
-
-    def _speech_row(self) -> QBoxLayout:
-        name = Label(self.tr("Speech"))
-        return lay_out(QHBoxLayout(), Dot(False), (name, 1), self.speech, spacing=6)
 
     def show_speech(self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False) -> None:
         """Show what the next run decodes, or a recording has decoded (`recorded`), which cannot be changed.
@@ -226,10 +203,8 @@ class PipelineForm(QFrame):
             one = audio.files == 1
             text = Path(audio.paths[0]).name if one else self.tr("{0} files").format(audio.files)
             tip = "\n".join(audio.paths)
-        text = self.tr("next: {0}").format(text) if waits else text
-        room = FIELD_WIDTH - 24
-        elide = self.speech.fontMetrics().elidedText
-        self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))
+        text, elide = self.tr("next: {0}").format(text) if waits else text, self.speech.fontMetrics().elidedText
+        self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, FIELD_WIDTH - 24))
         set_tip(self.speech, tip)
         self.speech.setEnabled(not recorded)
 
@@ -286,18 +261,14 @@ class PipelineForm(QFrame):
         choices = {c: why for c in option.choices if (why := pipeline.unavailable_reason(option.key, c))}
         chosen = choices.get(pipeline.value(option.key), "") if sentence is None else ""
         short = pipeline.condition(option) if sentence else chosen
-        above = next((o for o in reversed(self._above(option)) if pipeline.unavailable_reason(o.key)), None)
+        earlier = takewhile(lambda other: other is not option, self.layers[option.layer].options.values())
+        above = next((o for o in reversed([*earlier]) if pipeline.unavailable_reason(o.key)), None)
         if sentence and above is not None and pipeline.condition(above) == short:
             short = ""
         field.show_unavailable_reason(sentence, short)
         field.show_choices(choices)
         field.show_waiting(pipeline.waits(option.key))
-        switch = option.switched_by
-        field.show_acting(not switch or bool(pipeline.value(switch)))
-
-    def _above(self, option: Option) -> list[Option]:
-        members = list(self.layers[option.layer].options.values())
-        return members[: members.index(option)]
+        field.show_acting(not option.switched_by or bool(pipeline.value(option.switched_by)))
 
     def _refresh_marks(self) -> None:
         pipeline = self.pipeline
@@ -306,9 +277,8 @@ class PipelineForm(QFrame):
         for layer in self.layers.values():
             layer.reasons = {key: why for key in layer.options if (why := pipeline.unavailable_reason(key))}
         self._arrange()
-        name = pipeline.preset_shown.name
-        changed = self.tr("{0} (modified)") if pipeline.differs() else "{0}"
-        self._preset.set_full(changed.format(name))
+        text = self.tr("{0} (modified)") if pipeline.differs() else "{0}"
+        self._preset.set_full(text.format(pipeline.preset_shown.name))
 
     def _arrange(self) -> None:
         """Layers with main settings first, both parts in the order of the data; the others on request."""
@@ -322,18 +292,15 @@ class PipelineForm(QFrame):
         self.others.setVisible(bool(rest) and not query)
         set_tip(self.others, ", ".join(rest))
         describe(self.others, self.tr("Show {0}").format(", ".join(rest)))
-        parts = (
-            (self._main, [layer for layer in self.layers.values() if layer.is_main]),
-            (self._rest, [layer for layer in self.layers.values() if not layer.is_main]),
-        )
-        for part, layers in parts:
+        for part, main in ((self._main, True), (self._rest, False)):
+            layers = [layer for layer in self.layers.values() if layer.is_main is main]
             there = [item.widget() for i in range(part.count()) if (item := part.itemAt(i))]
             if there != layers:
                 for layer in layers:
                     part.addWidget(layer)
         for layer in self.layers.values():  # not before it is in the form: it would be a window
             usual = layer.is_main or self.others.isChecked()
-            layer.setVisible(layer.shows_any or (usual and not query))
+            layer.setVisible(any(map(layer.shows, layer.options.values())) or (usual and not query))
 
     def reveal(self, key: str) -> None:
         """Bring a setting into view and give it the keyboard."""

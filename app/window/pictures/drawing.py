@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,26 +12,22 @@ from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.model.processes.command import child_process
 from app.pictures.process import Answer, Job, line
-from app.pictures.request import PictureRequest
 from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
 
-PATIENCE_MS: Final = 3000  # How long a process may take to end after SIGTERM
+PATIENCE_MS: Final = 3000  # How long a process may take to end after it is killed
 
 
 class Drawing(QObject):
     """Draws pictures of one session."""
 
-    drawn = Signal(int, bytes)  # Number of a job and the PNG
-    written = Signal(Path)
     failed = Signal(str)  # Why a job, or all of them, came to nothing
 
     def __init__(self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS) -> None:
         super().__init__(parent)
-        self._number = 0
-        self._under_way: Job | None = None
-        self._waiting: list[Job] = []
+        self._jobs: list[tuple[Job, Callable[[bytes], object]]] = []
+        """The first one is under way."""
         self._heard = b""
         self._process: QProcess | None = child_process(self)
         self._process.readyReadStandardOutput.connect(self._listen)
@@ -42,18 +37,15 @@ class Drawing(QObject):
 
     @property
     def busy(self) -> bool:
-        return self._under_way is not None
+        return bool(self._jobs)
 
-    def preview(self, wanted: PictureRequest, scale: float) -> int:
-        """Queue a preview at `scale` pixels per point, replacing any queued one; returns its job number."""
-        self._waiting = [job for job in self._waiting if job.scale is None]
-        return self._ask(wanted, None, scale)
-
-    def draw(self, wanted: PictureRequest) -> int:
-        return self._ask(wanted, None)
-
-    def write(self, wanted: PictureRequest, target: Path) -> None:
-        self._ask(wanted, str(target.absolute()))
+    def ask(self, job: Job, take: Callable[[bytes], object]) -> None:
+        """Queue a job, a preview in place of one that waits; `take` gets the PNG, or nothing where it was written."""
+        if job.scale is not None:
+            self._jobs[1:] = [waiting for waiting in self._jobs[1:] if waiting[0].scale is None]
+        self._jobs.append((job, take))
+        if len(self._jobs) == 1:
+            self._send()
 
     def stop(self) -> None:
         """End the process."""
@@ -62,21 +54,13 @@ class Drawing(QObject):
             process.blockSignals(True)
             process.kill()
             process.waitForFinished(PATIENCE_MS)
-        self._under_way = None
-        self._waiting.clear()
+        self._jobs.clear()
 
-    def _ask(self, wanted: PictureRequest, out: str | None, scale: float | None = None) -> int:
-        self._number += 1
-        self._waiting.append(Job(self._number, wanted, out, scale))
-        self._next()
-        return self._number
-
-    def _next(self) -> None:
+    def _send(self) -> None:
         if self._process is None:
-            self._waiting.clear()
-        if self._under_way is None and self._waiting and self._process is not None:
-            self._under_way = self._waiting.pop(0)
-            self._process.write(line(self._under_way))
+            self._jobs.clear()
+        elif self._jobs:
+            self._process.write(line(self._jobs[0][0]))
 
     def _listen(self) -> None:
         if self._process is None:
@@ -87,30 +71,24 @@ class Drawing(QObject):
                 self._take(msgspec.json.decode(reported, type=Answer))
 
     def _take(self, answer: Answer) -> None:
-        if self._under_way is not None and answer.number == self._under_way.number:
-            self._under_way = None
-        if answer.png is not None:
-            self.drawn.emit(answer.number, base64.b64decode(answer.png))
-        elif answer.written is not None:
-            self.written.emit(Path(answer.written))
-        elif answer.error is not None:
+        take = self._jobs.pop(0)[1] if self._jobs else None
+        self._send()
+        if answer.error:
             self.failed.emit(answer.error)
-        self._next()
+        elif take is not None:
+            take(answer.png)
 
     def _broken(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
-            self._process = None
             self._end(self.tr("The pictures cannot be drawn: their process could not be started."))
 
     def _ended(self) -> None:
-        if self._process is None:
-            return
         self._listen()
-        self._process = None
         if self.busy:
             self._end(self.tr("The process that draws the pictures has ended."))
+        self._process = None
 
     def _end(self, why: str) -> None:
-        self._under_way = None
-        self._waiting.clear()
+        self._process = None
+        self._jobs.clear()
         self.failed.emit(why)
