@@ -65,7 +65,7 @@ def best(
     """
     if base.is_continuous and base.n_streams == 1:
         return base
-    if base.is_filled_up:
+    if len(set(base.widths)) > 1:
         raise ModelError(
             f"{base.directory} has streams of {base.widths} features; model=single-stream can be made where all "
             "are of one width, model=continuous of any."

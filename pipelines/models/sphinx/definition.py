@@ -79,22 +79,20 @@ class ModelDefinition:
 
 def assemble(
     path: Path,
-    *,
-    names: list[str],
-    filler: Array,
+    phones: tuple[list[str], Array],
     ssids: Array,
     tmats: Array,
     contexts: Array,
     sseq: Array,
-    n_senones: int,
-    n_ci_senones: int,
-    n_tmat: int,
+    counts: tuple[int, int, int],
 ) -> ModelDefinition:
     """Check the parts of a definition against each other and resolve the triphones.
 
-    `ssids`, `tmats` [n_phone] cover the CI phones first; `contexts` [n_phone − n_ci, 4] are
-    (position, base, left, right) of the others.
+    `phones`: names and fillers of the CI phones. `ssids`, `tmats` [n_phone] cover the CI phones first; `contexts`
+    [n_phone − n_ci, 4] are (position, base, left, right) of the others. `counts`: of senones, those of CI phones, and
+    transition matrices.
     """
+    (names, filler), (n_senones, n_ci_senones, n_tmat) = phones, counts
     n_ci = len(names)
     if len(set(names)) != n_ci:
         raise ModelError(f"{path}: a phone name occurs twice")
@@ -132,9 +130,9 @@ def assemble(
 
 
 def _within(path: Path, field: str, values: Array, limit: int) -> None:
-    if values.size and (int(values.min()) < 0 or int(values.max()) >= limit):
-        worst = int(values.max()) if int(values.max()) >= limit else int(values.min())
-        raise ModelError(f"{path}: {field} is {worst}, expected 0 to {limit - 1}")
+    outside = values[(values < 0) | (values >= limit)]
+    if outside.size:
+        raise ModelError(f"{path}: {field} is {outside.max()}, expected 0 to {limit - 1}")
 
 
 def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Array:
@@ -153,16 +151,14 @@ def _resolve(contexts: Array, ssids: Array, filler: Array, silence: int) -> Arra
         return result
 
     resolved = any_position(exact)
-    for position in range(POSITIONS):
+    for position in (BEGIN, END, SINGLE):
         # At a word's edge the context across it is unknown to training: try silence there.
         outer = exact
-        if position in (BEGIN, SINGLE):
-            outer = np.broadcast_to(outer[:, silence : silence + 1], exact.shape)
-        if position in (END, SINGLE):
-            outer = np.broadcast_to(outer[:, :, silence : silence + 1], exact.shape)
-        at_edge = outer[..., position].copy()
-        for other in range(POSITIONS):
-            np.copyto(at_edge, outer[..., other], where=at_edge < 0)
+        if position != END:
+            outer = outer[:, silence : silence + 1]
+        if position != BEGIN:
+            outer = outer[:, :, silence : silence + 1]
+        at_edge = np.broadcast_to(any_position(outer)[..., position], exact.shape[:3])
         np.copyto(resolved[..., position], at_edge, where=resolved[..., position] < 0)
     fallback = ssids[:n_ci].astype(np.int32)[:, None, None, None]
     return np.where(resolved < 0, fallback, resolved).astype(np.int32)

@@ -36,8 +36,9 @@ def read(path: Path) -> ModelDefinition:
     data = read_file(path, LARGEST_DEFINITION)
     if data[:4] in (b"BMDF", b"FDMB"):
         return _read_binary(data, path)
-    if looks_like(data):
-        return parse(data, path)
+    first = (line.strip() for line in data[:4096].splitlines() if line.strip() and not line.startswith(b"#"))
+    if next(first, b"") == VERSION.encode():
+        return _parse(data, path)
     raise ModelError(f"{path} is not a model definition: it begins neither with BMDF nor with 0.3")
 
 
@@ -74,15 +75,12 @@ def _read_binary(data: bytes, path: Path) -> ModelDefinition:
     cursor.finished("senone sequences")
     return assemble(
         path,
-        names=names,
-        filler=attributes[:n_ci, 0] != 0,
-        ssids=words[:, 0],
-        tmats=words[:, 1],
-        contexts=attributes[n_ci:].astype(np.int64),
-        sseq=sseq,
-        n_senones=n_senones,
-        n_ci_senones=n_ci_senones,
-        n_tmat=n_tmat,
+        (names, attributes[:n_ci, 0] != 0),
+        words[:, 0],
+        words[:, 1],
+        attributes[n_ci:].astype(np.int64),
+        sseq,
+        (n_senones, n_ci_senones, n_tmat),
     )
 
 
@@ -102,20 +100,10 @@ LONGEST_LINE = 4096
 COLUMNS = 6 + STATES + 1
 
 
-def looks_like(data: bytes) -> bool:
-    """Whether the first line that is no comment is the version."""
-    for line in data[:4096].splitlines():
-        if line.strip() and not line.startswith(b"#"):
-            return line.strip() == VERSION.encode()
-    return False
-
-
-def parse(data: bytes, path: Path) -> ModelDefinition:
+def _parse(data: bytes, path: Path) -> ModelDefinition:
     """Read the text form from the bytes of `path`."""
-    if not data.isascii():
-        raise ModelError(f"{path}: a text model definition must be plain ASCII")
     lines = _lines(data, path)
-    next(lines, None)  # the version
+    next(lines)  # the version
     counts: dict[str, int] = {}
     for number, fields in islice(lines, len(COUNTS)):
         if len(fields) != 2 or fields[1] not in COUNTS:
@@ -123,23 +111,9 @@ def parse(data: bytes, path: Path) -> ModelDefinition:
         counts[fields[1]] = _integer(fields[0], path, number)
     if len(counts) != len(COUNTS):
         raise ModelError(f"{path}: the counts at the head are incomplete")
-    if not 1 <= counts["n_base"] <= MAX_PHONES:
-        raise ModelError(f"{path}: n_base is {counts['n_base']}, expected 1 to {MAX_PHONES}")
-    if not 1 <= counts["n_tied_state"] <= MAX_SENONES:
-        raise ModelError(f"{path}: n_tied_state is out of range ({counts['n_tied_state']})")
-    return _phones(lines, counts, path)
-
-
-def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and fields of each line that is neither empty nor a comment, one at a time."""
-    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(data), "ascii"), 1):
-        if len(line) > LONGEST_LINE:
-            raise ModelError(f"{path}, line {number}: more than {LONGEST_LINE} characters")
-        if line.strip() and not line.startswith("#"):
-            yield number, line.split()
-
-
-def _phones(rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path) -> ModelDefinition:
+    for name, most in (("n_base", MAX_PHONES), ("n_tied_state", MAX_SENONES)):
+        if not 1 <= counts[name] <= most:
+            raise ModelError(f"{path}: {name} is {counts[name]}, expected 1 to {most}")
     n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
     index: dict[str, int] = {}
     names: list[str] = []
@@ -147,7 +121,7 @@ def _phones(rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path:
     sequences: dict[tuple[int, ...], int] = {}
     # Flat, and of as many rows as there are, whatever the head promises.
     contexts, ssids, tmats = array("i"), array("i"), array("i")
-    for number, fields in rows:
+    for number, fields in lines:
         if len(ssids) == promised:
             raise ModelError(f"{path}: more phones than n_base + n_tri promises, {promised}")
         if len(fields) != COLUMNS:
@@ -174,16 +148,24 @@ def _phones(rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path:
         raise ModelError(f"{path}: {len(ssids)} phones, n_base + n_tri promises {promised}")
     return assemble(
         path,
-        names=names,
-        filler=np.array(filler),
-        ssids=np.array(ssids, np.int32),
-        tmats=np.array(tmats, np.int32),
-        contexts=np.array(contexts, np.int64).reshape(-1, 4),
-        sseq=np.array(list(sequences), np.uint16).reshape(-1, STATES),
-        n_senones=counts["n_tied_state"],
-        n_ci_senones=counts["n_tied_ci_state"],
-        n_tmat=counts["n_tied_tmat"],
+        (names, np.array(filler)),
+        np.array(ssids, np.int32),
+        np.array(tmats, np.int32),
+        np.array(contexts, np.int64).reshape(-1, 4),
+        np.array(list(sequences), np.uint16).reshape(-1, STATES),
+        (counts["n_tied_state"], counts["n_tied_ci_state"], counts["n_tied_tmat"]),
     )
+
+
+def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and fields of each line that is neither empty nor a comment, one at a time."""
+    if not data.isascii():
+        raise ModelError(f"{path}: a text model definition must be plain ASCII")
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(data), "ascii"), 1):
+        if len(line) > LONGEST_LINE:
+            raise ModelError(f"{path}, line {number}: more than {LONGEST_LINE} characters")
+        if line.strip() and not line.startswith("#"):
+            yield number, line.split()
 
 
 def _integer(field: str, path: Path, number: int) -> int:

@@ -105,11 +105,6 @@ class AcousticModel:
         return int(self.means.shape[1] * self.means.shape[3])
 
     @property
-    def is_filled_up(self) -> bool:
-        """Whether streams have different widths, so that `means` hold dimensions without a feature."""
-        return len(set(self.widths)) > 1
-
-    @property
     def is_continuous(self) -> bool:
         return self.kind == "continuous"
 
@@ -142,25 +137,28 @@ def load(directory: Path | str) -> AcousticModel:
     if not directory.is_dir():
         raise ModelError(f"{directory} is not a directory; an acoustic model is a directory")
     if not os.path.lexists(directory / "feat.params"):
-        raise ModelError(_missing(directory))
+        within = sorted(found.parent for found in directory.glob("*/feat.params"))
+        hint = f"did you mean {within[0]}?" if within else "the model directory needs it"
+        raise ModelError(f"{directory / 'feat.params'} is missing; {hint}")
     feat_params = read_feat_params(directory / "feat.params")
     transform = _transform(directory, feat_params)
     definition = mdef_file.read(directory / "mdef")
     means = parameters.read_gaussians(directory / "means", "means")
     variances = parameters.read_variances(directory / "variances")
-    feat_params = _as_parted(directory, feat_params, transform, means)
-    kind = _check_gaussians(directory, definition, means, variances)
+    feat_params = _as_parted(directory, feat_params, transform, means.shape[2])
+    if variances.shape != means.shape:
+        raise ModelError(f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}")
+    kind, senones = _kind(directory / "means", definition, means), definition.n_senones
     transitions = parameters.read_transitions(directory / "transition_matrices")
     if transitions.shape != (definition.n_tmat, STATES, STATES + 1):
         raise ModelError(
             f"{directory / 'transition_matrices'} has the shape {transitions.shape}, mdef asks for "
             f"{(definition.n_tmat, STATES, STATES + 1)}"
         )
-    weights = _weights(directory, len(means.streams), means.shape[1], definition.n_senones)
     codebooks = {
         "ptm": definition.senone_phone,
-        "semi": np.zeros(definition.n_senones, np.int32),
-        "continuous": np.arange(definition.n_senones, dtype=np.int32),
+        "semi": np.zeros(senones, np.int32),
+        "continuous": np.arange(senones, dtype=np.int32),
     }
     return AcousticModel(
         directory=directory,
@@ -168,7 +166,7 @@ def load(directory: Path | str) -> AcousticModel:
         mdef=definition,
         means=_stacked(means, 0.0),
         variances=_stacked(variances, NO_DENSITY),
-        weights=weights,
+        weights=_weights(directory, len(means.streams), means.shape[1], senones),
         transitions=transitions,
         senone_codebook=codebooks[kind],
         feat_params=feat_params,
@@ -178,13 +176,6 @@ def load(directory: Path | str) -> AcousticModel:
         origin=f"{kind} model {directory.name}",
         notes=tuple(f"{directory.name}/feat.params: {note}" for note in notes_of(feat_params)),
     )
-
-
-def _missing(directory: Path) -> str:
-    """The sentence for a folder without `feat.params`; it names a model's folder inside it."""
-    within = sorted(found.parent for found in directory.glob("*/feat.params"))
-    hint = f"; did you mean {within[0]}?" if within else "; the model directory needs it"
-    return f"{directory / 'feat.params'} is missing{hint}"
 
 
 def read_feat_params(path: Path) -> dict[str, str]:
@@ -210,18 +201,18 @@ def _transform(directory: Path, options: dict[str, str]) -> Array | None:
 
 
 def _as_parted(
-    directory: Path, options: dict[str, str], transform: Array | None, means: parameters.GaussianTable
+    directory: Path, options: dict[str, str], transform: Array | None, widths: tuple[int, ...]
 ) -> dict[str, str]:
     """The options, with the streams that `means` has where `feat.params` leaves that open; ModelError."""
     source = str(directory / "feat.params")
     p = FeatureParameters.from_mapping(options, source)
-    made, found = layout(p, transform, source).widths, means.shape[2]
-    if found == made:
+    made = layout(p, transform, source).widths
+    if widths == made:
         return options
-    if sum(found) == sum(made) and in_order(p):
-        return options | {"svspec": spec_of(found)}
+    if sum(widths) == sum(made) and in_order(p):
+        return options | {"svspec": spec_of(widths)}
     raise ModelError(
-        f"{directory / 'means'} has streams of {found} dimensions, the front end makes {made} from feat.params"
+        f"{directory / 'means'} has streams of {widths} dimensions, the front end makes {made} from feat.params"
     )
 
 
@@ -234,29 +225,23 @@ def _stacked(table: parameters.GaussianTable, filling: float) -> Array:
     return result
 
 
-def _check_gaussians(
-    directory: Path, definition: ModelDefinition, means: parameters.GaussianTable, variances: parameters.GaussianTable
-) -> str:
-    path = directory / "means"
-    if variances.shape != means.shape:
-        raise ModelError(f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}")
-    codebooks, _, dimensions = means.shape
+def _kind(path: Path, definition: ModelDefinition, means: parameters.GaussianTable) -> str:
+    codebooks, _, widths = means.shape
     if codebooks == definition.n_senones and codebooks != definition.n_ci:
         return "continuous"
-    if len(dimensions) > MAX_TIED_STREAMS:
+    if len(widths) > MAX_TIED_STREAMS:
         raise ModelError(
-            f"{path} has {len(dimensions)} streams; of a model whose senones share Gaussians {MAX_TIED_STREAMS} "
+            f"{path} has {len(widths)} streams; of a model whose senones share Gaussians {MAX_TIED_STREAMS} "
             "at most are read"
         )
     if codebooks == 1:
         return "semi"
-    if codebooks != definition.n_ci or codebooks > MAX_CODEBOOKS:
-        raise ModelError(
-            f"{path} has {codebooks} codebooks, mdef has {definition.n_ci} CI phones and "
-            f"{definition.n_senones} senones; a phonetically tied model has one codebook per CI phone, a "
-            "continuous one per senone"
-        )
-    return "ptm"
+    if codebooks == definition.n_ci and codebooks <= MAX_CODEBOOKS:
+        return "ptm"
+    raise ModelError(
+        f"{path} has {codebooks} codebooks, mdef has {definition.n_ci} CI phones and {definition.n_senones} senones; a "
+        "phonetically tied model has one codebook per CI phone, a continuous one per senone"
+    )
 
 
 def _weights(directory: Path, streams: int, densities: int, senones: int) -> Array:

@@ -7,6 +7,8 @@ header has `chksum0`, the checksum of the payload.
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,14 +38,29 @@ class GaussianTable:
         return first[0], first[1], tuple(stream.shape[2] for stream in self.streams)
 
 
-def _floats(cursor: Cursor, expected: int, formula: str) -> Array:
-    count = cursor.i32("number of values")
-    if count != expected:
+def _floats(cursor: Cursor, *shape: int) -> Array:
+    """The rest of the file: finite values f32 of this shape."""
+    count, formula = cursor.i32("number of values"), " × ".join(map(str, shape))
+    if count != math.prod(shape):
         raise ModelError(f"{cursor.path}: number of values is {count}, expected {formula}")
     values = cursor.array("f4", count, "values")
     cursor.finished("the values")
     if not np.isfinite(values).all():
         raise ModelError(f"{cursor.path}: a value is not a finite number")
+    return values.reshape(shape)
+
+
+def _parameters(cursor: Cursor, what: str, *shape: int) -> Array:
+    values = _floats(cursor, *shape)
+    if float(np.abs(values).max()) > LARGEST:
+        raise ModelError(f"{cursor.path}: a value is beyond ±{LARGEST:.0e}, that is no {what} file")
+    return values
+
+
+def _counts(cursor: Cursor, what: str, *shape: int) -> Array:
+    values = _floats(cursor, *shape)
+    if (values < 0).any():
+        raise ModelError(f"{cursor.path}: a {what} is negative")
     return values
 
 
@@ -54,10 +71,7 @@ def read_gaussians(path: Path, what: str) -> GaussianTable:
     streams = cursor.i32("number of streams", 1, MAX_STREAMS)
     densities = cursor.i32("number of densities", 1)
     lengths = [cursor.i32(f"dimensions of stream {s}", 1, 1024) for s in range(streams)]
-    values = _floats(cursor, codebooks * densities * sum(lengths), f"{codebooks} × {densities} × {sum(lengths)}")
-    if float(np.abs(values).max()) > LARGEST:
-        raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no {what} file")
-    table = values.reshape(codebooks, densities * sum(lengths))
+    table = _parameters(cursor, what, codebooks, densities, sum(lengths)).reshape(codebooks, -1)
     parts = np.split(table, np.cumsum([densities * n for n in lengths])[:-1], axis=1)
     return GaussianTable(
         [part.reshape(codebooks, densities, length) for part, length in zip(parts, lengths, strict=True)]
@@ -72,14 +86,9 @@ def read_variances(path: Path) -> GaussianTable:
 def read_transform(path: Path) -> Array:
     """The matrix f32 [m, n] of `feature_transform`: a row for each feature that comes out (pocketsphinx' lda.c)."""
     cursor = open_payload(path, "feature transform")
-    classes = cursor.i32("number of matrices", 1)
-    rows = cursor.i32("rows", 1, 1024)
-    columns = cursor.i32("columns", 1, 1024)
-    values = _floats(cursor, classes * rows * columns, f"{classes} × {rows} × {columns}")
-    if float(np.abs(values).max()) > LARGEST:
-        raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no feature transform")
+    shape = cursor.i32("number of matrices", 1), cursor.i32("rows", 1, 1024), cursor.i32("columns", 1, 1024)
     # Of several classes pocketsphinx uses the first.
-    first: Array = values.reshape(classes, rows, columns)[0]
+    first: Array = _parameters(cursor, "feature transform", *shape)[0]
     return first
 
 
@@ -89,15 +98,11 @@ def read_transitions(path: Path) -> Array:
     The file holds counts; non-zero entries are raised to the floor, zeros stay forbidden.
     """
     cursor = open_payload(path, "transition matrix")
-    matrices = cursor.i32("number of matrices", 1)
-    rows = cursor.i32("source states", 1, 64)
+    matrices, rows = cursor.i32("number of matrices", 1), cursor.i32("source states", 1, 64)
     columns = cursor.i32("destination states", 2, 65)
     if columns != rows + 1:
         raise ModelError(f"{path}: {columns} destination states, expected {rows} + 1")
-    counts = _floats(cursor, matrices * rows * columns, f"{matrices} × {rows} × {columns}")
-    if (counts < 0).any():
-        raise ModelError(f"{path}: a transition count is negative")
-    table = counts.reshape(matrices, rows, columns).astype(np.float64)
+    table = _counts(cursor, "transition count", matrices, rows, columns).astype(np.float64)
     sums = table.sum(2, keepdims=True)
     if (sums <= 0).any():
         raise ModelError(f"{path}: a state has no way out, all its counts are zero")
@@ -110,13 +115,8 @@ def read_transitions(path: Path) -> Array:
 def read_mixture_weights(path: Path) -> Array:
     """Mixture weights f32 [streams, densities, senones] from the unquantised `mixture_weights`."""
     cursor = open_payload(path, "mixture weight")
-    senones = cursor.i32("number of senones", 1)
-    streams = cursor.i32("number of streams", 1, MAX_STREAMS)
-    densities = cursor.i32("number of densities", 1)
-    counts = _floats(cursor, senones * streams * densities, f"{senones} × {streams} × {densities}")
-    if (counts < 0).any():
-        raise ModelError(f"{path}: a mixture weight is negative")
-    weights = counts.reshape(senones, streams, densities)
+    senones, streams = cursor.i32("number of senones", 1), cursor.i32("number of streams", 1, MAX_STREAMS)
+    weights = _counts(cursor, "mixture weight", senones, streams, cursor.i32("number of densities", 1))
     # A senone without training data has no weights at all: every density counts alike.
     sums = weights.sum(2, keepdims=True)
     weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
@@ -127,7 +127,6 @@ def read_mixture_weights(path: Path) -> Array:
 
 MAGIC = b"s3\n"
 BYTE_ORDER = 0x11223344
-END_OF_HEADER = b"endhdr"
 MAX_HEADER_BYTES = 65_536
 AT_ONCE = 1 << 16  # words that are Python's integers at a time, of 32 bytes each
 CHECKSUM_ROTATION = 20  # bits, SphinxBase's bio format
@@ -135,8 +134,7 @@ CHECKSUM_ROTATION = 20  # bits, SphinxBase's bio format
 
 def checksum(words: Array) -> int:
     """Rolling 32-bit sum of uint32 `words`: rotate left by 20 bits, add the word."""
-    total = 0
-    back = 32 - CHECKSUM_ROTATION
+    total, back = 0, 32 - CHECKSUM_ROTATION
     for first in range(0, len(words), AT_ONCE):
         for word in words[first : first + AT_ONCE].tolist():
             total = ((total << CHECKSUM_ROTATION | total >> back) + word) & 0xFFFFFFFF
@@ -151,17 +149,10 @@ def open_payload(path: Path, what: str) -> Cursor:
     data = read_file(path)
     if not data.startswith(MAGIC):
         raise ModelError(f"{path} is not a {what} file: it does not begin with the line s3")
-    at = len(MAGIC)
-    has_checksum = False
-    while True:
-        end = data.find(b"\n", at, MAX_HEADER_BYTES)
-        if end < 0:
-            raise ModelError(f"{path} is cut short or corrupt: its header has no line endhdr")
-        line = data[at:end].strip()
-        at = end + 1
-        if line == END_OF_HEADER:
-            break
-        has_checksum = has_checksum or line.split()[:1] == [b"chksum0"]
+    header = re.match(rb"(?:.*\n)*?[ \t\r]*endhdr[ \t\r]*\n", data[:MAX_HEADER_BYTES])
+    if header is None:
+        raise ModelError(f"{path} is cut short or corrupt: its header has no line endhdr")
+    at, has_checksum = header.end(), re.search(rb"^[ \t]*chksum0\s", header[0], re.MULTILINE) is not None
     word = data[at : at + 4]
     orders = {BYTE_ORDER.to_bytes(4, "little"): False, BYTE_ORDER.to_bytes(4, "big"): True}
     if word not in orders:
