@@ -132,7 +132,6 @@ def test_most_probable_is_deterministic_and_ordered():
     [
         (["<s>", "</s>", "a", "a"], [[0], [1], [2], [3]], "a word twice"),
         (["<s>", "a"], [[0], [1]], "sentence mark </s>"),
-        (["<s>", "</s>"], [[0], [5]], "outside the vocabulary"),
     ],
 )
 def test_malformed_models_are_refused(words, ids, message):

@@ -11,17 +11,9 @@ from array import array
 
 import numpy as np
 
+from pipelines.models.language import ngram
 from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, fields, opened
-from pipelines.models.language.ngram import (
-    LOG_ZERO,
-    MAX_GRAMS,
-    MAX_LISTED_ORDER,
-    MAX_ORDER,
-    LanguageModelError,
-    NGram,
-    longer,
-    make,
-)
+from pipelines.models.language.ngram import LOG_ZERO, MAX_GRAMS, MAX_LISTED_ORDER, LanguageModelError, NGram, make
 from profiler.arrays import F64, I32
 from profiler.plain import one_line
 
@@ -30,7 +22,7 @@ SHOWN = 60
 LN10 = float(np.log(10.0))
 
 
-def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
+def read(path: str | os.PathLike[str], max_order: int = ngram.MAX_ORDER) -> NGram:
     """The model, cut to n-grams of at most `max_order` words; LanguageModelError in one sentence."""
     with opened(path) as lines:
         return _parse(lines, max_order)
@@ -48,7 +40,7 @@ def _parse(lines: Lines, max_order: int) -> NGram:
             ids.append(grams)
             probs.append(prob)
             backoffs.append(backoff)
-    return longer(make(list(index), ids, probs, backoffs[: kept - 1], lines.file), len(counts))
+    return make(list(index), ids, probs, backoffs[: kept - 1], lines.file, len(counts))
 
 
 def _block(lines: Lines, k: int, count: int, wanted: str, index: dict[str, int], *, keep: bool) -> tuple[I32, F64, F64]:

@@ -101,11 +101,13 @@ def make(
     log_prob: Sequence[F64],
     log_backoff: Sequence[F64],
     name: str = "The language model",
+    listed: int = 0,
 ) -> NGram:
     """Sort the levels and see to what every algorithm here relies on; LanguageModelError where that is impossible.
 
-    Of an n-gram that is listed twice the first counts, and a probability above 1 is 1; `notes` say so. A history
-    that is not listed (as after pruning) is added with what backing off gives it, so that nothing scores otherwise.
+    Of an n-gram that is listed twice the first counts, and a probability above 1 is 1; `notes` say so, and that the
+    file lists n-grams of up to `listed` words. A history that is not listed (as after pruning) is added with what
+    backing off gives it, so that nothing scores otherwise.
     """
     vocabulary = tuple(words)
     if len(vocabulary) ** len(ids) >= 1 << 63:
@@ -118,16 +120,6 @@ def make(
             raise LanguageModelError(f"{name} lacks the sentence mark {mark}{found}.")
     out_ids, out_prob, out_backoff, notes = [], [], [], []
     for k, (level, prob) in enumerate(zip(ids, log_prob, strict=True), start=1):
-        if level.shape != (len(prob), k) or (len(level) and level.min() < 0):
-            raise LanguageModelError(f"{name} has {k}-grams that are not well formed.")
-        if len(level) and level.max() >= len(vocabulary):
-            raise LanguageModelError(f"{name} has a {k}-gram with a word outside the vocabulary.")
-        weights = log_backoff[k - 1] if k < len(ids) else np.zeros(len(prob))
-        wrong = np.nonzero(~(np.isfinite(prob) & np.isfinite(weights)))[0]
-        if len(wrong):
-            raise LanguageModelError(
-                f"{name}: the {k}-gram {_quoted(vocabulary, level[wrong])} has a value that is not a finite number."
-            )
         keys = _keys(level, len(vocabulary))
         order = np.argsort(keys, kind="stable")
         again = np.append(False, np.diff(keys[order]) == 0)
@@ -146,7 +138,12 @@ def make(
         out_ids.append(np.ascontiguousarray(level[order]))
         out_prob.append(np.minimum(np.asarray(prob, dtype=np.float64)[order], 0.0))
         if k < len(ids):
-            out_backoff.append(np.asarray(weights, dtype=np.float64)[order])
+            out_backoff.append(np.asarray(log_backoff[k - 1], dtype=np.float64)[order])
+    if listed > MAX_ORDER:
+        notes.append(
+            f"n-grams of up to {len(ids)} words are used of the language model, which lists them up to {listed} "
+            f"(graph.order, at most {MAX_ORDER})"
+        )
     model = NGram(vocabulary, tuple(out_ids), tuple(out_prob), tuple(out_backoff), tuple(notes))
     for k in range(len(ids) - 1, 1, -1):
         model = _with_histories(model, k)
@@ -176,17 +173,6 @@ def _quoted(words: Sequence[str], grams: Ids) -> str:
     shown = [" ".join(words[i] for i in gram) for gram in grams[:SHOWN].tolist()]
     more = " …" if len(grams) > SHOWN else ""
     return ", ".join(f"'{one_line(gram, SHOWN_GRAM)}'" for gram in shown) + more
-
-
-def longer(model: NGram, listed: int) -> NGram:
-    """`model`, with a note where its file lists n-grams that are too long for any setting."""
-    if listed <= MAX_ORDER:
-        return model
-    note = (
-        f"n-grams of up to {model.order} words are used of the language model, which lists them up to {listed} "
-        f"(graph.order, at most {MAX_ORDER})"
-    )
-    return replace(model, notes=(*model.notes, note))
 
 
 def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
@@ -258,8 +244,7 @@ def prune(model: NGram, limits: Sequence[int | None], method: Literal["entropy",
             continue
         worth = worth_of(model, k)
         if k < model.order:
-            longer = model.ids[k][keep[k]]
-            worth[model.find(longer[:, :-1])] = np.inf
+            worth[model.find(model.ids[k][keep[k]][:, :-1])] = np.inf
             limit = max(limit, int(np.isposinf(worth).sum()))
         order = np.argsort(-worth, kind="stable")
         keep[k - 1][order[limit:]] = False
