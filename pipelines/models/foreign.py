@@ -13,14 +13,17 @@ import signal
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipelines.models.errors import ModelError
 from profiler.errors import BadInput
 from profiler.process import children, limits
 from profiler.process.children import read_arguments
+
+if TYPE_CHECKING:
+    from profiler.files.cache import Kept
 
 MEMORY_BYTES: Final = 1_200 << 20
 """What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths."""
@@ -28,6 +31,8 @@ CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
 
+FACTS: Final = ("card", "input", "output", "nodes", "constants")
+"""Of an `OnnxModel`, that go with its bytes."""
 SINGLE: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 """One thread: time is then the work, and memory what is used of it."""
 
@@ -40,20 +45,11 @@ def load(
     `senones`: of the acoustic model; `dimension`: of a frame's features; `max_frames`: most frames at once.
     Raises ModelError (one sentence) if it cannot be used or takes too much, or Cancelled.
     """
-    from profiler.files import cache
-
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        target = Path(folder) / "net"
-        arguments = [str(path.absolute()), str(senones), str(dimension), str(max_frames), str(target)]
-        run_child(__name__, path, arguments, cancelled)
-        try:
-            kept = cache.read(target)
-        except cache.CacheError as error:
-            raise ModelError(f"{path} could not be opened: {error}") from error
+    with opened(__name__, path, [str(senones), str(dimension), str(max_frames)], cancelled) as kept:
         return _net(path, kept) if path.suffix != ".onnx" else _graph(path, kept)
 
 
-def _net(path: Path, kept: Any) -> Any:
+def _net(path: Path, kept: Kept) -> Any:
     import msgspec
     import numpy as np
 
@@ -67,43 +63,53 @@ def _net(path: Path, kept: Any) -> Any:
     return Net(path.stem, card, {name: array.copy() for name, array in kept.arrays.items()})
 
 
-def _graph(path: Path, kept: Any) -> Any:
+def _graph(path: Path, kept: Kept) -> Any:
     import msgspec
 
     from pipelines.models.onnx.graph import OnnxModel
 
-    reported = {**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}
-    return msgspec.convert(reported, OnnxModel)
+    return msgspec.convert({**kept.about, "path": path, "content": kept.arrays["content"].tobytes()}, OnnxModel)
+
+
+@contextlib.contextmanager
+def opened(module: str, path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> Iterator[Kept]:
+    """What a child makes of `path`: `module` with FILE, `arguments` and TARGET, which calls `answer`.
+
+    ModelError if the file cannot be read or takes too much; Cancelled.
+    """
+    from profiler.files import cache
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        target = Path(folder) / "net"
+        run_child(module, path, [str(path.absolute()), *arguments, str(target)], cancelled)
+        try:
+            kept = cache.read(target)
+        except cache.CacheError as error:
+            raise ModelError(f"{path} could not be opened: {error}") from error
+        yield kept
 
 
 def run_child(module: str, path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
-    """Have a process with bounds read `path`: `module` with `arguments`, which calls `answer`.
-
-    ModelError if it cannot be read or takes too much; Cancelled.
-    """
     said: deque[bytes] = deque(maxlen=16)
+    command = children.python("-m", module, *arguments)
     try:
-        command = children.python("-m", module, *arguments)
         status, _ = children.listen(
             command, said.append, cancelled, extra=SINGLE, silence_s=WALL_SECONDS, complains=False
         )
     except TimeoutError:
         raise ModelError(f"{path} cannot be opened: it takes over {WALL_SECONDS:.0f} s.") from None
-    if status:
-        raise ModelError(_problem(path, status, said))
-
-
-def _problem(path: Path, status: int, output: deque[bytes]) -> str:
-    """Return the child's own error sentence, or one for its exit status."""
-    for line in reversed(output):
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            return str(json.loads(line)["error"])
+    if not status:
+        return
+    sentence = f"{path} cannot be opened: "
     if status == -getattr(signal, "SIGXCPU", 0):
-        return f"{path} cannot be opened: it takes over {CPU_SECONDS} s to read and try out."
-    return (
-        f"{path} cannot be opened: the process that reads it ended with status {status}, as happens when "
-        f"more than {MEMORY_BYTES >> 20:,} MB are asked for."
-    )
+        sentence += f"it takes over {CPU_SECONDS} s to read and try out."
+    else:
+        sentence += f"the process that reads it ended with status {status}, as happens when more than "
+        sentence += f"{MEMORY_BYTES >> 20:,} MB are asked for."
+    for line in said:  # its own sentence, if it came to one
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            sentence = str(json.loads(line)["error"])
+    raise ModelError(sentence)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,13 +155,7 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
     # Sizes grow with the frames, unless they are computed from their number.
     counts = range(1, max_frames + 1) if onnx.counts_frames(model) else (1, max_frames)
     onnx_runtime.probe(onnx_runtime.session(path, model.content, 1), model, counts)
-    facts = {
-        "card": msgspec.to_builtins(model.card),
-        "input": model.input,
-        "output": model.output,
-        "nodes": msgspec.to_builtins(model.nodes),
-        "constants": msgspec.to_builtins(model.constants),
-    }
+    facts = {name: msgspec.to_builtins(getattr(model, name)) for name in FACTS}
     cache.write(target, {"content": np.frombuffer(model.content, np.uint8)}, facts)
 
 

@@ -162,18 +162,19 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     check_fit(path, card, senones, dimension)
     tensors: dict[str, Array] = {}
     try:
-        _check_file(path)
-        with safe_open(path, framework="numpy") as file:
-            names = set(file.keys())
-            masked = {
-                name for name, shape in card.shapes.items() if len(shape) == 2 and {name + MASK, name + KEPT} & names
-            }
-            _check_names(path, card.shapes, masked, names)
-            for name, shape in card.shapes.items():
-                if name in masked:
-                    tensors[name] = _unmasked(path, file, name, shape)
-                else:
-                    tensors[name] = _tensor(path, file, name, shape).astype(np.float32)
+        with open_input(path, "a net", LARGEST_FILE) as file:
+            announced = int.from_bytes(file.read(8), "little")
+        if announced > LARGEST_HEADER:
+            raise ModelError(f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes.")
+        with safe_open(path, framework="numpy") as content:
+            names, shapes = set(content.keys()), card.shapes
+            masked = {name for name in shapes if len(shapes[name]) == 2 and {name + MASK, name + KEPT} & names}
+            _check_names(path, shapes, masked, names)
+            for name, shape in shapes.items():
+                read = _unmasked if name in masked else _tensor
+                tensors[name] = read(path, content, name, shape).astype(np.float32, copy=False)
+    except InputError as error:
+        raise ModelError(str(error)) from error
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
     except SafetensorError as error:
@@ -182,17 +183,6 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name} holds a value that is not a finite number.")
     return Net(path.stem, card, tensors)
-
-
-def _check_file(path: Path) -> None:
-    """Raise ModelError unless it is a regular file of a size and a header that a net can have."""
-    try:
-        with open_input(path, "a net", LARGEST_FILE) as file:
-            announced = int.from_bytes(file.read(8), "little")
-    except InputError as error:
-        raise ModelError(str(error)) from error
-    if announced > LARGEST_HEADER:
-        raise ModelError(f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes.")
 
 
 def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:

@@ -31,14 +31,6 @@ class _Stretch:
     bias: Array
     relu: bool
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.factors[-1]), self.factors[0].shape[1]
-
-    @property
-    def weights(self) -> int:
-        return sum(factor.size for factor in self.factors)
-
 
 def low_rank(net: Net, share: float, only: int | None = None) -> Net:
     """`net` with `share` of its weights: what lies between two ReLUs becomes two layers of low rank.
@@ -58,21 +50,18 @@ def low_rank(net: Net, share: float, only: int | None = None) -> Net:
         tensors[f"layers.{number}.bias"] = bias.astype(np.float32)
         layers.append(Layer(len(weight), relu))
 
-    *hidden, output = stretches = _stretches(net)
-    shares = [share if only in {None, i, i - len(stretches)} else 1.0 for i in range(len(stretches))]
-    for stretch, own in zip(hidden, shares[:-1], strict=True):
-        *before, last = _factored(stretch, own)
+    stretches = _stretches(net)
+    for i, stretch in enumerate(stretches):
+        *before, last = _factored(stretch, share if only in {None, i, i - len(stretches)} else 1.0)
         for weight in before:
             put(weight, np.zeros(len(weight)), relu=False)
-        put(last, stretch.bias, stretch.relu)
-    *before, last = _factored(output, shares[-1])
-    for weight in before:
-        put(weight, np.zeros(len(weight)), relu=False)
-    heads, n = net.card.heads, net.card.senones
-    for head in range(heads):
+        if stretch is not stretches[-1]:
+            put(last, stretch.bias, stretch.relu)
+    n = net.card.senones
+    for head in range(net.card.heads):
         rows = slice(head * n, (head + 1) * n)
         tensors[f"heads.{head}.weight"] = np.ascontiguousarray(last[rows], np.float32)
-        tensors[f"heads.{head}.bias"] = output.bias[rows].astype(np.float32)
+        tensors[f"heads.{head}.bias"] = stretches[-1].bias[rows].astype(np.float32)
     return Net(net.name, msgspec.structs.replace(net.card, layers=layers), tensors)
 
 
@@ -102,14 +91,14 @@ def _stretches(net: Net) -> list[_Stretch]:
 
 
 def _factored(stretch: _Stretch, share: float) -> list[Array]:
-    outputs, inputs = stretch.shape
-    rank = max(1, round(share * stretch.weights / (outputs + inputs)))
-    narrowest = min(min(factor.shape) for factor in stretch.factors)
-    if share >= 1 or rank >= narrowest:
-        return stretch.factors
+    factors = stretch.factors
+    outputs, inputs = len(factors[-1]), factors[0].shape[1]
+    rank = max(1, round(share * sum(factor.size for factor in factors) / (outputs + inputs)))
+    if share >= 1 or rank >= min(min(factor.shape) for factor in factors):
+        return factors
     # The singular vectors of a product, of which the first factor is tall, from a small matrix: Q R = last.
-    q, r = np.linalg.qr(stretch.factors[-1])
-    for factor in reversed(stretch.factors[:-1]):
+    q, r = np.linalg.qr(factors[-1])
+    for factor in reversed(factors[:-1]):
         r = r @ factor
     u, s, vt = np.linalg.svd(r, full_matrices=False)
     root = np.sqrt(s[:rank])

@@ -33,13 +33,8 @@ AT_ONCE = 64  # senones per compiled call: some 0.3 s, so that cancelling is qui
 
 def no_frames(model: AcousticModel) -> Frames:
     """No frame for any senone."""
-    width = model.n_streams * model.means.shape[3]
-    return Frames(
-        np.empty((0, width), np.float32),
-        np.empty(0, np.int32),
-        np.empty(0, np.float32),
-        np.zeros(model.n_senones + 1, np.int64),
-    )
+    features, first = np.empty((0, model.n_features), np.float32), np.zeros(model.n_senones + 1, np.int64)
+    return Frames(features, np.empty(0, np.int32), features[:, 0], first)
 
 
 def name_of(base: AcousticModel, components: int, kind: str) -> str:
@@ -92,7 +87,7 @@ def trained(base: AcousticModel, components: int) -> AcousticModel | None:
 
 def shape_of(base: AcousticModel, components: int) -> tuple[int, int, int, int]:
     """Return the shape of the means: [senones, 1, components, dimensions of all streams]."""
-    return base.n_senones, 1, components, base.n_streams * base.means.shape[3]
+    return base.n_senones, 1, components, base.n_features
 
 
 def resampled(

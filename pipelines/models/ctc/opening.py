@@ -7,8 +7,8 @@ file of the cache's form with the net's bytes and facts.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -21,9 +21,8 @@ from pipelines.models.ctc.layouts import Input, Units, input_of
 from pipelines.models.ctc.net import AROUND, MOST_LACKING, WINDOW, Computing, Ctc, part, silence
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx import graph, runtime
-from profiler.arrays import F32
 from profiler.files import cache
-from profiler.files.inputs import InputError, json_tree, lines_of, read_bytes, there
+from profiler.files.inputs import InputError, lines_of, read_bytes, read_json, there
 from profiler.plain import one_line
 from profiler.process.children import read_arguments
 
@@ -55,13 +54,7 @@ def load(directory: str, cancelled: Callable[[], bool] = lambda: False) -> Ctc:
         folder = default_folder()
         return Ctc(folder / HAMA, _bytes(folder / HAMA), *_of_hama(folder))
     path = file_of(Path(directory))
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        target = Path(place) / "net"
-        foreign.run_child(__name__, path, [str(path.absolute()), str(target)], cancelled)
-        try:
-            kept = cache.read(target)
-        except cache.CacheError as error:
-            raise ModelError(f"{path} could not be opened: {error}") from error
+    with foreign.opened(__name__, path, [], cancelled) as kept:
         content = kept.arrays["content"].tobytes()
         return Ctc(path, content, *msgspec.convert(kept.about["facts"], tuple[Units, Input, bool]))
 
@@ -86,8 +79,7 @@ def file_of(folder: Path) -> Path:
 def _of_hama(folder: Path) -> tuple[Units, Input]:
     path = folder / HAMA_UNITS
     try:
-        tree = json_tree(read_bytes(path, "a list of units", LARGEST_LIST), str(path))
-        names = msgspec.convert(tree, dict[str, list[str]])["decoder"]
+        names = msgspec.convert(read_json(path, "a list of units", LARGEST_LIST), dict[str, list[str]])["decoder"]
     except (InputError, msgspec.ValidationError, KeyError) as error:
         raise ModelError(f"{path} does not list the units of the net: {one_line(str(error), 200)}") from None
     symbols = (*names, BOUNDARY, BLANKS[1])
@@ -96,19 +88,16 @@ def _of_hama(folder: Path) -> tuple[Units, Input]:
 
 def _units(path: Path) -> Units:
     """The units of `tokens.txt`, a symbol and its number in each line; a number alone is that of the space."""
-    try:
-        text = read_bytes(path, "a list of units", LARGEST_LIST).decode("utf-8", "replace")
-    except InputError as error:
-        raise ModelError(str(error)) from None
+    text = _bytes(path, "a list of units", LARGEST_LIST).decode("utf-8", "replace")
     found: dict[int, str] = {}
     for number, line in enumerate(lines_of(text), start=1):
         symbol, _, at = line.replace("\t", " ").rstrip(" ").rpartition(" ")
         if not at:
             continue
-        if not (at.isascii() and at.isdigit() and len(at) < 9 and int(at) < MOST_UNITS) or int(at) in found:
+        if not re.fullmatch("[0-9]{1,8}", at) or int(at) >= MOST_UNITS or int(at) in found:
             raise ModelError(f"{path}: line {number:,} is not a unit and a number of its own: {one_line(line, 60)!r}.")
         found[int(at)] = symbol.strip(" ") or " "
-    if sorted(found) != list(range(len(found))) or not found:
+    if not found or max(found) >= len(found):
         raise ModelError(f"{path} does not number its {len(found):,} units from 0 without a gap.")
     symbols = tuple(found[number] for number in range(len(found)))
     blank = next((name for name in BLANKS if name in symbols), None)
@@ -118,9 +107,9 @@ def _units(path: Path) -> Units:
     return Units(symbols, symbols.index(blank), boundary)
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, what: str = "an ONNX file", limit: int = graph.LARGEST_FILE) -> bytes:
     try:
-        return read_bytes(path, "an ONNX file", graph.LARGEST_FILE)
+        return read_bytes(path, what, limit)
     except InputError as error:
         raise ModelError(str(error)) from error
 
@@ -154,13 +143,9 @@ def _try_out(net: Ctc) -> bool:
                 f"{net.path} gives {len(scores):,} outputs for {frames:,} frames; its metadata say one for "
                 f"{takes.each}."
             )
-        normal &= _sums_to_one(scores)
+        with np.errstate(over="ignore"):
+            normal &= bool((np.abs(np.exp(scores).sum(axis=1, dtype=np.float64) - 1) < NORMAL).all())
     return normal
-
-
-def _sums_to_one(scores: F32) -> bool:
-    with np.errstate(over="ignore"):
-        return bool((np.abs(np.exp(scores).sum(axis=1, dtype=np.float64) - 1) < NORMAL).all())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

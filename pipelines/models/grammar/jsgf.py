@@ -15,22 +15,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.models.grammar.expression import (
-    MAX_DEPTH,
-    MAX_FILE_BYTES,
-    MAX_WORDS,
-    NEVER,
-    NOTHING,
-    Alternatives,
-    Expression,
-    Grammar,
-    GrammarError,
-    Reference,
-    Repeat,
-    Sequence,
-    Word,
-    optional,
-)
+from pipelines.models.grammar import expression
+from pipelines.models.grammar.expression import NEVER, NOTHING, Expression, Grammar, GrammarError, Sequence, optional
 from profiler.files import inputs
 from profiler.plain import one_line
 
@@ -90,7 +76,7 @@ def read(path: str | os.PathLike[str]) -> Grammar:
 def _text(file: Path) -> str:
     """The text in the encoding that the file shows or declares."""
     try:
-        content = inputs.read_bytes(file, "a grammar", MAX_FILE_BYTES)
+        content = inputs.read_bytes(file, "a grammar", expression.MAX_FILE_BYTES)
     except inputs.InputError as error:
         raise GrammarError(f"The grammar cannot be read: {error}") from None
     header = _HEADER.match(content[:HEADER_BYTES].decode("latin-1"))
@@ -132,8 +118,8 @@ def _tokens(file: Path, text: str, at: int) -> list[_Token]:
                 "}": "a '}' ends a tag, and none is open here; inside a tag it is written \\}",
             }.get(text[at], f"{text[at]!r} is no part of a JSGF rule")
             raise GrammarError(f"{one_line(str(file))}, line {line}: {wrong}.")
-        if len(tokens) >= MAX_WORDS:
-            raise GrammarError(f"{one_line(str(file))} has more than {MAX_WORDS:,} words and marks.")
+        if len(tokens) >= expression.MAX_WORDS:
+            raise GrammarError(f"{one_line(str(file))} has more than {expression.MAX_WORDS:,} words and marks.")
         if found is not None and found.lastgroup != "blank":
             tokens.append(_Token(str(found.lastgroup), found[0], line))
         line += text.count("\n", at, end)
@@ -209,40 +195,33 @@ class _Parser:
             value = float(weight.text.strip("/")) if weight else 1.0
             if value != 0.0 and not MIN_WEIGHT <= value <= LARGEST_WEIGHT:
                 raise self._problem(f"a weight should be 0 or from {MIN_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight)
-            item = self._sequence()
+            items: list[Expression] = []
+            while (item := self._item()) is not None:
+                items.append(item)
+            if not items:
+                raise self._problem(f"a word, a rule or a group should stand where {self._next()} does")
             # What weighs nothing is never said.
-            if value > 0.0 and item != NEVER:
-                choices.append((value, item))
+            if value > 0.0 and NEVER not in items:
+                choices.append((value, items[0] if len(items) == 1 else Sequence(tuple(items))))
             if not self._accept("mark", "|"):
-                break
-        return choices[0][1] if len(choices) == 1 else Alternatives(tuple(choices))
-
-    def _sequence(self) -> Expression:
-        items: list[Expression] = []
-        while (item := self._item()) is not None:
-            items.append(item)
-        if not items:
-            raise self._problem(f"a word, a rule or a group should stand where {self._next()} does")
-        if NEVER in items:
-            return NEVER
-        return items[0] if len(items) == 1 else Sequence(tuple(items))
+                return choices[0][1] if len(choices) == 1 else expression.Alternatives(tuple(choices))
 
     def _item(self) -> Expression | None:
         item: Expression
         token = self._tokens[self._at]
         if token.kind == "word":
-            item = Word(token.text, token.line)
+            item = expression.Word(token.text, token.line)
         elif token.kind == "quoted":
             said = re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL).split()
-            item = Sequence(tuple(Word(word, token.line) for word in said))
+            item = Sequence(tuple(expression.Word(word, token.line) for word in said))
         elif token.kind == "rule":
             name = self._own_name(token)
-            item = _CONSTANTS.get(name) or Reference(name, token.line)
+            item = _CONSTANTS.get(name) or expression.Reference(name, token.line)
         elif token.text in _CLOSING and token.kind == "mark":
             self._at += 1
             self._depth += 1
-            if self._depth > MAX_DEPTH:
-                raise self._problem(f"groups lie more than {MAX_DEPTH} deep", token)
+            if self._depth > expression.MAX_DEPTH:
+                raise self._problem(f"groups lie more than {expression.MAX_DEPTH} deep", token)
             inner = self._alternatives()
             self._depth -= 1
             if self._tokens[self._at].text != _CLOSING[token.text]:
@@ -259,7 +238,7 @@ class _Parser:
             if item == NEVER:
                 item = NOTHING if operator.text == "*" else NEVER
             elif item != NOTHING:
-                item = optional(Repeat(item)) if operator.text == "*" else Repeat(item)
+                item = optional(expression.Repeat(item)) if operator.text == "*" else expression.Repeat(item)
         return item
 
     def _own_name(self, rule: _Token) -> str:
