@@ -153,7 +153,8 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
 
     model = onnx.load(path, senones, dimension)
     # Sizes grow with the frames, unless they are computed from their number.
-    counts = range(1, max_frames + 1) if onnx.counts_frames(model) else (1, max_frames)
+    computed = any(node.operator in onnx.SIZES for node in model.nodes)
+    counts = range(1, max_frames + 1) if computed else (1, max_frames)
     onnx_runtime.probe(onnx_runtime.session(path, model.content, 1), model, counts)
     facts = {name: msgspec.to_builtins(getattr(model, name)) for name in FACTS}
     cache.write(target, {"content": np.frombuffer(model.content, np.uint8)}, facts)

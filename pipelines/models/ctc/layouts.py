@@ -6,8 +6,10 @@ EncDecCTCModel… (NeMo), wenet_ctc and t-one. Metadata and features are as its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,6 +24,12 @@ LONGEST_CHUNK: Final = 4_096
 MOST_BINS: Final = 256
 ZIPFORMER_EACH: Final = 4
 """Frames for an output of every zipformer (sherpa-onnx' SubsamplingFactor)."""
+
+T_ONE_EACH: Final = 3
+"""Ten outputs for its 300 ms."""
+NEMO: Final = ("EncDecCTCModel", "EncDecCTCModelBPE", "EncDecHybridRNNTCTCBPEModel")
+LAYOUTS: Final = ("zipformer2_ctc", "zipformer2", *NEMO, "wenet_ctc", "t-one")
+"""By the `model_type` of the metadata."""
 
 Shape = Sequence[int | str | None]
 
@@ -54,39 +62,18 @@ class Input:
         return n_samples // self.hop + 1 if n_samples > 0 else 0
 
 
-class _Metadata:
-    """The metadata of a file, with what is missing or impossible as a ModelError."""
-
-    def __init__(self, path: Path, entries: Mapping[str, str]) -> None:
-        self.path, self._entries = path, entries
-
-    def number(self, name: str, most: int) -> int:
-        text = self._entries.get(name)
-        if text is None:
-            raise ModelError(f"{self.path} does not say its {name} in its metadata; sherpa-onnx needs it as well.")
-        if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
-            raise ModelError(
-                f"{self.path}: {name} must be a whole number from 1 to {most:,}, not {one_line(text, 60)!r}."
-            )
-        return int(text)
-
-    def text(self, name: str) -> str:
-        return self._entries.get(name, "")
-
-
 def input_of(path: Path, entries: Mapping[str, str], shapes: Sequence[Shape]) -> Input:
     """What the net in `path` takes; ModelError if its metadata do not say it.
 
     `shapes`: of its inputs, names or None where they are free.
     """
-    metadata = _Metadata(path, entries)
-    kind = metadata.text("model_type")
-    if kind not in _READERS:
-        known = ", ".join(_READERS)
+    kind = entries.get("model_type", "")
+    if kind not in LAYOUTS:
+        known = ", ".join(LAYOUTS)
         if not kind:
             raise ModelError(f"{path} has no model_type in its metadata, which tells the layouts apart ({known}).")
         raise ModelError(f"{path} is of the model_type {one_line(kind, 60)!r}; CTC nets of these are read: {known}.")
-    found = _READERS[kind](metadata, shapes)
+    found = _input_of(kind, path, entries, shapes)
     if found.shift % found.each or found.chunk < found.shift:
         raise ModelError(
             f"{path}: its chunks of {found.chunk} frames, {found.shift} apart, do not fit one output for {found.each}."
@@ -96,74 +83,52 @@ def input_of(path: Path, entries: Mapping[str, str], shapes: Sequence[Shape]) ->
     return found
 
 
-def _bins(metadata: _Metadata, shapes: Sequence[Shape], axis: int) -> int:
-    shape = shapes[0]
+def _input_of(kind: str, path: Path, entries: Mapping[str, str], shapes: Sequence[Shape]) -> Input:
+    number = partial(_number, path, entries)
+    if kind == "t-one":
+        rate, frames = number("sample_rate", 48_000), number("frame_length_ms", 10 * LONGEST_CHUNK) // 10
+        if rate < 4_000 or rate % 100 or not frames:
+            raise ModelError(f"{path}: a sample_rate of {rate} Hz in chunks of {frames} × 10 ms is not computed.")
+        return Input("samples", T_ONE_EACH, rate, chunk=frames, shift=frames, layout="T-one")
+    if kind == "zipformer2_ctc":
+        features = Fbank(bins=_bins(path, shapes[0], 2))
+        return Input("frames", ZIPFORMER_EACH, fbank=features, layout="zipformer2_ctc (icefall)")
+    if kind == "zipformer2":
+        chunk, shift = number("T", LONGEST_CHUNK), number("decode_chunk_len", LONGEST_CHUNK)
+        features = Fbank(bins=_bins(path, shapes[0], 2))
+        layout = "zipformer2 with states (icefall)"
+        return Input("frames", ZIPFORMER_EACH, fbank=features, chunk=chunk, shift=shift, layout=layout)
+    if kind == "wenet_ctc":
+        features = Fbank(bins=_bins(path, shapes[0], 2), full_scale=32_768.0)
+        return Input("frames", number("subsampling_factor", MOST_EACH), fbank=features, layout="wenet")
+    if entries.get("is_giga_am", "") not in ("", "0"):
+        raise ModelError(f"{path} is a GigaAM, whose features are not computed.")
+    normalise = entries.get("normalize_type", "")
+    if normalise not in ("", "per_feature"):
+        raise ModelError(f"{path}: the normalize_type {one_line(normalise, 60)!r} is not computed; per_feature is.")
+    plain = Fbank(low=0.0, high=0.0, window="hann", remove_offset=False, librosa=True, normalise=bool(normalise))
+    features = replace(plain, bins=_bins(path, shapes[0], 1))
+    return Input("bins", number("subsampling_factor", MOST_EACH), fbank=features, layout="NeMo")
+
+
+def _number(path: Path, entries: Mapping[str, str], name: str, most: int) -> int:
+    text = entries.get(name)
+    if text is None:
+        raise ModelError(f"{path} does not say its {name} in its metadata; sherpa-onnx needs it as well.")
+    if not re.fullmatch("[0-9]{1,8}", text) or not 1 <= int(text) <= most:
+        raise ModelError(f"{path}: {name} must be a whole number from 1 to {most:,}, not {one_line(text, 60)!r}.")
+    return int(text)
+
+
+def _bins(path: Path, shape: Shape, axis: int) -> int:
     if len(shape) != 3:
-        raise ModelError(f"{metadata.path}: its first input has {len(shape)} axes; features have 3.")
+        raise ModelError(f"{path}: its first input has {len(shape)} axes; features have 3.")
     bins = shape[axis]
     if not isinstance(bins, int):
         return Fbank.bins
     if not 1 <= bins <= MOST_BINS:
-        raise ModelError(f"{metadata.path} takes {bins} values of a frame; at most {MOST_BINS} are computed.")
+        raise ModelError(f"{path} takes {bins} values of a frame; at most {MOST_BINS} are computed.")
     return bins
-
-
-def _zipformer(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
-    features = Fbank(bins=_bins(metadata, shapes, 2))
-    return Input("frames", ZIPFORMER_EACH, fbank=features, layout="zipformer2_ctc (icefall)")
-
-
-def _streaming_zipformer(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
-    chunk, shift = metadata.number("T", LONGEST_CHUNK), metadata.number("decode_chunk_len", LONGEST_CHUNK)
-    features = Fbank(bins=_bins(metadata, shapes, 2))
-    layout = "zipformer2 with states (icefall)"
-    return Input("frames", ZIPFORMER_EACH, fbank=features, chunk=chunk, shift=shift, layout=layout)
-
-
-def _nemo(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
-    if metadata.text("is_giga_am") not in ("", "0"):
-        raise ModelError(f"{metadata.path} is a GigaAM, whose features are not computed.")
-    normalise = metadata.text("normalize_type")
-    if normalise not in ("", "per_feature"):
-        raise ModelError(
-            f"{metadata.path}: the normalize_type {one_line(normalise, 60)!r} is not computed; per_feature is."
-        )
-    features = Fbank(
-        bins=_bins(metadata, shapes, 1),
-        low=0.0,
-        high=0.0,
-        window="hann",
-        remove_offset=False,
-        librosa=True,
-        normalise=bool(normalise),
-    )
-    return Input("bins", metadata.number("subsampling_factor", MOST_EACH), fbank=features, layout="NeMo")
-
-
-def _wenet(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
-    features = Fbank(bins=_bins(metadata, shapes, 2), full_scale=32_768.0)
-    return Input("frames", metadata.number("subsampling_factor", MOST_EACH), fbank=features, layout="wenet")
-
-
-def _t_one(metadata: _Metadata, shapes: Sequence[Shape]) -> Input:
-    rate, frames = metadata.number("sample_rate", 48_000), metadata.number("frame_length_ms", 10 * LONGEST_CHUNK) // 10
-    if rate < 4_000 or rate % 100 or not frames:
-        raise ModelError(f"{metadata.path}: a sample_rate of {rate} Hz in chunks of {frames} × 10 ms is not computed.")
-    return Input("samples", T_ONE_EACH, rate, chunk=frames, shift=frames, layout="T-one")
-
-
-T_ONE_EACH: Final = 3
-"""Ten outputs for its 300 ms."""
-
-_READERS: Final[Mapping[str, Callable[[_Metadata, Sequence[Shape]], Input]]] = {
-    "zipformer2_ctc": _zipformer,
-    "zipformer2": _streaming_zipformer,
-    "EncDecCTCModel": _nemo,
-    "EncDecCTCModelBPE": _nemo,
-    "EncDecHybridRNNTCTCBPEModel": _nemo,
-    "wenet_ctc": _wenet,
-    "t-one": _t_one,
-}
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -71,12 +71,14 @@ class Operator:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of the net and its stage; `ns` f64 [lengths], `law`: coefficients f64 [3] by what they are of."""
+    """A block of the net and its stage: `ns` f64 [lengths]; laws f64 [3] of operations by class, and of bytes."""
 
     stage: str
     group: Literal["frontend", "scoring"]
     ns: F64
-    law: Mapping[str, F64]
+    operations: Mapping[str, F64]
+    least: F64
+    most: F64
     weights: float
 
 
@@ -100,11 +102,9 @@ class NetProfile:
         total = sum(block.weights for block in self.blocks)
         return {
             block.stage: Cost(
-                operations={
-                    name: _linear(values) for name, values in block.law.items() if name not in ("least", "most")
-                },
-                bytes_min=_linear(block.law["least"]),
-                bytes_max=_linear(block.law["most"]),
+                operations={name: _linear(values) for name, values in block.operations.items()},
+                bytes_min=_linear(block.least),
+                bytes_max=_linear(block.most),
                 working_set_bytes=total,
                 threads=threads,
             )
@@ -148,23 +148,21 @@ def _calls_of(path: Path) -> list[_Call]:
     least: dict[str, float] = {}
     profile = read_json(path, "a profile of onnxruntime", LARGEST_PROFILE)
     for event in msgspec.convert(profile, list[_Event]):
-        name, arguments = str(event.get("name", "")), event.get("args", {})
-        if event.get("cat") == "Session" and name == "model_run":
+        if event.cat == "Session" and event.name == "model_run":
             turns.append([])
-        elif event.get("cat") == "Node" and name.endswith(KERNEL):
-            turns[-1].append(_call(name.removesuffix(KERNEL), 1e3 * float(event["dur"]), arguments))
-    for turn in turns:
-        for call in turn:
-            least[call.name] = min(call.ns, least.get(call.name, call.ns))
+        elif event.cat == "Node" and event.name.endswith(KERNEL):
+            turns[-1].append(_call(event.name.removesuffix(KERNEL), 1e3 * event.dur, event.args))
+    for call in chain(*turns):
+        least[call.name] = min(call.ns, least.get(call.name, call.ns))
     last = next(turn for turn in reversed(turns) if turn)
     return [replace(call, ns=least[call.name]) for call in last]
 
 
-class _Event(TypedDict, total=False):
-    name: str
-    cat: str
-    dur: float
-    args: dict[str, object]
+class _Event(msgspec.Struct):
+    name: str = ""
+    cat: str = ""
+    dur: float = 0.0
+    args: dict[str, object] = {}
 
 
 def _call(name: str, ns: float, arguments: Mapping[str, object]) -> _Call:
@@ -222,19 +220,18 @@ def blocks_of(names: Sequence[str], takes_sound: bool) -> list[str]:
 
 def _block(name: str, calls: Sequence[Sequence[_Call]], outputs: F64) -> Block:
     """A block from its operators at each length."""
-    classes = sorted({key for each in calls for call in each for key in call.operations})
-    sums: dict[str, list[float]] = {
-        key: [sum(call.operations.get(key, 0.0) for call in each) for each in calls] for key in classes
+    ns = np.array([sum(call.ns for call in each) for each in calls]) + 1.0
+    law = {
+        key: _fit(outputs, np.array([sum(call.operations.get(key, 0.0) for call in each) for each in calls]))
+        for key in sorted({key for each in calls for call in each for key in call.operations})
     }
-    weights = [sum(call.bytes[0] for call in each) for each in calls]
-    ends = [each[0].bytes[1] + each[-1].bytes[2] if each else 0.0 for each in calls]
-    moved = [sum(sum(call.bytes[1:]) for call in each) for each in calls]
-    sums["least"] = [w + e for w, e in zip(weights, ends, strict=True)]
-    sums["most"] = [w + max(m, e) for w, m, e in zip(weights, moved, ends, strict=True)]
+    weights = np.array([sum(call.bytes[0] for call in each) for each in calls])
+    ends = np.array([each[0].bytes[1] + each[-1].bytes[2] if each else 0.0 for each in calls])
+    moved = np.array([sum(sum(call.bytes[1:]) for call in each) for each in calls])
+    least, most = _fit(outputs, weights + ends), _fit(outputs, weights + np.maximum(moved, ends))
     group: Literal["frontend", "scoring"] = "frontend" if name == "features" else "scoring"
     stage = f"{'frontend' if group == 'frontend' else 'score'}.{name.replace('.', ' ')}"
-    law = {key: _fit(outputs, np.array(values)) for key, values in sums.items()}
-    return Block(stage, group, np.array([sum(call.ns for call in each) for each in calls]) + 1.0, law, max(weights))
+    return Block(stage, group, ns, law, least, most, float(weights.max()))
 
 
 def _fit(outputs: F64, values: F64) -> F64:

@@ -39,30 +39,19 @@ REAL = frozenset({1, 10, 11, 16})
 LISTED = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data", 13: "uint64_data"}
 """Where a TensorProto lists its values if they are not raw; else in `int32_data`."""
 
-# fmt: off
-SIZED_BY_VALUES = frozenset({
-    "AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Compress", "ConstantOfShape",
-    "DFT", "Expand", "EyeLike", "HammingWindow", "HannWindow", "MaxUnpool", "MelWeightMatrix",
-    "NonMaxSuppression", "NonZero", "OneHot", "Pad", "RandomNormal", "RandomUniform", "Range",
-    "Resize", "STFT", "Tile", "Unique", "Upsample",
-})
-# fmt: on
+SIZED_BY_VALUES = {
+    *("AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Compress", "ConstantOfShape", "DFT", "Expand"),
+    *("EyeLike", "HammingWindow", "HannWindow", "MaxUnpool", "MelWeightMatrix", "NonMaxSuppression", "NonZero"),
+    *("OneHot", "Pad", "RandomNormal", "RandomUniform", "Range", "Resize", "STFT", "Tile", "Unique", "Upsample"),
+}
 """Operators whose result is as large as values say, not as what goes in: no bound is known."""
 RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
 """Operators whose result depends on all frames before: scores would depend on how frames come in blocks."""
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 SHAPED_BY = {"Slice": slice(1, 5), "Reshape": slice(1, 2), "Split": slice(1, 2), "TopK": slice(1, 2)}
 """Inputs that say how large a result is; they may follow from the number of frames, not from what is in them."""
-SIZED = SHAPED_BY | {
-    "CenterCropPad": slice(1, 2),
-    "ConstantOfShape": slice(0, 1),
-    "Expand": slice(1, 2),
-    "OneHot": slice(1, 2),
-    "Pad": slice(1, 2),
-    "Range": slice(0, 3),
-    "Resize": slice(1, 4),
-    "Tile": slice(1, 2),
-}
+SIZED = SHAPED_BY | dict.fromkeys(("CenterCropPad", "Expand", "OneHot", "Pad", "Tile"), slice(1, 2))
+SIZED |= {"ConstantOfShape": slice(0, 1), "Range": slice(0, 3), "Resize": slice(1, 4)}
 """The same, with operators of SIZED_BY_VALUES that a net over whole utterances may have."""
 MAX_DEPTH = 8
 """Of branches in branches."""
@@ -114,8 +103,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
         content = read_bytes(path, "an ONNX file", LARGEST_FILE)
     except InputError as error:
         raise ModelError(str(error)) from error
-    graph = _Graph(path)
-    graph.read(_model_of(path, content).graph)
+    graph = _Graph(path, _model_of(path, content).graph)
     source, sink = graph.ends(card)
     graph.check_sizes(source)
     return OnnxModel(path, card, content, source, sink, tuple(graph.nodes), graph.constants)
@@ -127,8 +115,7 @@ def check(path: Path, content: bytes) -> dict[str, str]:
     The first input takes the speech. Branches are read, loops are not.
     """
     model = _model_of(path, content)
-    graph = _Graph(path, whole=True)
-    graph.read(model.graph)
+    graph = _Graph(path, model.graph, whole=True)
     names = [name for name in graph.inputs if name not in graph.constants]
     if not names or not graph.outputs:
         raise ModelError(f"{path} has no input or no output.")
@@ -136,10 +123,6 @@ def check(path: Path, content: bytes) -> dict[str, str]:
         if not place or graph.inputs[name].tensor_type.elem_type in REAL:
             graph.check_sizes(name)
     return {graph.text(one.key): graph.text(one.value) for one in model.metadata_props}
-
-
-def counts_frames(model: OnnxModel) -> bool:
-    return any(node.operator in SIZES for node in model.nodes)
 
 
 def _model_of(path: Path, content: bytes) -> Any:
@@ -169,15 +152,11 @@ def _model_of(path: Path, content: bytes) -> Any:
 class _Graph:
     """The used parts of a GraphProto."""
 
-    def __init__(self, path: Path, whole: bool = False) -> None:
+    def __init__(self, path: Path, graph: Any, whole: bool = False) -> None:
         """`whole`: of a net that takes whole utterances or keeps states."""
         self.path, self._whole = path, whole
         self.nodes: list[Node] = []
         self.constants: dict[str, tuple[tuple[int, ...], int]] = {}
-        self.inputs: dict[str, Any] = {}
-        self.outputs: dict[str, Any] = {}
-
-    def read(self, graph: Any) -> None:
         self._read_nodes(graph, 0)
         self.inputs = {self.text(value.name): value.type for value in graph.input}
         self.outputs = {self.text(value.name): value.type for value in graph.output}
@@ -208,13 +187,8 @@ class _Graph:
     def _node(self, message: Any, depth: int) -> Node:
         numbers: dict[str, float] = {}
         text = self.text
-        node = Node(
-            text(message.op_type),
-            text(message.name),
-            tuple(text(name) for name in message.input),
-            tuple(text(name) for name in message.output),
-            numbers,
-        )
+        inputs, outputs = tuple(map(text, message.input)), tuple(map(text, message.output))
+        node = Node(text(message.op_type), text(message.name), inputs, outputs, numbers)
         if node.operator in SIZED_BY_VALUES and not (self._whole and node.operator in SIZED):
             raise ModelError(
                 f"{self.path}: the operator {node} makes a tensor of a size that only its values tell; "
@@ -235,9 +209,7 @@ class _Graph:
                 )
             if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
                 raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
-            if attribute.HasField("t"):
-                self._tensor(attribute.t, name)
-            for tensor in attribute.tensors:
+            for tensor in [attribute.t] * attribute.HasField("t") + list(attribute.tensors):
                 self._tensor(tensor, name)
             if attribute.HasField("f"):
                 numbers[text(attribute.name)] = attribute.f
@@ -281,19 +253,18 @@ class _Graph:
             if len(names) != 1:
                 listed = f" ({one_line(', '.join(names[:8]))})" if names else ""
                 raise ModelError(f"{self.path} has {len(names)} {what}s{listed}; a net to score with has one.")
-        self._check_end("input", inputs[0], self.inputs[inputs[0]], card.inputs, exactly=True)
-        self._check_end("output", outputs[0], self.outputs[outputs[0]], card.senones, exactly=False)
+        self._check_end("input", inputs[0], self.inputs[inputs[0]].tensor_type, card.inputs, exactly=True)
+        self._check_end("output", outputs[0], self.outputs[outputs[0]].tensor_type, card.senones, exactly=False)
         return inputs[0], outputs[0]
 
     def _check_end(self, what: str, name: str, kind: Any, width: int, *, exactly: bool) -> None:
         """One end must be f32 [free, width]; an output's shape need not be known (`exactly` False)."""
         says = f"{self.path}: its {what} {one_line(name)!r}"
-        if kind.tensor_type.elem_type != FLOAT:
+        if kind.elem_type != FLOAT:
             raise ModelError(f"{says} is no tensor of 32-bit floats.")
-        reported = kind.tensor_type.HasField("shape")
-        if not reported and not exactly:
+        if not kind.HasField("shape") and not exactly:
             return
-        shape = [_axis(axis) for axis in kind.tensor_type.shape.dim]
+        shape = [_axis(axis) for axis in kind.shape.dim]
         shown = one_line(f"[{', '.join(str(d) or '?' for d in shape)}]")
         wanted = f"[n, {width}]"
         if len(shape) != 2:
@@ -338,25 +309,17 @@ def _reached(source: str, nodes: Iterable[Node]) -> set[str]:
 
 
 def _axis(axis: Any) -> int | str:
-    # Some exporters write 0 or less where an axis is free.
-    return axis.dim_value if axis.dim_value > 0 else _printable(axis.dim_param)
-
-
-def _printable(name: Any) -> str:
-    return name if isinstance(name, str) else repr(name)
+    # Some exporters write 0 or less where an axis is free; a name that is not UTF-8 comes as bytes.
+    name = axis.dim_param
+    return axis.dim_value if axis.dim_value > 0 else name if isinstance(name, str) else repr(name)
 
 
 PER_OUTPUT: Final[Mapping[str, Mapping[str, float]]] = {
-    "Relu": {"fma": 1},
-    "Add": {"fma": 1},
-    "Sub": {"fma": 1},
-    "Mul": {"fma": 1},
+    **{name: {"fma": 1} for name in ("Relu", "Add", "Sub", "Mul")},
     "BatchNormalization": {"fma": 2},
     "LayerNormalization": {"fma": 7},
     "Sigmoid": {"exp": 1, "fma": 2},
-    "Tanh": {"exp": 1, "fma": 4},
-    "Softmax": {"exp": 1, "fma": 4},
-    "LogSoftmax": {"exp": 1, "fma": 4},
+    **{name: {"exp": 1, "fma": 4} for name in ("Tanh", "Softmax", "LogSoftmax")},
 }
 UNCHANGED: Final = frozenset({"Identity", "Dropout", "Flatten", "Cast"})
 EXPONENTIALS: Final = frozenset({"Erf", "Exp", "Gelu", "BiasGelu", "FastGelu", "QuickGelu", "Log", "Pow", "Softplus"})
@@ -369,5 +332,4 @@ MOVED: Final = UNCHANGED | {
 
 def per_output(operator: str) -> Mapping[str, float]:
     """Operations by class for a value that `operator` gives; one of any other operator counts as one."""
-    usual: Mapping[str, float] = {"exp": 1, "fma": 4} if operator in EXPONENTIALS else {"fma": 1}
-    return PER_OUTPUT.get(operator, usual)
+    return PER_OUTPUT.get(operator, {"exp": 1, "fma": 4} if operator in EXPONENTIALS else {"fma": 1})
