@@ -70,9 +70,8 @@ class Devices:
 
     def identity(self) -> list[dict[str, str]]:
         """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as known."""
-        nvml, found = self._nvml, []
-        for name, handle in zip(self.names, self._handles, strict=True):
-            one = {"name": name}
+        nvml, found = self._nvml, [{"name": name} for name in self.names]
+        for one, handle in zip(found, self._handles, strict=True):
             with suppress(nvml.NVMLError):
                 one["uuid"] = self._text(nvml.nvmlDeviceGetUUID(handle))
             with suppress(nvml.NVMLError):
@@ -80,7 +79,6 @@ class Devices:
             with suppress(nvml.NVMLError):
                 version = int(nvml.nvmlSystemGetCudaDriverVersion())
                 one["cuda"] = f"{version // 1000}.{version % 1000 // 10}"
-            found.append(one)
         return found
 
     def readings(self) -> dict[str, Reading]:
@@ -98,9 +96,6 @@ class Devices:
             rates = nvml.nvmlDeviceGetUtilizationRates(handle)
             return {"busy_percent": rates.gpu, "memory_busy_percent": rates.memory}
 
-        def memory() -> dict[str, float]:
-            return {"memory_used_bytes": nvml.nvmlDeviceGetMemoryInfo(handle).used}
-
         def power() -> dict[str, float]:
             # From Ampere on nvmlDeviceGetPowerUsage tells the mean of the last second.
             instant = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
@@ -111,27 +106,21 @@ class Devices:
                         return {"power_watts": reading.value.uiVal / 1000}
             return {"power_watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000}
 
-        def energy() -> dict[str, float]:
-            return {"energy_joules": nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000}
+        def traffic(direction: str) -> float:
+            return float(nvml.nvmlDeviceGetPcieThroughput(handle, getattr(nvml, f"NVML_PCIE_UTIL_{direction}")) * KILO)
 
-        def temperature() -> dict[str, float]:
-            degrees = nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-            return {"temperature_celsius": degrees}
-
-        def clock() -> dict[str, float]:
-            return {"clock_mhz": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)}
-
-        def sent() -> dict[str, float]:
-            return {"pcie_sent_bytes_per_s": traffic(nvml.NVML_PCIE_UTIL_TX_BYTES)}
-
-        def received() -> dict[str, float]:
-            return {"pcie_received_bytes_per_s": traffic(nvml.NVML_PCIE_UTIL_RX_BYTES)}
-
-        def traffic(counter: Any) -> float:
-            return float(nvml.nvmlDeviceGetPcieThroughput(handle, counter) * KILO)
-
-        reads = (load, memory, power, energy, temperature, clock, sent, received)
-        return {read.__name__: read for read in reads}
+        return {
+            "load": load,
+            "memory": lambda: {"memory_used_bytes": nvml.nvmlDeviceGetMemoryInfo(handle).used},
+            "power": power,
+            "energy": lambda: {"energy_joules": nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000},
+            "temperature": lambda: {
+                "temperature_celsius": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+            },
+            "clock": lambda: {"clock_mhz": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)},
+            "sent": lambda: {"pcie_sent_bytes_per_s": traffic("TX_BYTES")},
+            "received": lambda: {"pcie_received_bytes_per_s": traffic("RX_BYTES")},
+        }
 
     def _guarded(self, prefix: str, read: Reading) -> Reading:
         """Name the device in the samples; what it does not tell becomes an OSError for the sampler."""
@@ -140,7 +129,7 @@ class Devices:
             try:
                 return {prefix + name: float(value) for name, value in read().items()}
             except self._nvml.NVMLError as error:
-                raise OSError(f"{prefix}{read.__name__}: {error}") from error
+                raise OSError(f"{prefix} {error}") from error
 
         return reading
 
@@ -160,14 +149,14 @@ def _library() -> Any:
 
 
 def _sentence(nvml: Any, error: Exception) -> str:
+    known = {
+        "LIBRARY_NOT_FOUND": "there is no NVIDIA driver here (its library libnvidia-ml is missing)",
+        "DRIVER_NOT_LOADED": "the NVIDIA driver is installed but not loaded",
+        "NO_PERMISSION": "this user may not access the NVIDIA driver (/dev/nvidiactl)",
+    }
     code = getattr(error, "value", None)
-    if code == getattr(nvml, "NVML_ERROR_LIBRARY_NOT_FOUND", object()):
-        return "there is no NVIDIA driver here (its library libnvidia-ml is missing)"
-    if code == getattr(nvml, "NVML_ERROR_DRIVER_NOT_LOADED", object()):
-        return "the NVIDIA driver is installed but not loaded"
-    if code == getattr(nvml, "NVML_ERROR_NO_PERMISSION", object()):
-        return "this user may not access the NVIDIA driver (/dev/nvidiactl)"
-    return f"NVML does not start: {error}"
+    named = (text for name, text in known.items() if code == getattr(nvml, f"NVML_ERROR_{name}", object()))
+    return next(named, f"NVML does not start: {error}")
 
 
 DRIVER: Final = Path("/proc/driver/nvidia")
@@ -193,12 +182,8 @@ def place_of(uuid: str, uuids: Sequence[str]) -> int | None:
 
     torch gives it without NVML's "GPU-" before it.
     """
-    wanted = _bare(uuid)
-    return next((i for i, each in enumerate(uuids) if _bare(each) == wanted), None)
-
-
-def _bare(uuid: str) -> str:
-    return uuid.lower().removeprefix("gpu-")
+    bare, wanted = ([each.lower().removeprefix("gpu-") for each in some] for some in (uuids, [uuid]))
+    return bare.index(wanted[0]) if wanted[0] in bare else None
 
 
 def _of_the_driver(folder: Path) -> list[dict[str, str]]:
@@ -210,9 +195,7 @@ def _of_the_driver(folder: Path) -> list[dict[str, str]]:
         return []
     found = []
     for text in texts:
-        lines = (line.partition(":") for line in text.splitlines())
-        values = {name.strip(): value.strip() for name, _, value in lines}
-        one = {"name": values.get("Model", ""), "uuid": values.get("GPU UUID", "")}
-        one["driver"] = known.group(1) if known else ""
+        values = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+        one = {"name": values.get("Model"), "uuid": values.get("GPU UUID"), "driver": known and known.group(1)}
         found.append({name: value for name, value in one.items() if value})
     return found

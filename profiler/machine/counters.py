@@ -10,7 +10,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,14 +19,11 @@ from profiler.clock import now_ns
 
 SYSCALLS: Final = {
     "x86_64": 298,
-    "i686": 336,
-    "i386": 336,
-    "aarch64": 241,
-    "riscv64": 241,
-    "loongarch64": 241,
     "armv7l": 364,
     "ppc64le": 319,
     "s390x": 331,
+    **dict.fromkeys(("i386", "i686"), 336),
+    **dict.fromkeys(("aarch64", "riscv64", "loongarch64"), 241),
 }
 """Number of perf_event_open by machine (each architecture's asm/unistd.h)."""
 
@@ -38,7 +35,7 @@ SOFTWARE: Final = 1
 
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 0, 1 << 5, 1 << 6
 _TOTAL_TIME_ENABLED, _TOTAL_TIME_RUNNING, _GROUP = 1 << 0, 1 << 1, 1 << 3
-_ENABLE, _DISABLE, _RESET = 0x2400, 0x2401, 0x2403
+_ENABLE, _RESET = 0x2400, 0x2403
 _IOC_GROUP = 1
 _CLOEXEC = 8
 
@@ -78,7 +75,7 @@ class Kernel:
         """OSError (ENOSYS) where there is no perf_event_open to call."""
         number = SYSCALLS.get(platform.machine())
         if not sys.platform.startswith("linux") or number is None:
-            raise OSError(errno.ENOSYS, "no perf_event_open on this system")
+            raise OSError(errno.ENOSYS, f"{platform.system()} on {platform.machine()} has no perf_event_open")
         self._number = number
         self._library = ctypes.CDLL(None, use_errno=True)
         self._library.syscall.restype = ctypes.c_long
@@ -99,7 +96,6 @@ class Kernel:
         fcntl.ioctl(descriptor, request, _IOC_GROUP)
 
     def read(self, descriptor: int, size: int) -> bytes:
-        """Read up to `size` bytes."""
         return os.read(descriptor, size)
 
     def close(self, descriptor: int) -> None:
@@ -125,9 +121,10 @@ class Availability:
 
 def probe(kernel: Kernel | None = None) -> list[Availability]:
     """Try every event on its own; nothing stays open."""
-    kernel, problem = _kernel(kernel)
-    if kernel is None:
-        return [Availability(event, False, problem) for event in EVENTS]
+    try:
+        kernel = kernel or Kernel()
+    except OSError as problem:
+        return [Availability(event, False, str(problem.strerror)) for event in EVENTS]
     found = []
     for event in EVENTS:
         descriptor, result = _try(kernel, event, -1)
@@ -145,60 +142,38 @@ class Group:
     """
 
     def __init__(self, kernel: Kernel | None = None) -> None:
-        found, problem = _kernel(kernel)
         self.events: tuple[Event, ...] = ()
-        self.availability: list[Availability] = []
         self._descriptors: list[int] = []
-        if found is None:
-            self.availability = [Availability(event, False, problem) for event in EVENTS]
+        try:
+            self._kernel = kernel or Kernel()
+        except OSError:
+            self.availability = probe()
             return
-        self._kernel = found
-        wanted: Sequence[Event] = EVENTS
-        refused: dict[str, Availability] = {}
-        while True:
-            self._open(wanted, refused)
-            given_up = self._unscheduled()
-            if given_up is None:
-                break
-            refused[given_up.name] = Availability(given_up, False, "the processor has no counter left for it")
+        refused: dict[Event, Availability] = {}
+        self.availability = self._open(refused)
+        while given_up := self._unscheduled():
+            refused[given_up] = Availability(given_up, False, "the processor has no counter left for it")
             self.close()
-            wanted = [event for event in wanted if event.name not in refused]
-        order = {event.name: i for i, event in enumerate(EVENTS)}
-        self.availability.sort(key=lambda a: order[a.event.name])
-
-    @property
-    def descriptor(self) -> int:
-        """The group's leader, whose read() returns `size` bytes; ValueError when nothing is counted."""
-        if not self._descriptors:
-            raise ValueError("no counter is available, so there is none to read")
-        return self._descriptors[0]
-
-    @property
-    def size(self) -> int:
-        """Bytes of one reading: uint64 [3 + events], that is count, enabled ns, running ns, values."""
-        return 8 * (3 + len(self.events))
+            self.availability = self._open(refused)
 
     def read(self) -> tuple[int, ...]:
-        """Return (enabled ns, running ns, value of each of `events`) since the group was opened.
+        """Return (enabled ns, running ns, value of each of `events`) since the group was opened; ValueError without.
 
-        Where running is less than enabled, the processor's counters were shared and the values cover
-        only that part of the time.
+        Where running is less than enabled, the counters were shared and the values cover only that part of the time.
         """
-        values: tuple[int, ...] = struct.unpack(
-            f"={3 + len(self.events)}Q", self._kernel.read(self.descriptor, self.size)
-        )
-        return values[1:]
+        if not self.events:
+            raise ValueError("no counter is available, so there is none to read")
+        return struct.unpack(f"={self._size // 8}Q", self.read_raw())[1:]
 
     def read_raw(self) -> bytes:
-        """Return one reading as the kernel gives it, `size` bytes."""
-        return self._kernel.read(self._descriptors[0], self.size)
+        """Return one reading as the kernel gives it, uint64 [3 + events]: how many, enabled ns, running ns, values."""
+        return self._kernel.read(self._descriptors[0], self._size)
 
     def close(self) -> None:
         """Stop counting; idempotent."""
         # Members first: closing the leader would make each of them a group of its own.
-        for descriptor in reversed(self._descriptors):
-            self._kernel.close(descriptor)
-        self._descriptors = []
+        while self._descriptors:
+            self._kernel.close(self._descriptors.pop())
 
     def __enter__(self) -> "Group":
         return self
@@ -206,35 +181,37 @@ class Group:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, wanted: Sequence[Event], refused: dict[str, Availability]) -> None:
-        self.availability = list(refused.values())
-        events = []
-        for event in wanted:
-            leader = self._descriptors[0] if self._descriptors else -1
-            descriptor, result = _try(self._kernel, event, leader)
-            self.availability.append(result)
+    def _open(self, refused: Mapping[Event, Availability]) -> list[Availability]:
+        """Open all events but the `refused` ones; returns what became of each of EVENTS."""
+        found, events = [], []
+        for event in EVENTS:
+            if event in refused:
+                found.append(refused[event])
+                continue
+            descriptor, result = _try(self._kernel, event, self._descriptors[0] if self._descriptors else -1)
+            found.append(result)
             if descriptor is not None:
                 self._descriptors.append(descriptor)
                 events.append(event)
         self.events = tuple(events)
+        self._size = 8 * (3 + len(events))
         if events:
-            self._kernel.control(self.descriptor, _RESET)
-            self._kernel.control(self.descriptor, _ENABLE)
+            self._kernel.control(self._descriptors[0], _RESET)
+            self._kernel.control(self._descriptors[0], _ENABLE)
+        return found
 
     def _unscheduled(self) -> Event | None:
         """Return the event to give up when the group does not fit the processor, else None."""
         hardware = [event for event in self.events if event.type == HARDWARE]
         if not hardware:
             return None
-        _work()
+        sum(i * i for i in range(1000))  # something to count, some 50 µs of it
         _, running, *values = self.read()
         if running == 0:
             return hardware[-1]
         # Some virtual machines accept the event and never count.
-        for event, value in zip(self.events, values, strict=True):
-            if event.name in ("cycles", "instructions") and value == 0:
-                return event
-        return None
+        counted = zip(self.events, values, strict=True)
+        return next((e for e, value in counted if e.name in ("cycles", "instructions") and value == 0), None)
 
 
 def read_cost_ns(group: Group, rounds: int = 7, reads: int = 200) -> float | None:
@@ -250,21 +227,15 @@ def read_cost_ns(group: Group, rounds: int = 7, reads: int = 200) -> float | Non
     return round(sorted(found)[rounds // 2], 1)
 
 
-def _kernel(kernel: Kernel | None) -> tuple[Kernel | None, str]:
-    if kernel is not None:
-        return kernel, ""
-    try:
-        return Kernel(), ""
-    except OSError:
-        return None, f"{platform.system()} on {platform.machine()} has no perf_event_open"
-
-
 def _try(kernel: Kernel, event: Event, group: int) -> tuple[int | None, Availability]:
     """Open `event` in the group; without the right to see the kernel, in user mode only."""
-    problem: OSError | None = None
+    read_format = _TOTAL_TIME_ENABLED | _TOTAL_TIME_RUNNING | _GROUP
     for user_only in (False, True):
+        flags = (_DISABLED if group < 0 else 0) | (_EXCLUDE_KERNEL | _EXCLUDE_HV if user_only else 0)
         try:
-            descriptor = kernel.open(_attributes(event, group, user_only), group)
+            descriptor = kernel.open(
+                _ATTRIBUTES.pack(event.type, _ATTRIBUTES.size, event.config, 0, 0, read_format, flags, 0, 0, 0), group
+            )
         except OSError as error:
             problem = error
             if error.errno in (errno.EACCES, errno.EPERM) and not event.in_kernel:
@@ -274,27 +245,18 @@ def _try(kernel: Kernel, event: Event, group: int) -> tuple[int | None, Availabi
         part = user_only and event.name != TASK_CLOCK
         how = "user mode only: the kernel's part is hidden" if part else "counted"
         return descriptor, Availability(event, True, how, part)
-    assert problem is not None
     return None, Availability(event, False, _reason(event, problem, kernel.paranoid()))
-
-
-def _attributes(event: Event, group: int, user_only: bool) -> bytes:
-    flags = _DISABLED if group < 0 else 0
-    if user_only:
-        flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
-    read_format = _TOTAL_TIME_ENABLED | _TOTAL_TIME_RUNNING | _GROUP
-    return _ATTRIBUTES.pack(event.type, _ATTRIBUTES.size, event.config, 0, 0, read_format, flags, 0, 0, 0)
 
 
 def _reason(event: Event, problem: OSError, paranoid: int | None) -> str:
     code = problem.errno
     if code in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.ENXIO):
-        if event.type == HARDWARE:
-            return (
-                "this machine shows no performance monitoring unit (PMU) that counts it; most virtual "
-                f"machines have none ({errno.errorcode[code]})"
-            )
-        return f"this kernel does not count it ({errno.errorcode[code]})"
+        if event.type != HARDWARE:
+            return f"this kernel does not count it ({errno.errorcode[code]})"
+        return (
+            "this machine shows no performance monitoring unit (PMU) that counts it; most virtual "
+            f"machines have none ({errno.errorcode[code]})"
+        )
     if code in (errno.EACCES, errno.EPERM):
         allowed = 1 if event.in_kernel else 2
         if paranoid is not None and paranoid > allowed:
@@ -311,11 +273,3 @@ def _reason(event: Event, problem: OSError, paranoid: int | None) -> str:
     if code in (errno.EMFILE, errno.ENFILE):
         return "too many files are open in this process (ulimit -n)"
     return f"perf_event_open failed: {problem.strerror or problem}"
-
-
-def _work() -> int:
-    """Something to count, some 50 µs of it."""
-    total = 0
-    for i in range(1000):
-        total += i
-    return total

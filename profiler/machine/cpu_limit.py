@@ -26,8 +26,7 @@ class Limit(NamedTuple):
 
 
 def limits() -> list[Limit]:
-    found = [limit for folder in _folders() if (limit := _limit(folder)) is not None]
-    return sorted(found, key=lambda limit: limit.cores)
+    return sorted(limit for folder in _folders() if (limit := _limit(folder)) is not None)
 
 
 def cores() -> float | None:
@@ -90,9 +89,8 @@ def _groups() -> list[tuple[str, str, str]]:
             root, mount = about.split(" ")[3:5]
             name, *_, options = kind.split(" ")
             for number, controllers, path in own:
-                if (name == "cgroup2" and number == "0") or (
-                    name == "cgroup" and "cpu" in controllers.split(",") and "cpu" in options.split(",")
-                ):
+                both = "cpu" in controllers.split(",") and "cpu" in options.split(",")
+                if (name == "cgroup2" and number == "0") or (name == "cgroup" and both):
                     found.append((path, mount, root))
     return found
 

@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -57,33 +58,22 @@ def describe() -> dict[str, Any]:
     }
     described: dict[str, Any] = {}
     for name, read in facts.items():
-        try:
-            value = read()
-        except (OSError, ValueError, KeyError, psutil.Error):
-            continue
-        if value not in (None, "", [], {}):
-            described[name] = value
-    described["versions"] = versions()
-    return described
+        with suppress(OSError, ValueError, KeyError, psutil.Error):
+            if (value := read()) not in (None, "", [], {}):
+                described[name] = value
+    return described | {"versions": versions()}
 
 
 def versions() -> dict[str, str]:
     """Return the versions of the libraries that decide a run's speed, of those that are installed."""
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return {name: version for name in LIBRARIES if (version := own_version(name))}
 
 
-def own_version() -> str | None:
-    """Return the version of this program as installed, or None where it is not."""
-    try:
-        return metadata.version("asrscope")
-    except metadata.PackageNotFoundError:
-        return None
+def own_version(name: str = "asrscope") -> str | None:
+    """Return the version of this program, or of a library, as installed; None where it is not."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(name)
+    return None
 
 
 def _line(path: str) -> str:
@@ -98,13 +88,8 @@ def _cpu() -> str:
     if sys.platform == "darwin":
         import subprocess
 
-        return subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=5,
-        ).stdout.strip()
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=5).stdout.strip()
     return platform.processor() or platform.machine()
 
 
@@ -120,25 +105,17 @@ def _caches() -> list[dict[str, Any]]:
     """Caches as the first core sees them (Linux): level, type, size in bytes, sharing cores."""
     found = []
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        size = _line(str(index / "size"))
-        factor = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
-        found.append(
-            {
-                "level": int(_line(str(index / "level"))),
-                "type": _line(str(index / "type")).lower(),
-                "bytes": int(size.rstrip("KM")) * factor,
-                "shared_by": _line(str(index / "shared_cpu_list")),
-            }
-        )
+        level, kind, size, sharing = (_line(f"{index}/{name}") for name in ("level", "type", "size", "shared_cpu_list"))
+        number = int(size.rstrip("KM")) * {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
+        found.append({"level": int(level), "type": kind.lower(), "bytes": number, "shared_by": sharing})
     return found
 
 
 def last_level_caches() -> tuple[int, int] | None:
     """Return size in bytes and number of the caches farthest from the cores, or None if unknown."""
-    try:
+    caches: list[dict[str, Any]] = []
+    with suppress(OSError, ValueError):
         caches = [cache for cache in _caches() if cache["type"] != "instruction"]
-    except (OSError, ValueError):
-        return None
     if not caches:
         return None
     last = max(caches, key=lambda cache: cache["level"])
@@ -162,9 +139,7 @@ def _vectors() -> list[str]:
     """The sets of VECTORS that the processor has; of AVX-512 and AVX2 the wider alone (Linux)."""
     flags = _flags("flags", "Features")
     found = dict.fromkeys(name for flag, name in VECTORS.items() if flag in flags)
-    if "AVX-512" in found:
-        found.pop("AVX2", None)
-    return list(found)
+    return [name for name in found if name != "AVX2" or "AVX-512" not in found]
 
 
 def _virtualised() -> bool | None:
@@ -192,8 +167,7 @@ def _counters() -> str | None:
     """Say whether a kernel interface for hardware counters exists (Linux); reading them may yet fail."""
     if sys.platform != "linux":
         return None
-    sources = Path("/sys/bus/event_source/devices")
-    names = {path.name for path in sources.iterdir()}
-    cores = sorted(name for name in names if name.startswith(("cpu", "armv8")))
+    names = sorted(path.name for path in Path("/sys/bus/event_source/devices").iterdir())
+    cores = [name for name in names if name.startswith(("cpu", "armv8"))]
     level = _line("/proc/sys/kernel/perf_event_paranoid")
     return f"{', '.join(cores)} (perf_event_paranoid {level})" if cores else "not available"

@@ -7,9 +7,9 @@ virtual machines have none: `probe` says why.
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 POWERCAP: Final = Path("/sys/class/powercap")
 
@@ -28,67 +28,66 @@ IDLE_SECONDS: Final = 1.0
 Reading = Callable[[], Mapping[str, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(NamedTuple):
     """A part of the machine whose energy is counted: a package, its cores, its memory."""
 
     name: str
     folder: Path
-    readable: bool
-    reason: str
+    unreadable: str
+    """Why it cannot be read; empty where it can."""
+
+    @property
+    def sample(self) -> str:
+        return f"energy.{self.name}_joules"
 
 
 def zones(root: Path = POWERCAP) -> list[Zone]:
     """Return the zones that the kernel shows, readable or not; empty where it shows none."""
-    found: list[Zone] = []
+    found: dict[str, Zone] = {}
     try:
         folders = sorted(folder for folder in root.iterdir() if (folder / COUNTER).exists())
     except OSError:
         return []
-    taken: set[str] = set()
     for folder in folders:
         name = _name(folder, root)
-        while name in taken:
+        while name in found:
             name += "'"
-        taken.add(name)
+        problem = ""
         try:
             _number(folder / COUNTER)
             _number(folder / RANGE)
         except PermissionError:
-            reason = (
+            problem = (
                 f"{folder / COUNTER} is readable only by root; `sudo chmod a+r {root}/*/{COUNTER}` "
                 "allows it until the next start"
             )
-            found.append(Zone(name, folder, False, reason))
         except (OSError, ValueError) as error:
-            found.append(Zone(name, folder, False, f"{folder / COUNTER} cannot be read: {error}"))
-        else:
-            found.append(Zone(name, folder, True, f"joules of {name}"))
-    return found
+            problem = f"{folder / COUNTER} cannot be read: {error}"
+        found[name] = Zone(name, folder, problem)
+    return [*found.values()]
 
 
 def probe(root: Path = POWERCAP) -> tuple[bool, str]:
     """Return whether energy can be read here, and a sentence with the source or the reason."""
     found = zones(root)
-    if not found:
-        if not root.is_dir():
-            return False, f"there is no {root} here (virtual machines and other systems have none)"
-        return False, f"{root} shows no zone that counts energy (no RAPL driver)"
-    readable = [zone.name for zone in found if zone.readable]
-    if readable:
+    if readable := [zone.name for zone in found if not zone.unreadable]:
         return True, f"joules of {', '.join(readable)}"
-    return False, found[0].reason
+    if found:
+        return False, found[0].unreadable
+    if root.is_dir():
+        return False, f"{root} shows no zone that counts energy (no RAPL driver)"
+    return False, f"there is no {root} here (virtual machines and other systems have none)"
 
 
 def readings(root: Path = POWERCAP) -> dict[str, Reading]:
     """Return what a Sampler can read: `energy.ZONE_joules` since the first reading, by zone."""
-    return {f"energy {zone.name}": _Counter(zone).read for zone in _readable(root)}
+    return {f"energy {zone.name}": _counter(zone) for zone in zones(root) if not zone.unreadable}
 
 
 def packages(root: Path = POWERCAP) -> Callable[[], float] | None:
     """What reads the joules of all packages since now; None where none can be read."""
-    found = [counter for counter in map(_Counter, _readable(root)) if PACKAGE.fullmatch(counter.sample)]
-    return (lambda: sum(sum(counter.read().values()) for counter in found)) if found else None
+    found = [_counter(zone) for zone in zones(root) if not zone.unreadable and PACKAGE.fullmatch(zone.sample)]
+    return (lambda: sum(sum(read().values()) for read in found)) if found else None
 
 
 def idle(root: Path = POWERCAP, seconds: float = IDLE_SECONDS) -> dict[str, float | str]:
@@ -108,46 +107,32 @@ def idle(root: Path = POWERCAP, seconds: float = IDLE_SECONDS) -> dict[str, floa
     return {"text": probe(root)[1], "watts": watts, "busy_percent": psutil.cpu_percent()}
 
 
-def _readable(root: Path) -> list[Zone]:
-    return [zone for zone in zones(root) if zone.readable]
+def _counter(zone: Zone) -> Reading:
+    """What reads the joules of a zone since now, its turns taken into account."""
+    most = _number(zone.folder / RANGE)
+    last, total = _number(zone.folder / COUNTER), 0
 
+    def read() -> Mapping[str, float]:
+        nonlocal last, total
+        before, last = last, _number(zone.folder / COUNTER)
+        # Where it has passed its maximum it has begun again at 0.
+        total += last - before + (most + 1 if last < before else 0)
+        return {zone.sample: total / 1e6}
 
-class _Counter:
-    """One zone, its turns taken into account."""
-
-    def __init__(self, zone: Zone) -> None:
-        self.sample = f"energy.{zone.name}_joules"
-        self._file = zone.folder / COUNTER
-        self._range = _number(zone.folder / RANGE)
-        self._last = _number(self._file)
-        self._total = 0
-
-    def read(self) -> Mapping[str, float]:
-        now = _number(self._file)
-        step = now - self._last
-        if step < 0:
-            # It has passed its maximum and begun again at 0.
-            step += self._range + 1
-        self._last = now
-        self._total += step
-        return {self.sample: self._total / 1e6}
+    return read
 
 
 def _name(folder: Path, root: Path) -> str:
     """Return `package-0`, or `package-0.core` for a zone within another (intel-rapl:0:1)."""
-    name = _label(folder)
-    parent, colon, _ = folder.name.rpartition(":")
-    if colon and parent.count(":") >= 1 and (root / parent).exists():
-        return f"{_label(root / parent)}.{name}"
-    return name
+    parent = folder.name.rpartition(":")[0]
+    within = f"{_label(root / parent)}." if ":" in parent and (root / parent).exists() else ""
+    return within + _label(folder)
 
 
 def _label(folder: Path) -> str:
-    try:
-        text = (folder / "name").read_text().strip()
-    except OSError:
-        text = ""
-    return text or folder.name
+    with suppress(OSError):
+        return (folder / "name").read_text().strip() or folder.name
+    return folder.name
 
 
 def _number(path: Path) -> int:

@@ -29,7 +29,6 @@ Reading = Callable[[], Mapping[str, float]]
 INTERVAL_SECONDS: Final = 0.1
 """psutil's CPU percentages are counted in clock ticks of 10 ms; faster would show their grain."""
 
-
 SELDOM: Final = 10
 """Quantities that hardly change, or that take long to read, are read at every tenth sample."""
 
@@ -63,8 +62,12 @@ class Sampler:
         self._readings = (self._of_process() if process else {}) | dict(more or {})
 
     def _of_process(self) -> dict[str, Reading]:
+        # Load, switches and faults: the own process's in one call where the system has it.
+        load: dict[str, Reading] = {"usage": self._usage}
+        if resource is None or self._process.pid != os.getpid():
+            load = {"cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()}, "switches": self._switches}
         return {
-            **self._load(),
+            **load,
             "memory": lambda: {"process.rss_bytes": self._process.memory_info().rss},
             "system": lambda: {"system.cpu_percent": psutil.cpu_percent()},
             "threads": _seldom(lambda: {"process.threads": self._process.num_threads()}),
@@ -72,12 +75,6 @@ class Sampler:
             "frequency": self._frequency,
             "steal": _seldom(lambda: {"system.steal_seconds": psutil.cpu_times().steal}),
         }
-
-    def _load(self) -> dict[str, Reading]:
-        """Load, switches and faults: the own process's in one call where the system has it."""
-        if resource is not None and self._process.pid == os.getpid():
-            return {"usage": self._usage}
-        return {"cpu": lambda: {"process.cpu_percent": self._process.cpu_percent()}, "switches": self._switches}
 
     def start(self) -> "Sampler":
         """Begin sampling."""
@@ -113,8 +110,7 @@ class Sampler:
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
-            values = self.read()
-            if values:
+            if values := self.read():
                 self._journal.sample(self._clock(), values)
             if self._also is not None:
                 self._also()

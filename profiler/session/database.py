@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.files import side_files, size_of
+from profiler.session.files import own_files, size_of
 from profiler.session.format import schema
 from profiler.session.format.schema import MAX_BLOCK_RECORDS
 from profiler.session.format.tables import give_back
@@ -60,7 +60,7 @@ def create(path: Path, meta: Iterable[tuple[str, str]], *clock: tuple[int, int])
     except (sqlite3.Error, OSError) as error:
         if connection is not None:
             connection.close()
-        for leftover in (path, *side_files(path)):
+        for leftover in own_files(path):
             leftover.unlink(missing_ok=True)
         if isinstance(error, SessionError):
             raise

@@ -16,9 +16,13 @@ class Damaged(ValueError):
     """Something in a file that no writer puts there, in a few words."""
 
 
+def code_of(error: BaseException) -> int:
+    """Return SQLite's code of an error, 0 for others'."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def reason(error: BaseException) -> str:
     """Put an SQLite or operating-system error into few words."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     known = {
         sqlite3.SQLITE_FULL: "the disk is full",
         sqlite3.SQLITE_READONLY: "it cannot be written (read-only)",
@@ -33,8 +37,8 @@ def reason(error: BaseException) -> str:
         sqlite3.SQLITE_IOERR: "the disk refused to read or write (full, removed or failing)",
         sqlite3.SQLITE_PERM: "permission is denied",
     }
-    if code in known:
-        return known[code]
+    if code_of(error) in known:
+        return known[code_of(error)]
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno).lower()
     if isinstance(error, MemoryError):

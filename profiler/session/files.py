@@ -43,9 +43,8 @@ def alive(owner: object) -> bool | None:
         return False
     try:
         process = psutil.Process(pid)
-        return (
-            bool(abs(process.create_time() - started) < START_TOLERANCE_S) and process.status() != psutil.STATUS_ZOMBIE
-        )
+        same = bool(abs(process.create_time() - started) < START_TOLERANCE_S)
+        return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
     except psutil.Error:
@@ -59,23 +58,14 @@ def _boot() -> str:
         return ""
 
 
-HEADER_BYTES: Final = 100
-"""Length of SQLite's database header (file format, section 1.3)."""
-
-MAGIC: Final = b"SQLite format 3\0"
-
-
 recorded_here: set[tuple[int, int]] = set()
 """(device, inode) of the sessions that this very process records. Opening and closing such a file by hand
 would drop SQLite's locks on it (POSIX gives up all of a process's locks at the first close)."""
 
-
-class Header(NamedTuple):
-    """What the first 100 bytes of a session say."""
-
-    version: int
-    uses_wal: bool
-
+MAGIC: Final = b"SQLite format 3\0"
+_HEADER: Final = struct.Struct(">16xHB9xI8xI16xI4xI28x")
+"""Of SQLite's header (file format, section 1.3): bytes of a page, 1 for a rollback journal or 2 for a write-ahead log,
+pages, changes of the schema (0 until the first table is made), user_version, application_id."""
 
 _NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -115,12 +105,18 @@ LIMITS: Final = {
 columns. The first is raised once the schema is known."""
 
 
-SCHEMA_COOKIE_AT: Final = 40
-"""Where SQLite counts the changes of the schema: 0 until the first table is made."""
+class Files(NamedTuple):
+    """A session, and what SQLite may keep beside it."""
+
+    session: Path
+    wal: Path
+    shm: Path
+    journal: Path
 
 
-def side_files(path: Path) -> tuple[Path, Path]:
-    return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
+def own_files(path: str | os.PathLike[str]) -> Files:
+    session = Path(path)
+    return Files(session, *(session.with_name(session.name + end) for end in ("-wal", "-shm", "-journal")))
 
 
 def inode(path: Path) -> tuple[int, int] | None:
@@ -132,19 +128,25 @@ def inode(path: Path) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
+class Header(NamedTuple):
+    """What the first 100 bytes of a session say."""
+
+    version: int
+    uses_wal: bool
+
+
 def read_header(path: Path) -> Header:
     """Read a session's header; SessionError with one sentence when it is not a session to be read."""
     try:
         if path.is_dir():
             raise SessionError(f"{path}: this is a folder; name a session file (.asrs) in it")
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise SessionError(f"{path}: this is a pipe or a device, not a session file")
-        if (about.st_dev, about.st_ino) in recorded_here:
+        if inode(path) in recorded_here:
             return Header(VERSION, True)
         # Should it be exchanged for a pipe just now, opening must not wait for its other end.
         with open(os.open(path, os.O_RDONLY | _NO_WAITING), "rb") as file:
-            head = file.read(HEADER_BYTES)
+            head = file.read(_HEADER.size)
             size = os.fstat(file.fileno()).st_size
     except SessionError:
         raise
@@ -156,60 +158,42 @@ def read_header(path: Path) -> Header:
         raise SessionError(f"{path}: the file is empty, not a session")
     if not head.startswith(MAGIC[: len(head)]):
         raise SessionError(f"{path}: this is not a session file (a session is an SQLite database made by asrscope)")
-    if len(head) < HEADER_BYTES:
+    if len(head) < _HEADER.size:
         raise SessionError(f"{path}: the file ends after {len(head)} bytes; it has been cut off")
-    (application,) = struct.unpack_from(">I", head, 68)
-    (tables,) = struct.unpack_from(">I", head, SCHEMA_COOKIE_AT)
+    page, journal, pages, tables, version, application = _HEADER.unpack(head)
     if application == 0 and tables == 0:
         raise SessionError(
             f"{path}: nothing has been written to this file yet; if a run is just starting, open it in a moment"
         )
     if application != APPLICATION_ID:
         raise SessionError(f"{path}: this is an SQLite database of another program, not an asrscope session")
-    (version,) = struct.unpack_from(">I", head, 60)
     if version > VERSION:
         raise SessionError(
             f"{path}: the session has format version {version}, this program reads up to version "
             f"{VERSION}; open it with a newer asrscope"
         )
-    (page,) = struct.unpack_from(">H", head, 16)
-    (pages,) = struct.unpack_from(">I", head, 28)
-    page = 65536 if page == 1 else page
+    whole = pages * (65536 if page == 1 else page)
     # With a -wal beside it the main file may be behind its own header (a checkpoint under way).
-    if size < page * pages and not side_files(path)[0].exists():
+    if size < whole and not own_files(path).wal.exists():
         raise SessionError(
-            f"{path}: the file has been cut off ({size} bytes of {page * pages}); "
-            "copy it again from where it was recorded"
+            f"{path}: the file has been cut off ({size} bytes of {whole}); copy it again from where it was recorded"
         )
-    # Bytes 18 and 19: 1 for a rollback journal, 2 for a write-ahead log.
-    return Header(version, head[18] == 2)
-
-
-def journal_of(path: Path) -> Path:
-    return path.with_name(path.name + "-journal")
-
-
-def own_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    session = Path(path)
-    return (session, *side_files(session), journal_of(session))
+    return Header(version, journal == 2)
 
 
 def check_side_files(path: Path) -> None:
     """Refuse side files that SQLite would follow to somewhere else; SessionError says which."""
-    for side in (*side_files(path), journal_of(path)):
-        try:
-            about = side.lstat()
-        except OSError:
-            continue
-        if not stat.S_ISREG(about.st_mode):
+    _, *sides = own_files(path)
+    for side in sides:
+        if side.is_symlink() or (side.exists() and not side.is_file()):
             raise SessionError(
                 f"{path}: {side.name} beside it is a link or a device, which no recording leaves; remove it"
             )
-    journal = journal_of(path)
+    journal = own_files(path).journal
     with contextlib.suppress(FileNotFoundError), journal.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - len(_SUPER_JOURNAL_END), 0))
-        if file.read() == _SUPER_JOURNAL_END and file.tell() > HEADER_BYTES:
+        if file.read() == _SUPER_JOURNAL_END and file.tell() > _HEADER.size:
             raise SessionError(
                 f"{path}: {journal.name} beside it names other files, which no recording does; remove it"
             )
@@ -221,8 +205,7 @@ def state_and_owner(connection: sqlite3.Connection) -> tuple[str, object]:
     found = rows.texts(connection.execute(query), "meta")
     if "state" not in found:
         raise Damaged("meta holds no state")
-    state = rows.json(found["state"], "meta state")
-    return str(state), rows.json(found.get("writer", "null"), "meta writer")
+    return str(rows.json(found["state"], "meta state")), rows.json(found.get("writer", "null"), "meta writer")
 
 
 def owner_alive(path: Path) -> bool | None:
@@ -246,7 +229,8 @@ def claim(path: Path, replace: bool) -> None:
             path.unlink(missing_ok=True)
         # SQLite gives the -wal and the -shm the rights of the file itself.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, OWNER_ONLY))
-        for side in (*side_files(path), journal_of(path)):
+        _, *sides = own_files(path)
+        for side in sides:
             side.unlink(missing_ok=True)
     except FileExistsError:
         raise SessionError(
@@ -261,27 +245,25 @@ def claim(path: Path, replace: bool) -> None:
 def check_claim(path: Path, replace: bool) -> None:
     """Refuse a name under which something lies that a new session may not take the place of."""
     try:
-        about = path.lstat()
+        mode = path.lstat().st_mode
     except (OSError, ValueError):
         return  # nothing there, or nothing that can be; making the file says what is wrong
-    if stat.S_ISDIR(about.st_mode):
+    if stat.S_ISDIR(mode):
         raise SessionError(f"{path}: this is a folder; name a file in it to record to")
-    if stat.S_ISLNK(about.st_mode):
+    if stat.S_ISLNK(mode):
         raise SessionError(f"{path}: this is a link, and a session is recorded into a file of its own; name that file")
-    if not stat.S_ISREG(about.st_mode):
+    if not stat.S_ISREG(mode):
         raise SessionError(
             f"{path}: this is a pipe or a device, and a session is recorded into a file; choose another name"
         )
     try:
         read_header(path)
-        is_session = True
     except SessionError as error:
-        # A newer or a cut-off session is still somebody's session: only the mark counts here.
-        is_session = "format version" in str(error)
-    if not is_session:
-        raise SessionError(
-            f"{path}: a file that is not an asrscope session lies there and is not overwritten; choose another name"
-        )
+        # A newer session is still somebody's session.
+        if "format version" not in str(error):
+            raise SessionError(
+                f"{path}: a file that is not an asrscope session lies there and is not overwritten; choose another name"
+            ) from None
     if owner_alive(path):
         raise SessionError(f"{path}: another asrscope is recording into this session; choose another name")
     if not replace:
@@ -289,31 +271,28 @@ def check_claim(path: Path, replace: bool) -> None:
 
 
 def connect_read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    """Open a session for reading only, its schema found to be its version's own (`distrust`)."""
-    return _connect(path, "mode=ro" + ("&immutable=1" if immutable else ""), VERSION, 1.0)
+    """Open a session for reading only, its schema found to be its version's own (`_distrust`)."""
+    return _connect(path, "mode=ro" + ("&immutable=1" if immutable else ""), "query_only = ON", VERSION, 1.0)
 
 
 def connect_alone(path: Path, version: int = VERSION) -> sqlite3.Connection:
     """Open a session for writing with nobody else in it, its schema found to be that version's own."""
-    return _connect(path, "mode=rw", version, 0.05)
+    # Before anything is read: not even a writer whose life cannot be seen from here may be in it.
+    return _connect(path, "mode=rw", "locking_mode = EXCLUSIVE", version, 0.05)
 
 
-def _connect(path: Path, mode: str, version: int, timeout: float) -> sqlite3.Connection:
+def _connect(path: Path, mode: str, pragma: str, version: int, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None, timeout=timeout)
     try:
-        if mode == "mode=rw":
-            # Before anything is read: not even a writer whose life cannot be seen from here may be in it.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        else:
-            connection.execute("PRAGMA query_only = ON")
-        distrust(connection, path, version)
+        connection.execute(f"PRAGMA {pragma}")
+        _distrust(connection, path, version)
     except BaseException:  # whatever ends this, nobody else has the connection
         connection.close()
         raise
     return connection
 
 
-def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
+def _distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Limit what the contents of a stranger's file can make SQLite do, and check its schema; Damaged if it is other.
 
     The first query makes SQLite parse the schema and the statistics of its planner. Functions run between two steps,
@@ -339,7 +318,7 @@ def _after(steps: int) -> Callable[[], bool]:
 def size_of(path: Path) -> int:
     """Return the bytes of a session and its -wal, 0 where there are none."""
     size = 0
-    for file in (path, side_files(path)[0]):
+    for file in own_files(path)[:2]:
         with contextlib.suppress(OSError):
             size += file.stat().st_size
     return size

@@ -5,11 +5,10 @@ the writer's closing. Sessions come from strangers: only known tables are read, 
 whatever is wrong is one `SessionError` sentence.
 """
 
-import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +18,8 @@ from profiler.arrays import Array
 from profiler.machine.roofs.table import END, START, RoofTable
 from profiler.session import facts
 from profiler.session.database import Queries
-from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.files import alive, connect_read_only, side_files
+from profiler.session.errors import Damaged, SessionError, code_of, reason
+from profiler.session.files import alive, connect_read_only, own_files
 from profiler.session.format import rows
 from profiler.session.format.grow import Growing
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance, Utterances
@@ -84,7 +83,6 @@ class Session:
         self._signature: tuple[int, ...] | None = None
         self._owner_checked = time.monotonic()
         self._closed = False
-        self._retrying = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Session":
@@ -128,9 +126,8 @@ class Session:
         return view["t_ns"], view["value"]
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._located.release()
+        self._closed = True
+        self._located.release()
 
     def __enter__(self) -> "Session":
         return self
@@ -146,32 +143,9 @@ class Session:
         if self._closed or self.state != "recording":
             return False
         signature = self._look()
-        if signature is not None and signature == self._signature:
-            return self._settle_if_orphaned()
-        self._signature = signature
-        try:
+        if signature is None or signature != self._signature:
+            self._signature = signature
             return self._read()
-        except SessionError:
-            self._signature = None
-            raise
-
-    # -- reading --------------------------------------------------------------------------------
-
-    def _look(self) -> tuple[int, ...] | None:
-        """Return sizes and times of the files, or None where they cannot prove that nothing is new."""
-        found: list[int] = []
-        now = time.time_ns()
-        try:
-            for path in (self._located.read_from, side_files(self._located.read_from)[0]):
-                stat = os.stat(path)
-                if abs(now - stat.st_mtime_ns) < MTIME_GRAIN_NS:
-                    return None
-                found += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        except OSError:
-            return None
-        return tuple(found)
-
-    def _settle_if_orphaned(self) -> bool:
         now = time.monotonic()
         if now - self._owner_checked < OWNER_SECONDS:
             return False
@@ -182,80 +156,75 @@ class Session:
         self.notes += [note for note in self._located.notes if note not in self.notes]
         return changed
 
-    def _read(self) -> bool:
+    # -- reading --------------------------------------------------------------------------------
+
+    def _look(self) -> tuple[int, ...] | None:
+        """Return sizes and times of the files, or None where they cannot prove that nothing is new."""
+        found: list[int] = []
+        now = time.time_ns()
         try:
-            with contextlib.closing(
-                connect_read_only(self._located.read_from, immutable=self._located.immutable)
-            ) as connection:
+            for path in own_files(self._located.read_from)[:2]:
+                stat = os.stat(path)
+                if abs(now - stat.st_mtime_ns) < MTIME_GRAIN_NS:
+                    return None
+                found += (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        except OSError:
+            return None
+        return tuple(found)
+
+    def _read(self, again: bool = False) -> bool:
+        path = self._located.read_from
+        try:
+            with closing(connect_read_only(path, immutable=self._located.immutable)) as connection:
                 connection.execute("BEGIN")
-                return self._read_all(Queries(connection, self._located.read_from))
-        except sqlite3.OperationalError as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and self._meta_text:
+                return self._read_all(Queries(connection, path))
+        except (Damaged, sqlite3.Error, OverflowError, MemoryError) as error:
+            self._signature = None
+            if isinstance(error, Damaged):
+                raise SessionError(f"{self.path}: the session is damaged: {error}") from error
+            if self._meta_text and code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 # The writer is just folding everything into one file; the next refresh sees it.
-                self._signature = None
                 return False
-            if code == sqlite3.SQLITE_CANTOPEN and self._meta_text and not self._retrying:
+            if self._meta_text and code_of(error) == sqlite3.SQLITE_CANTOPEN and not again:
                 return self._read_again()
-            raise self._damaged(error) from error
-        except (sqlite3.Error, OverflowError, MemoryError) as error:
-            raise self._damaged(error) from error
-        except Damaged as error:
-            raise SessionError(f"{self.path}: the session is damaged: {error}") from error
+            raise SessionError(f"{self.path}: the session cannot be read: {reason(error)}") from error
 
     def _read_again(self) -> bool:
         """Read once more after side files went away: the writer closed, or somebody recovered it."""
-        self._retrying = True
         try:
             settle(self._located)
-            return self._read()
         except (sqlite3.Error, Damaged) as error:
-            raise self._damaged(error) from error
-        finally:
-            self._retrying = False
-
-    def _damaged(self, error: BaseException) -> SessionError:
-        return SessionError(f"{self.path}: the session cannot be read: {reason(error)}")
+            raise SessionError(f"{self.path}: the session cannot be read: {reason(error)}") from error
+        return self._read(again=True)
 
     def _read_all(self, db: Queries) -> bool:
-        news = self._read_meta(db)
-        news |= self._read_registers(db)
-        news |= self._read_calibration(db)
-        news |= self._read_spans(db)
-        news |= self._read_samples(db)
-        news |= self._read_changed(db)
-        news |= self._read_counters(db)
+        parts = self._read_meta, self._read_registers, self._read_spans, self._read_samples, self._read_changed
+        news = [read(db) for read in parts]
         if self._decoded > self._heard + UNHEARD_FRAMES:
             raise Damaged("its spans decode more frames than its utterances have")
         if self._named > self._heard + UNHEARD_FRAMES:
             raise Damaged("its utterances have more frames than there is sound of")
-        if self._located.state is not None:
-            self.state = self._located.state
-        else:
-            self.state = rows.state(self.meta.get("state"))
-        return news
+        self.state = self._located.state or rows.state(self.meta.get("state"))
+        return any(news)
 
     def _read_meta(self, db: Queries) -> bool:
         text = rows.texts(db.rows("SELECT key, value FROM meta"), "meta")
         if text == self._meta_text:
             return False
         for key, value in text.items():
-            if self._meta_text.get(key) != value:
-                self._take_fact(key, rows.json(value, f"meta {key:.40}"))
+            if self._meta_text.get(key) == value:
+                continue
+            fact = rows.json(value, f"meta {key:.40}")
+            if facts.sound(key, fact):
+                self.meta[key] = fact
+                continue
+            self.meta.pop(key, None)
+            about = key.partition("/")[0]
+            note = f"What the session says of its {about} is nothing that a recording writes, and is left out."
+            if note not in self.notes:
+                self.notes.append(note)
         self._meta_text = text
         return True
-
-    def _take_fact(self, key: str, value: object) -> None:
-        """Keep a fact, or leave it out and say so where no recording says such a thing."""
-        if facts.sound(key, value):
-            self.meta[key] = value
-            return
-        self.meta.pop(key, None)
-        note = (
-            f"What the session says of its {key.partition('/')[0]} is nothing that a recording writes, and is left out."
-        )
-        if note not in self.notes:
-            self.notes.append(note)
 
     def _read_registers(self, db: Queries) -> bool:
         news = False
@@ -285,18 +254,14 @@ class Session:
         for row in db.rows(clock, self._last["clock"]):
             self._last["clock"] = row[0]
             self.clock.append((rows.amount(row[1], "clock"), rows.amount(row[2], "clock")))
-        return news
-
-    def _read_calibration(self, db: Queries) -> bool:
-        found = db.later("calibration", ", ".join(rows.CALIBRATION), self._last)
-        if not found:
-            return False
-        self._calibration_rows += [rows.calibration(row) for row in found]
-        before = self.calibration
-        self.calibration = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == START)
-        self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
-        self.generation += self.calibration != before
-        return True
+        found = [rows.calibration(row) for row in db.later("calibration", ", ".join(rows.CALIBRATION), self._last)]
+        if found:
+            self._calibration_rows += found
+            before = self.calibration
+            self.calibration = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == START)
+            self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
+            self.generation += self.calibration != before
+        return news or bool(found)
 
     def _read_spans(self, db: Queries) -> bool:
         before = len(self._spans)
@@ -330,36 +295,25 @@ class Session:
                 news = True
         return news
 
-    def _read_counters(self, db: Queries) -> bool:
-        last = self._last["counter"]
-        for row in db.rows("SELECT * FROM counter WHERE revision>?", last):
-            revision, total = rows.counter(row)
-            self._last["counter"] = max(self._last["counter"], revision)
-            self.counters[total.lane, total.stage, total.epoch, total.name] = total
-        return self._last["counter"] > last
-
     def _read_changed(self, db: Queries) -> bool:
-        last = self._last["revision"]
-        news = False
+        """Read what is stored under revisions: markers, utterances and counters that are new or have changed."""
+        last, before = self._last["revision"], (self._last["revision"], self._last["counter"])
         for row in db.rows(f"SELECT {rows.MARKER} FROM marker WHERE revision>?", last):
             revision, marker = rows.marker(row)
             self._last["revision"] = max(self._last["revision"], revision)
             self._markers[marker.id] = marker
-            news = True
         waves = "(SELECT data FROM peaks WHERE peaks.utterance=utterance.id)"
-        query = f"SELECT {rows.UTTERANCE}, {waves} FROM utterance WHERE revision>?"
-        for row in db.rows(query, last):
-            known: Mapping[int, Utterance] = self._utterances
-            number = rows.integer(row[1], "utterance")
-            if number in known:
-                peaks = known[number].peaks
-            else:
-                peaks = rows.peaks(row[-1])
-                self._heard += len(peaks)
+        for row in db.rows(f"SELECT {rows.UTTERANCE}, {waves} FROM utterance WHERE revision>?", last):
+            known = self._utterances.get(rows.integer(row[1], "utterance"))
+            peaks = rows.peaks(row[-1]) if known is None else known.peaks
+            self._heard += len(peaks) if known is None else 0
             revision, utterance = rows.utterance(row[:-1], peaks)
             self._last["revision"] = max(self._last["revision"], revision)
             self._utterances[utterance.id] = utterance
             self._in_order = None
-            self._named = max(self._named, utterance.first_frame + utterance.n_frames)
-            news = True
-        return news
+            self._named = max(self._named, utterance.end_frame)
+        for row in db.rows("SELECT * FROM counter WHERE revision>?", self._last["counter"]):
+            revision, total = rows.counter(row)
+            self._last["counter"] = max(self._last["counter"], revision)
+            self.counters[total.lane, total.stage, total.epoch, total.name] = total
+        return before != (self._last["revision"], self._last["counter"])

@@ -14,17 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from profiler.session.errors import Damaged, SessionError, reason
-from profiler.session.files import (
-    alive,
-    check_side_files,
-    connect_alone,
-    connect_read_only,
-    journal_of,
-    read_header,
-    side_files,
-    state_and_owner,
-)
+from profiler.session import files
+from profiler.session.errors import Damaged, SessionError, code_of, reason
+from profiler.session.files import alive, own_files
 from profiler.session.format import rows, schema
 
 FOLD_SECONDS: Final = 1.0
@@ -53,28 +45,22 @@ class Located:
 
 def locate(path: Path) -> Located:
     """Make `path` readable; SessionError with one sentence when it is not a session to be read."""
-    header = read_header(path)
+    version = files.read_header(path).version
     located = Located(path, path)
-    try:
-        if header.version < schema.VERSION:
-            # Before anything is copied: a file without a way forward may be of any size.
-            if header.version not in schema.MIGRATIONS or header.version not in schema.LAYOUTS:
-                raise _no_way(path, header.version, "no migration leads on from it")
-            check_side_files(path)
-            _copy(located)
-            _fold(located.read_from, header.version)
-            _migrate(located, header.version)
-        else:
-            settle(located)
-    except SessionError:
-        located.release()
-        raise
-    except Damaged as error:
-        located.release()
-        raise SessionError(f"{path}: the session is damaged: {error}") from error
-    except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
-        located.release()
-        raise SessionError(f"{path}: the session cannot be read: {reason(error)}") from error
+    with contextlib.ExitStack() as undo:
+        undo.callback(located.release)
+        try:
+            if version < schema.VERSION:
+                _convert(located, version)
+            else:
+                settle(located)
+        except SessionError:
+            raise
+        except Damaged as error:
+            raise SessionError(f"{path}: the session is damaged: {error}") from error
+        except (sqlite3.Error, OSError, ValueError, MemoryError) as error:
+            raise SessionError(f"{path}: the session cannot be read: {reason(error)}") from error
+        undo.pop_all()
     return located
 
 
@@ -82,51 +68,45 @@ def settle(located: Located) -> None:
     """Decide how to read `located`, folding in what a dead writer left."""
     path = located.read_from
     located.immutable, located.state = False, None
-    check_side_files(path)
-    wal = side_files(path)[0]
-    uses_wal = read_header(path).uses_wal
-    if not (journal_of(path).exists() or (uses_wal and wal.exists())):
+    files.check_side_files(path)
+    own = own_files(path)
+    uses_wal = files.read_header(path).uses_wal
+    if not (own.journal.exists() or (uses_wal and own.wal.exists())):
         # Nobody is writing; then SQLite must not ask for a -wal, nor take a stray one for its own.
         located.immutable = True
-        state, _ = _peek(path, immutable=True)
-        if state == "recording":
+        if _peek(path, immutable=True)[0] == "recording":
             located.state = "crashed"
             if uses_wal:
                 located.notes.append(
-                    f"The recording broke off and {wal.name} is missing beside the session, so its "
+                    f"The recording broke off and {own.wal.name} is missing beside the session, so its "
                     "last part cannot be shown; bring that file to this folder and open it again."
                 )
         return
+    owner: object = None
     try:
-        state, owner = _peek(path)
+        _, owner = _peek(path)
     except sqlite3.OperationalError as error:
-        if _code(error) not in _NOT_HERE:
+        if code_of(error) not in _NOT_HERE:
             raise
-        state, owner = "", None
-    living = alive(owner)
-    if living:
+    if alive(owner):
         return
     try:
         if _fold(path) == "crashed":
             located.notes.append("The recording broke off; what had been stored until then has been recovered.")
         located.immutable = True
     except sqlite3.OperationalError as error:
-        if _code(error) in _HELD:
+        if code_of(error) in _HELD:
             # Whoever holds it is the writer (on another machine) or a reader that folds just now.
             return
-        if _code(error) not in _NOT_HERE or located.private is not None:
+        if code_of(error) not in _NOT_HERE or located.private is not None:
             raise
         _copy(located)
         settle(located)
 
 
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
-
-
 def _peek(path: Path, immutable: bool = False) -> tuple[str, object]:
-    with contextlib.closing(connect_read_only(path, immutable=immutable)) as connection:
-        return state_and_owner(connection)
+    with contextlib.closing(files.connect_read_only(path, immutable=immutable)) as connection:
+        return files.state_and_owner(connection)
 
 
 def _fold(path: Path, version: int = schema.VERSION) -> str:
@@ -139,14 +119,14 @@ def _fold(path: Path, version: int = schema.VERSION) -> str:
         try:
             return _fold_once(path, version)
         except sqlite3.OperationalError as error:
-            if _code(error) not in _HELD or time.monotonic() > deadline:
+            if code_of(error) not in _HELD or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
 
 
 def _fold_once(path: Path, version: int) -> str:
     # Writing may run what a schema holds: none but ours is here.
-    with contextlib.closing(connect_alone(path, version)) as connection:
+    with contextlib.closing(files.connect_alone(path, version)) as connection:
         state = ""
         if version == schema.VERSION:
             # Still in the -wal: leaving WAL mode makes it lasting together with everything else.
@@ -156,37 +136,34 @@ def _fold_once(path: Path, version: int) -> str:
         connection.execute("PRAGMA journal_mode = DELETE")
     # The dead writer's shared memory means nothing any more; an exclusive lock makes SQLite ignore it.
     with contextlib.suppress(OSError):
-        side_files(path)[1].unlink(missing_ok=True)
+        own_files(path).shm.unlink(missing_ok=True)
     return state
 
 
 def _copy(located: Located) -> None:
     """Copy the session (and its -wal) to a private folder and read it there."""
     located.private = Path(tempfile.mkdtemp(prefix="asrscope-"))
-    copy = located.private / "session.asrs"
-    shutil.copyfile(located.path, copy)
-    for source, target in (
-        (side_files(located.path)[0], side_files(copy)[0]),
-        (journal_of(located.path), journal_of(copy)),
-    ):
-        if source.exists():
-            shutil.copyfile(source, target)
-    located.read_from = copy
+    source, copy = own_files(located.path), own_files(located.private / "session.asrs")
+    shutil.copyfile(source.session, copy.session)
+    for side, target in ((source.wal, copy.wal), (source.journal, copy.journal)):
+        if side.exists():
+            shutil.copyfile(side, target)
+    located.read_from = copy.session
 
 
-def _migrate(located: Located, version: int) -> None:
-    with contextlib.closing(connect_alone(located.read_from, version)) as connection:
-        try:
-            schema.migrate(connection, version)
-        except ValueError as error:
-            raise _no_way(located.path, version, str(error)) from error
+def _convert(located: Located, version: int) -> None:
+    """Bring a private copy of a session of an older version to this one."""
+    # Before anything is copied: a file without a way forward may be of any size.
+    if version not in schema.MIGRATIONS:
+        raise SessionError(
+            f"{located.path}: the session has format version {version}, which this program "
+            f"(version {schema.VERSION}) cannot convert: no migration leads on from it"
+        )
+    files.check_side_files(located.path)
+    _copy(located)
+    _fold(located.read_from, version)
+    with contextlib.closing(files.connect_alone(located.read_from, version)) as connection:
+        schema.migrate(connection, version)
     located.notes.append(
         f"The session was recorded in format version {version} and is shown converted; the file itself is unchanged."
-    )
-
-
-def _no_way(path: Path, version: int, why: str) -> SessionError:
-    return SessionError(
-        f"{path}: the session has format version {version}, which this program "
-        f"(version {schema.VERSION}) cannot convert: {why}"
     )

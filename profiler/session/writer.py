@@ -27,7 +27,7 @@ from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import database
 from profiler.session.errors import SessionError, reason
-from profiler.session.files import claim, identity, inode, recorded_here, side_files
+from profiler.session.files import claim, identity, inode, own_files, recorded_here
 from profiler.session.format import schema
 from profiler.session.format.tables import REVISION, Tables, Word, text, to_column, to_json
 from profiler.session.model import CounterTotal
@@ -70,7 +70,7 @@ class SessionWriter:
         self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._marker_ids = itertools.count(1)
         self._utterance_ids = itertools.count(1)
-        self._last_clock = self._last_presence = self._last_round = self.monotonic()
+        self._last_clock = self._last_presence = self._last_round = time.monotonic()
         self._wake = threading.Event()
         self._final_state = ""
         self._connection = self._create(meta, replace)
@@ -78,7 +78,7 @@ class SessionWriter:
         about = os.stat(self.path)
         self._file_key = (about.st_dev, about.st_ino)
         recorded_here.add(self._file_key)
-        self._sides = [(side, inode(side)) for side in side_files(self.path)]
+        self._sides = [(side, inode(side)) for side in own_files(self.path)[1:3]]
         self._checkpointer = database.Checkpointer(self.path)
         self._switch_seconds = sys.getswitchinterval()
         sys.setswitchinterval(min(self._switch_seconds, SWITCH_SECONDS))
@@ -89,35 +89,25 @@ class SessionWriter:
 
     def config(self, epoch: int, first_frame: int, tree: Mapping[str, Any]) -> None:
         """Store the configuration applied from `first_frame` on, before the first span under it."""
-        self._say(
-            "INSERT INTO config(epoch, first_frame, applied_ns, tree) VALUES(?,?,?,?)",
-            (epoch, first_frame, self.recorder.clock(), to_json(tree)),
-        )
+        values = {
+            "epoch": epoch,
+            "first_frame": first_frame,
+            "applied_ns": self.recorder.clock(),
+            "tree": to_json(tree),
+        }
+        self._insert("config", values)
 
     def marker(self, kind: str, text: str, asked_frame: int, key: str | None = None, value: object = None) -> int:
         """Store a moment of interest (kind: option, user, error or note) and return its id."""
         marker = next(self._marker_ids)
-        self._say(
-            "INSERT INTO marker(id, revision, kind, text, t_ns, asked_frame, key, value) VALUES(?,?,?,?,?,?,?,?)",
-            (
-                marker,
-                REVISION,
-                kind,
-                text[: schema.LONGEST_MARK],
-                self.recorder.clock(),
-                asked_frame,
-                key,
-                None if value is None else to_json(value),
-            ),
-        )
+        about = {"kind": kind, "text": text[: schema.LONGEST_MARK], "t_ns": self.recorder.clock()}
+        asked = {"asked_frame": asked_frame, "key": key, "value": None if value is None else to_json(value)}
+        self._insert("marker", {"id": marker, "revision": REVISION, **about, **asked})
         return marker
 
     def marker_applied(self, marker: int, applied_frame: int, epoch: int) -> None:
         """Say from which frame and under which epoch the marked option took effect."""
-        self._say(
-            "UPDATE marker SET revision=?, applied_frame=?, epoch=? WHERE id=?",
-            (REVISION, applied_frame, epoch, marker),
-        )
+        self._update("marker", marker, {"applied_frame": applied_frame, "epoch": epoch})
 
     def utterance(
         self,
@@ -140,23 +130,11 @@ class SessionWriter:
             raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
         utterance = next(self._utterance_ids)
         # First, since a reader keeps the peaks that it finds with an utterance.
-        self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))
-        self._say(
-            "INSERT INTO utterance(id, revision, name, path, first_frame, n_frames, audio_s, "
-            "reference, words, epochs, done, notes, part) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0,?,?)",
-            (
-                utterance,
-                REVISION,
-                name,
-                os.fspath(path),
-                int(first_frame),
-                int(n_frames),
-                float(audio_s),
-                reference,
-                to_json([note[: schema.LONGEST_MARK] for note in notes]),
-                to_json(part or {}),
-            ),
-        )
+        self._insert("peaks", {"utterance": utterance, "data": peaks.tobytes()})
+        place = {"first_frame": int(first_frame), "n_frames": int(n_frames), "audio_s": float(audio_s)}
+        about = {"name": name, "path": os.fspath(path), **place, "reference": reference}
+        begun = {"words": "[]", "epochs": "[]", "done": 0, "notes": _notes(notes), "part": to_json(part or {})}
+        self._insert("utterance", {"id": utterance, "revision": REVISION, **about, **begun})
         return utterance
 
     def utterance_partial(self, utterance: int, hypothesis: str, words: Iterable[Word]) -> None:
@@ -168,8 +146,7 @@ class SessionWriter:
         self._commands.put((self._tables.keep_partial, (utterance, hypothesis, list(words))))
 
     def utterance_notes(self, utterance: int, notes: Iterable[str]) -> None:
-        kept = to_json([note[: schema.LONGEST_MARK] for note in notes])
-        self._say("UPDATE utterance SET revision=?, notes=? WHERE id=?", (REVISION, kept, utterance))
+        self._update("utterance", utterance, {"notes": _notes(notes)})
 
     def utterance_done(
         self,
@@ -187,21 +164,10 @@ class SessionWriter:
         `complete`: whether the words are a sentence of the grammar; None without a grammar.
         """
         self._commands.put((self._tables.drop_partial, (utterance,)))
-        self._say(
-            "UPDATE utterance SET revision=?, hypothesis=?, words=?, wall_ns=?, epochs=?, errors=?, "
-            "reference_words=?, done=1, complete=? WHERE id=?",
-            (
-                REVISION,
-                hypothesis,
-                to_json(list(words)),
-                int(wall_ns),
-                to_json(list(epochs)),
-                errors,
-                reference_words,
-                None if complete is None else int(complete),
-                utterance,
-            ),
-        )
+        found = {"hypothesis": hypothesis, "words": to_json(list(words)), "errors": errors}
+        times = {"wall_ns": int(wall_ns), "epochs": to_json(list(epochs)), "reference_words": reference_words}
+        ended = {"done": 1, "complete": None if complete is None else int(complete)}
+        self._update("utterance", utterance, found | times | ended)
 
     def sample(self, t_ns: int, values: Mapping[str, float | None]) -> None:
         """Store readings taken at `t_ns`; None and NaN are left out (absent, not zero)."""
@@ -210,11 +176,7 @@ class SessionWriter:
     def calibration(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Store measured roofs as `RoofTable.rows()` gives them."""
         for row in rows:
-            self._say(
-                f"INSERT INTO calibration({', '.join(schema.CALIBRATION)}) "
-                f"VALUES({','.join('?' * len(schema.CALIBRATION))})",
-                [row[column] for column in schema.CALIBRATION],
-            )
+            self._insert("calibration", {column: row[column] for column in schema.CALIBRATION})
 
     def counters(self, totals: Iterable[CounterTotal]) -> None:
         self._commands.put((self._tables.write_counters, (list(totals),)))
@@ -237,11 +199,20 @@ class SessionWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close("closed" if kind is None else "failed")
 
-    # -- the thread -----------------------------------------------------------------------------
+    def _insert(self, table: str, values: Mapping[str, Any]) -> None:
+        self._say(
+            f"INSERT INTO {table}({', '.join(values)}) VALUES({', '.join('?' * len(values))})", [*values.values()]
+        )
+
+    def _update(self, table: str, row: int, values: Mapping[str, Any]) -> None:
+        changes = ", ".join(f"{column}=?" for column in values)
+        self._say(f"UPDATE {table} SET revision=?, {changes} WHERE id=?", (REVISION, *values.values(), row))
 
     def _say(self, statement: str, values: Sequence[Any]) -> None:
         columns = [value if value is REVISION else to_column(value) for value in values]
         self._commands.put((self._tables.execute, (statement, columns)))
+
+    # -- the thread -----------------------------------------------------------------------------
 
     def _create(self, meta: Mapping[str, Any], replace: bool) -> sqlite3.Connection:
         description = {
@@ -257,13 +228,13 @@ class SessionWriter:
         claim(self.path, replace)
         return database.create(self.path, rows, wall_pair(self.recorder.clock))
 
-    def monotonic(self) -> float:
-        """The clock of rounds and rates, in seconds."""
-        return time.monotonic()
-
     def _run(self) -> None:
         while not self._final_state:
-            self._wait()
+            # Counted from the last round's beginning: against a busy Python thread every call of SQLite
+            # waits up to 5 ms for the interpreter lock, and a round may take half of its time.
+            now = time.monotonic()
+            self._wake.wait(max(self._last_round + FLUSH_SECONDS - now, MIN_WAIT_SECONDS))
+            self._last_round = time.monotonic()
             self._guarded(self._flush)
         self._guarded(self._flush)
         self._checkpointer.stop()
@@ -276,15 +247,6 @@ class SessionWriter:
                 if key is not None and inode(side) == key:
                     side.unlink(missing_ok=True)
         sys.setswitchinterval(self._switch_seconds)
-
-    def _wait(self) -> None:
-        """Wait until the next round is due, or somebody closes."""
-        # Counted from the last round's beginning: against a busy Python thread every call of SQLite
-        # waits up to 5 ms for the interpreter lock, and a round may take half of its time.
-        now = time.monotonic()
-        due = max(self._last_round + FLUSH_SECONDS, now + MIN_WAIT_SECONDS)
-        self._wake.wait(due - now)
-        self._last_round = time.monotonic()
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Run a step of the thread; the first failure is kept, and the lanes are emptied anyway."""
@@ -300,14 +262,9 @@ class SessionWriter:
         while not self._commands.empty():
             self._commands.get_nowait()
 
-    def _fail(self, error: BaseException) -> None:
-        self.failed = (
-            error
-            if isinstance(error, SessionError)
-            else SessionError(
-                f"{self.path}: recording has stopped ({reason(error)}); what was recorded before stays in the file"
-            )
-        )
+    def _fail(self, error: Exception) -> None:
+        said = f"{self.path}: recording has stopped ({reason(error)}); what was recorded before stays in the file"
+        self.failed = error if isinstance(error, SessionError) else SessionError(said)
         # A full disk often has room for this one word; where not, readers will say "crashed". The -wal is moved
         # into the main file at once: under another name that one is found without it.
         with contextlib.suppress(sqlite3.Error):
@@ -317,28 +274,24 @@ class SessionWriter:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _flush(self) -> None:
-        now = self.monotonic()
-        self._write_news(now)
-        if now - self._last_presence >= PRESENCE_SECONDS:
-            self._last_presence = now
-            self._check_presence()
-
-    def _write_news(self, now: float) -> None:
+        now = time.monotonic()
         # Counts are read before the queue and the registers: whatever a span refers to was said
         # before the span was put, so it is in this transaction or an earlier one.
         lanes = [(lane, lane.waiting) for lane in list(self.recorder.lanes)]
         waiting = self._commands.qsize()
         pair_due = now - self._last_clock >= CLOCK_SECONDS
-        if not (waiting or pair_due or self._tables.has_news(lanes, now)):
-            return
-        for _ in range(waiting):
-            write, arguments = self._commands.get_nowait()
-            write(*arguments)
-        self._tables.write(lanes, now)
-        if pair_due:
-            self._last_clock = now
-            self._tables.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
-        self._tables.round.finish()
+        if waiting or pair_due or self._tables.has_news(lanes, now):
+            for _ in range(waiting):
+                write, arguments = self._commands.get_nowait()
+                write(*arguments)
+            self._tables.write(lanes, now)
+            if pair_due:
+                self._last_clock = now
+                self._tables.execute("INSERT INTO clock VALUES(?,?)", wall_pair(self.recorder.clock))
+            self._tables.round.finish()
+        if now - self._last_presence >= PRESENCE_SECONDS:
+            self._last_presence = now
+            self._check_presence()
 
     def _check_presence(self) -> None:
         if inode(self.path) != self._file_key:
@@ -355,6 +308,10 @@ class SessionWriter:
         tables.round.finish()
         self._check_presence()
         database.finish(self._connection)
+
+
+def _notes(notes: Iterable[str]) -> str:
+    return to_json([note[: schema.LONGEST_MARK] for note in notes])
 
 
 class NullWriter:

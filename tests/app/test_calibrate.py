@@ -17,7 +17,8 @@ from app.views.labs.panel import panel_of
 from pipelines.labs.chart import Line
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
-from profiler.machine.roofs.calibration import Calibration, Missing
+from profiler.machine.roofs.calibration import Calibration
+from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from tests.app.text_geometry import faults
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.database import EVERY_SECONDS, checkpoint
-from profiler.session.files import side_files
+from profiler.session.files import own_files
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder
 from tests.fake_clock import FakeClock
@@ -239,7 +239,7 @@ def make_bases(folder: Path) -> list[Path]:
         time.sleep(0.1)
         copy = folder / f"{name}-copy.asrs"
         if not ending:
-            shutil.copyfile(side_files(path)[0], side_files(copy)[0])
+            shutil.copyfile(own_files(path).wal, own_files(copy).wal)
             shutil.copyfile(path, copy)
         writer.close(ending or "closed")
         if not ending:

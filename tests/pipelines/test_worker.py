@@ -23,7 +23,7 @@ from pipelines.run import session_run
 from profiler.analysis.breakdown import breakdown
 from profiler.process import children
 from profiler.remote.link import Host
-from profiler.session.files import side_files
+from profiler.session.files import own_files
 from profiler.session.reader import Session
 from tests.pipelines.whole_runs import compiled
 from tests.waiting import PATIENCE_S, wait_for_frames, wait_until
@@ -137,7 +137,7 @@ def test_the_end_of_a_worker_does_not_wait_for_what_is_compiled(bundled_speech, 
     assert made.end()
     with closing(Session.open(out)) as session:
         assert session.state == "stopped"
-    assert not any(side.exists() for side in side_files(out))
+    assert not any(side.exists() for side in own_files(out)[1:3])
     order.released.set()  # otherwise the process would end here
     assert made._thread is not None
     made._thread.join()

@@ -75,15 +75,14 @@ def test_all_events_form_one_group_with_one_reading():
     kernel = FakeKernel()
     with Group(kernel) as group:
         assert [event.name for event in group.events] == NAMES
-        leaders = {leader for _, leader, _ in kernel.opened.values()}
-        assert leaders == {-1, group.descriptor}
+        leader = next(iter(kernel.opened))
+        assert [of for _, of, _ in kernel.opened.values()] == [-1, *[leader] * (len(NAMES) - 1)]
         before = kernel.readings
         enabled, running, *values = group.read()
         assert kernel.readings == before + 1
         assert enabled == running == 1000 * kernel.readings
         assert values == [kernel.readings * (i + 1) for i in range(len(NAMES))]
         # Reset, then enabled: both for the whole group.
-        leader = group.descriptor
         assert kernel.controls == [(leader, 0x2403), (leader, 0x2400)]
     group.close()
     assert (kernel.opened, kernel.closed[-1]) == ({}, leader)

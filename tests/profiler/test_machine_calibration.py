@@ -11,7 +11,8 @@ from app.cli._tiers import NOT_YET, kinds_of_roofs
 from profiler.analysis.machine_costs import MachineCosts
 from profiler.errors import Cancelled
 from profiler.machine.roofs import accesses, calibration, cpu, table
-from profiler.machine.roofs.calibration import BUSY_SECONDS, Answer, Calibration, Missing
+from profiler.machine.roofs.calibration import BUSY_SECONDS, Answer, Calibration
+from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import BANDWIDTH, LEAST_GAIN, MOST_GAIN, OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, Work
 from tests.each import each
@@ -130,7 +131,7 @@ def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once():
         steps = calibration.plan(counts, None, whole=whole)
         keys = [step.key for step in steps]
         assert len(set(keys)) == len(keys)
-        for some in (cpu.plan(counts[-1], whole=whole), accesses.access_steps(), accesses.call_steps()):
+        for some in (cpu.plan(counts[-1], whole=whole), accesses.steps()):
             assert {step.key for step in some} <= set(keys)
 
 

@@ -12,7 +12,7 @@ from profiler_sessions import roof
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import cpu, timing
-from profiler.machine.roofs.accesses import ACCESSES, LINE_BYTES, access_steps, call_steps, called, scattered
+from profiler.machine.roofs.accesses import ACCESSES, LINE_BYTES, called, scattered, steps
 from profiler.machine.roofs.table import AFTER_BYTES, BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, RoofTable, plateaus
 from profiler.machine.roofs.timing import Counted, Effort, Task, Work, better, is_steady, roof_of, rounds
 from tests.each import each
@@ -170,7 +170,7 @@ def test_waiting_threads_have_no_data(cores, monkeypatch):
 
 
 def test_calls_after_other_data_count_alone(monkeypatch):
-    keys = [step.key for step in call_steps()]
+    keys = [step.key for step in steps() if step.key.kind == OVERHEAD]
     assert keys == [Key(OVERHEAD, KERNEL_CALL, ""), Key(OVERHEAD, KERNEL_CALL, "", bytes=AFTER_BYTES)]
     now, order = 0.0, ""
 
@@ -187,7 +187,7 @@ def test_calls_after_other_data_count_alone(monkeypatch):
     assert order == "cccrcrc"
 
 
-@each("step", [*call_steps(), *access_steps()[:1]])
+@each("step", [steps()[0], *steps()[-2:]])
 def test_what_a_call_and_an_access_take_is_a_time(step):
     found = step.take(Effort(1, 0.0))
     assert found.sound

@@ -16,7 +16,8 @@ from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, timing
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import torch as torch_roofs
-from profiler.machine.roofs.calibration import Missing, measure
+from profiler.machine.roofs.calibration import measure
+from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.timing import Effort
 from tests.waiting import PATIENCE_S
@@ -107,6 +108,7 @@ def fake_torch(**more: Any) -> Any:
         zeros=quiet,
         linspace=quiet,
         set_num_threads=quiet,
+        mv=quiet,
         exp=quiet,
         log=quiet,
         **{name: name for name in names},

@@ -21,7 +21,7 @@ from profiler.remote.link import Following, Host, LinkError, Steering, ssh
 from profiler.remote.receive import Copy
 from profiler.remote.wire import MAGIC, Position, Value, frame, frames
 from profiler.session.errors import Damaged, SessionError
-from profiler.session.files import side_files
+from profiler.session.files import own_files
 from profiler.session.reader import Session
 from tests.each import each
 from tests.waiting import wait_until
@@ -90,7 +90,7 @@ def test_a_finished_session_arrives_whole(small, tmp_path):
     assert Following(sending(stream_of(small), tmp_path), str(small), out).run() == "closed"
     assert contents(out) == contents(small)
     assert state_of(out) == "closed"
-    assert not any(side.exists() for side in side_files(out))
+    assert not any(side.exists() for side in own_files(out)[1:3])
 
 
 def test_a_session_that_grows_is_followed(tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from profiler_sessions import BLOCKS, record
 
-from profiler.session.files import journal_of, side_files
+from profiler.session.files import own_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -87,7 +87,7 @@ def test_kill_9_while_recording_keeps_what_was_acknowledged(trial, tmp_path):
     for _ in range(random.Random(trial).randrange(5, 40)):
         child.stdout.readline()
     acknowledged = kill(child)
-    assert side_files(path)[0].exists()
+    assert own_files(path).wal.exists()
     with Session.open(path) as session:
         assert session.state == "crashed"
         assert session.notes
@@ -132,7 +132,7 @@ def crashed_copy(tmp_path: Path) -> Path:
     (tmp_path / "crashed").mkdir()
     wait_until_written(writer)
     copy = tmp_path / "crashed" / "s.asrs"
-    for source, target in zip((writer.path, side_files(writer.path)[0]), (copy, side_files(copy)[0]), strict=True):
+    for source, target in zip((writer.path, own_files(writer.path).wal), (copy, own_files(copy).wal), strict=True):
         shutil.copyfile(source, target)
     # The writer in the copy's own description is this process, which lives: say it is another one.
     writer.close()
@@ -147,7 +147,7 @@ def dead_writer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("dead_writer")
 def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path):
     copy = crashed_copy(tmp_path)
-    wal = side_files(copy)[0]
+    wal = own_files(copy).wal
     kept = wal.read_bytes()
     wal.unlink()
     before = copy.read_bytes()
@@ -165,7 +165,7 @@ def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path):
 @pytest.mark.usefixtures("dead_writer")
 def test_a_crash_in_a_read_only_folder(tmp_path, monkeypatch):
     copy = crashed_copy(tmp_path)
-    files = (copy, side_files(copy)[0])
+    files = (copy, own_files(copy).wal)
     before = [file.read_bytes() for file in files]
     from profiler.session import recover
 
@@ -271,13 +271,13 @@ def hot_journal(path: Path) -> Path:
     connection.execute("UPDATE meta SET value='\"dreaming\"' WHERE key='state'")
     # More pages than the cache holds: the change is in the file before it is committed.
     connection.execute("UPDATE block SET data=zeroblob(42000)")
-    journal = journal_of(side)
+    journal = own_files(side).journal
     path.write_bytes(side.read_bytes())
-    journal_of(path).write_bytes(journal.read_bytes())
+    own_files(path).journal.write_bytes(journal.read_bytes())
     connection.execute("ROLLBACK")
     connection.close()
     side.unlink()
-    return journal_of(path)
+    return own_files(path).journal
 
 
 def test_a_change_cut_short_by_a_kill_is_taken_back(small):
@@ -324,7 +324,7 @@ def test_linked_side_files_are_refused(suffix, small, tmp_path):
 def test_the_wal_of_another_session_is_not_read(small, tmp_path):
     writer = record(tmp_path / "live.asrs")
     wait_until_written(writer)
-    shutil.copyfile(side_files(writer.path)[0], side_files(small)[0])
+    shutil.copyfile(own_files(writer.path).wal, own_files(small).wal)
     writer.close()
     with Session.open(small) as session:
         assert session.state == "closed"
@@ -377,12 +377,12 @@ def test_kill_9_while_folding_loses_nothing(tmp_path):
     copy = crashed_copy(tmp_path)
     connection = sqlite3.connect(copy, isolation_level=None)
     connection.execute("""UPDATE meta SET value='{"pid":1,"boot":""}' WHERE key='writer'""")
-    kept = [copy.read_bytes(), side_files(copy)[0].read_bytes()]
+    kept = [copy.read_bytes(), own_files(copy).wal.read_bytes()]
     connection.close()
     killed = 0
     for step in range(1, 60, 4):
         copy.write_bytes(kept[0])
-        side_files(copy)[0].write_bytes(kept[1])
+        own_files(copy).wal.write_bytes(kept[1])
         done = subprocess.run(
             [sys.executable, "-c", KILLED, copy, str(step)], capture_output=True, text=True, check=False
         )

@@ -10,7 +10,7 @@ import pytest
 from profiler_sessions import record
 
 from profiler.session.errors import SessionError
-from profiler.session.files import side_files
+from profiler.session.files import own_files
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -23,7 +23,7 @@ def test_a_session_is_its_owners_alone_from_the_first_byte(tmp_path):
     before = os.umask(0o022)
     try:
         writer = record(tmp_path / "s.asrs")
-        files = [writer.path, *side_files(writer.path)]
+        files = [writer.path, *own_files(writer.path)[1:3]]
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         writer.close()
         assert stat.S_IMODE(writer.path.stat().st_mode) == 0o600
@@ -82,7 +82,7 @@ def test_side_files_of_whoever_took_the_name_are_left_alone(tmp_path):
     path.rename(tmp_path / "renamed.asrs")
     second = record(path)
     first.close()
-    assert side_files(path)[0].exists()
+    assert own_files(path).wal.exists()
     second.close()
     assert second.failed is None
     for name in ("s.asrs", "renamed.asrs"):

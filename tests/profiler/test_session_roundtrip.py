@@ -17,7 +17,7 @@ from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
 from profiler.costs import KERNEL_CALL, PATTERNS, Accesses, Cost, Linear
 from profiler.machine.roofs.table import KERNEL, RoofTable
 from profiler.session import reader
-from profiler.session.files import read_header, side_files
+from profiler.session.files import own_files, read_header
 from profiler.session.format import schema
 from profiler.session.format.tables import Blocks
 from profiler.session.reader import Session
@@ -441,4 +441,4 @@ def test_closing_twice_and_from_two_threads_is_harmless(tmp_path):
     writer.close("closed")
     with Session.open(tmp_path / "s.asrs") as session:
         assert session.state == "stopped"
-    assert not any(side.exists() for side in side_files(writer.path))
+    assert not any(side.exists() for side in own_files(writer.path)[1:3])

@@ -1,5 +1,6 @@
 """Measures accesses scattered over memory, and calls of compiled kernels: after another call, and after other data."""
 
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from profiler.arrays import Array
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import table, timing
-from profiler.machine.roofs.cpu import Step, aligned, step_of
+from profiler.machine.roofs.cpu import Step, aligned, repeated
 from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof
 from profiler.machine.roofs.timing import Counted, Effort, Task, roof_of
 from profiler.spans import Lane
@@ -21,21 +22,20 @@ OTHERS_BYTES: Final = 16 << 20
 """Of so much every AFTER_BYTES are others than the ones before: the same ones would stay in a cache."""
 
 
-def access_steps() -> list[Step]:
-    ladder = [(name, size) for name in table.LADDERS for size in ACCESS_BYTES]
-    return [step_of(Key(table.LATENCY, name, "", 1, size), _access) for name, size in ladder]
+ACCESSES: Final = 1 << 12
+"""Accesses of one repeat."""
 
 
-def call_steps() -> list[Step]:
-    keys = [Key(table.OVERHEAD, KERNEL_CALL, "", bytes=size) for size in (0, AFTER_BYTES)]
-    return [step_of(key, _call) for key in keys]
+def steps() -> list[Step]:
+    """What to measure: the ladders of accesses, and a call of a compiled kernel after nothing and after other data."""
+    accesses = [Key(table.LATENCY, name, "", 1, size) for name in table.LADDERS for size in ACCESS_BYTES]
+    calls = [Key(table.OVERHEAD, KERNEL_CALL, "", bytes=size) for size in (0, AFTER_BYTES)]
+    return [Step(key, partial(_measured, key)) for key in (*accesses, *calls)]
 
 
-def _call(key: Key, effort: Effort) -> Roof:
-    return roof_of(key, 1.0, called(key.bytes), effort, 1)
-
-
-def _access(key: Key, effort: Effort) -> Roof:
+def _measured(key: Key, effort: Effort) -> Roof:
+    if key.kind == table.OVERHEAD:
+        return roof_of(key, 1.0, called(key.bytes), effort, 1)
     return roof_of(key, float(ACCESSES), scattered(key.name, key.bytes), effort, 1)
 
 
@@ -61,12 +61,8 @@ def called(size: int) -> Task:
         kernels.some(a, b, c, 0, 0)
         lane.lap(0, 1)
 
-    def at_once(repeats: int) -> None:
-        for _ in range(repeats):
-            once()
-
     if not size:
-        return at_once
+        return repeated(once)
     others = aligned(OTHERS_BYTES // 4).reshape(-1, size // 4)
     turn = 0
 
@@ -82,10 +78,6 @@ def called(size: int) -> Task:
         return Counted(seconds)
 
     return task
-
-
-ACCESSES: Final = 1 << 12
-"""Accesses of one repeat."""
 
 
 def scattered(name: str, size: int) -> Task:
@@ -105,8 +97,7 @@ def scattered(name: str, size: int) -> Task:
 
 def lines_at_random(size: int) -> tuple[Array, Array]:
     """Return uint32 zeros [n] of `size` bytes in memory of their own, and where their lines begin in random order."""
-    words = LINE_BYTES // 4
     order = np.random.default_rng(0).permutation(size // LINE_BYTES).astype(np.uint32)
     places: Array = aligned(size // 4).view(np.uint32)
     places[:] = 0
-    return places, order * np.uint32(words)
+    return places, order * np.uint32(LINE_BYTES // 4)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from profiler.errors import Cancelled as Stopped
 from profiler.files import cache
@@ -24,6 +24,7 @@ from profiler.machine.describe import describe, usable_cores
 from profiler.machine.roofs import accesses, cpu
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs.cpu import Step
+from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import Cancelled, Key, Progress, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Work, better, is_steady
 from profiler.process import children
@@ -33,13 +34,6 @@ DEVICE: Final = "device"
 
 SILENCE_SECONDS: Final = 120.0
 """Importing torch from a cold disk takes up to a minute; a step, seconds."""
-
-
-class Missing(NamedTuple):
-    """What has no roof on this machine, and why."""
-
-    name: str
-    reason: str
 
 
 @dataclass
@@ -74,9 +68,15 @@ def measure(
             message = json.loads(line)
         except ValueError:
             return False  # a library's own remark on stdout
-        if isinstance(message, dict):
-            whole = bool(message.get("done"))
-            _take(message, answer, progress)
+        if not isinstance(message, dict):
+            return False
+        if "progress" in message and progress is not None:
+            progress(str(message["progress"]), float(message["fraction"]))
+        if "part" in message:
+            name = message["part"]
+            answer.roofs[name] = [*RoofTable.from_rows(message["roofs"]).roofs]
+            answer.missing[name] = [Missing(*pair) for pair in message["missing"]]
+        whole = bool(message.get("done"))
         return whole
 
     try:
@@ -88,20 +88,9 @@ def measure(
         reason = f"(silent for {SILENCE_SECONDS:.0f} s)"
     except Stopped:
         raise Stopped("The calibration was cancelled.") from None
-    if not whole:
-        for name in parts:
-            if name not in answer.missing:
-                answer.missing[name] = [Missing(name, f"the process that measures with torch ended early {reason}")]
+    for name in [name for name in parts if name not in answer.missing and not whole]:
+        answer.missing[name] = [Missing(name, f"the process that measures with torch ended early {reason}")]
     return answer
-
-
-def _take(message: dict[str, Any], answer: Answer, progress: Progress | None) -> None:
-    if "progress" in message and progress is not None:
-        progress(str(message["progress"]), float(message["fraction"]))
-    if "part" in message:
-        name = message["part"]
-        answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(message["roofs"]).roofs)
-        answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in message["missing"])
 
 
 METHOD: Final = 34
@@ -139,15 +128,12 @@ class Calibration:
 
     @property
     def missing(self) -> list[Missing]:
-        found = {m.name: m for part in reversed(self.unavailable.values()) for m in part}
-        return list(found.values())
+        return list({m.name: m for part in reversed(self.unavailable.values()) for m in part}.values())
 
     def is_fit(self, key: Key, now: float) -> bool:
         """Whether the roof is there and need not be measured again."""
         roof = self.roofs.get(key)
-        if roof is None:
-            return False
-        return is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS
+        return roof is not None and (is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS)
 
     def is_part_fit(self, part: str, now: float) -> bool:
         """Whether that part of the calibration need not be measured again."""
@@ -260,9 +246,8 @@ def _measured(
 def plan(counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool) -> list[Step]:
     """Return what to measure for these numbers of threads, but for what is torch's."""
     # Several plans share what does not depend on threads; by its key each roof is taken once.
-    planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=whole)}
-    planned |= {s.key: s for s in [*accesses.access_steps(), *accesses.call_steps()]}
-    return list(planned.values())
+    planned = [*(step for n in counts for step in cpu.plan(n, kernels, whole=whole)), *accesses.steps()]
+    return list({step.key: step for step in planned}.values())
 
 
 def warm_up(threads: int, kernels: Mapping[str, Work] | None) -> None:
@@ -291,8 +276,7 @@ def _name() -> str:
     if "gpus" in machine:
         # Another device, another driver, another of several devices: other roofs.
         same += [device_roofs.METHOD, machine["gpus"], machine.get("gpu_settings")]
-    digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
-    return digest[:20]
+    return hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 
 def stored() -> RoofTable:

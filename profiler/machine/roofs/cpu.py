@@ -9,27 +9,16 @@ vectorised polynomials, because the workload uses all of them. A run needs the q
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from profiler.arrays import Array, check, check_indices
 from profiler.errors import Cancelled as Stopped
 from profiler.machine.describe import last_level_caches, usable_cores
-from profiler.machine.roofs import timing
-from profiler.machine.roofs.table import (
-    BANDWIDTH,
-    LATENCY,
-    NOMINAL_DTYPE,
-    OVERHEAD,
-    RATE,
-    Cancelled,
-    Key,
-    Progress,
-    Roof,
-    RoofTable,
-    size_text,
-)
+from profiler.machine.roofs import table, timing
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, NOMINAL_DTYPE, OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, Work, is_steady, roof_of
 
 SMALLEST_BYTES: Final = 16 << 10
@@ -55,7 +44,7 @@ VECTOR: Final = 2048
 NUMPY_VECTOR: Final = 8192
 """The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
 
-RECHECK_ROUNDS: Final = 5
+RECHECK: Final = Effort(5, 0.0)
 RECHECK_ATTEMPTS: Final = 3
 RECHECK_TOLERANCE: Final = 0.03
 """A re-check that reads slower by more than this is repeated: a passing disturbance is no drift."""
@@ -65,11 +54,9 @@ BUDGET_SECONDS: Final = 3.5
 PATIENCE_SECONDS: Final = 90.0
 """The same for a calibration; undisturbed, one thread count takes 12 s."""
 
-VISITS: Final = 3
-"""How often a calibration comes back to what another program disturbed; bursts outlast one visit."""
-
-FIRST_VISIT: Final = 0.8
-"""The first visit's share of the progress bar."""
+VISITS: Final = (0.0, 0.8, 0.9, 1.0)
+"""The progress bar between the visits of a calibration, which comes back to what another program disturbed; bursts
+outlast one visit."""
 
 PAGE_BYTES: Final = 4096
 APART: Final = 21 * 64
@@ -89,19 +76,14 @@ class Step(NamedTuple):
         key = self.key
         count = "" if key.threads == 1 else f", {key.threads} threads"
         if key.kind in (BANDWIDTH, LATENCY) or key.bytes:
-            return f"{key.name} {size_text(key.bytes)}{count}"
+            return f"{key.name} {table.size_text(key.bytes)}{count}"
         return f"a {key.name} call" if key.kind == OVERHEAD else f"{key.name}{count}"
-
-
-def step_of(key: Key, measure: Callable[[Key, Effort], Roof]) -> Step:
-    """Return the step that measures `key` by that function."""
-    return Step(key, partial(measure, key))
 
 
 def take(
     steps: Iterable[Step],
-    progress: Progress | None = None,
-    cancelled: Cancelled | None = None,
+    progress: table.Progress | None = None,
+    cancelled: table.Cancelled | None = None,
     *,
     patient: bool = False,
 ) -> list[Roof]:
@@ -111,24 +93,17 @@ def take(
     """
     todo = list(steps)
     found: dict[Key, Roof] = {}
-    if patient:
-        effort = Effort(until=timing.clock() + PATIENCE_SECONDS)
-    else:
+    effort = Effort(until=timing.clock() + PATIENCE_SECONDS)
+    if not patient:
         effort = Effort(seconds=timing.QUICK_SECONDS, until=timing.clock() + BUDGET_SECONDS)
-    for visit in range(VISITS if patient else 1):
+    for begin, end in pairwise(VISITS if patient else (0.0, 1.0)):
         for i, step in enumerate(todo):
             if cancelled is not None and cancelled():
                 raise Stopped("The calibration was cancelled.")
             if progress is not None:
-                # Later visits to a few steps share what the first one leaves of the bar.
-                first, last = (0.0, FIRST_VISIT) if visit == 0 else (FIRST_VISIT, 1.0)
-                if not patient:
-                    last = 1.0
-                done = (max(visit - 1, 0) + i / len(todo)) / max(VISITS - 1 if visit else 1, 1)
-                progress(step.label, first + (last - first) * done)
+                progress(step.label, begin + (end - begin) * i / len(todo))
             roof = step.take(effort)
-            known = found.get(step.key)
-            found[step.key] = roof if known is None else timing.better(known, roof)
+            found[step.key] = timing.better(found.get(step.key, roof), roof)
         todo = [step for step in todo if not is_steady(found[step.key])]
         if not todo or timing.clock() > effort.until:
             break
@@ -139,17 +114,15 @@ def take(
 
 def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
     """Measure GEMM and the last rung of a run's ladder again (0.3 s); compare with `table.drift`."""
-    rungs = [rung.key for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
-    gemm = Key(RATE, "gemm", threads=threads)
-    known = {roof.key: roof for roof in roof_table.roofs}
+    rungs = [rung for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
+    gemm = [roof for roof in roof_table.roofs if roof.key == Key(RATE, "gemm", threads=threads)]
     again = []
-    for key in [*rungs[-1:], *([gemm] if gemm in known else [])]:
-        step = step_of(key, _gemm if key == gemm else _bandwidth)
-        found = step.take(Effort(RECHECK_ROUNDS, 0.0))
+    for known in [*rungs[-1:], *gemm]:
+        measure = _gemm if known.kind == RATE else _bandwidth
+        found = measure(known.key, RECHECK)
         for _ in range(RECHECK_ATTEMPTS - 1):
-            if found.median >= known[key].median * (1 - RECHECK_TOLERANCE):
-                break
-            found = timing.better(found, step.take(Effort(RECHECK_ROUNDS, 0.0)))
+            if found.median < known.median * (1 - RECHECK_TOLERANCE):
+                found = timing.better(found, measure(known.key, RECHECK))
         again.append(found)
     return RoofTable(tuple(again))
 
@@ -167,12 +140,12 @@ def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool
         for size in sizes:
             if name == "read" or whole or (name == "triad" and size in some):
                 key = Key(BANDWIDTH, name, threads=threads, bytes=size)
-                steps.append(step_of(key, _bandwidth))
+                steps.append(Step(key, partial(_bandwidth, key)))
     # BLAS after what has threads of its own: its threads keep spinning for a while and occupy a core.
-    steps.append(step_of(Key(RATE, "gemm", threads=threads), _gemm))
-    steps.append(step_of(Key(RATE, "gemv", threads=threads), _gemv))
-    steps += [step_of(Key(OVERHEAD, name, ""), _call) for name in ("numpy", "numba", "python")]
-    return steps
+    gemm, gemv = (Key(RATE, name, threads=threads) for name in ("gemm", "gemv"))
+    steps += [Step(gemm, partial(_gemm, gemm)), Step(gemv, partial(_gemv, gemv))]
+    calls = [Key(OVERHEAD, name, "") for name in ("numpy", "numba", "python")]
+    return steps + [Step(key, partial(_call, key)) for key in calls]
 
 
 def ladder_bytes(threads: int) -> tuple[int, ...]:
@@ -185,7 +158,9 @@ def ladder_bytes(threads: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _repeated(call: Callable[[], object]) -> Task:
+def repeated(call: Callable[[], object]) -> Task:
+    """Return the task of calling `call` again and again."""
+
     def task(repeats: int) -> None:
         for _ in range(repeats):
             call()
@@ -193,38 +168,31 @@ def _repeated(call: Callable[[], object]) -> Task:
     return task
 
 
-def _blas(key: Key, operations: float, call: Callable[[], object], effort: Effort, busy: int | None) -> Roof:
-    """Time a product that numpy's BLAS itself spreads over threads; `busy` of them, if known."""
-    from threadpoolctl import threadpool_limits
-
-    task = _repeated(call)
-    with threadpool_limits(key.threads):
-        # Frequency and thread pools settle within a few calls.
-        task(10)
-        return roof_of(key, operations, task, effort, busy)
-
-
 def _gemm(key: Key, effort: Effort) -> Roof:
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
-    product = partial(np.matmul, a, b, out=np.empty_like(a))
-    return _blas(key, 2.0 * GEMM_SIZE**3, product, effort, at_once(key.threads))
+    return _product(key, GEMM_SIZE, GEMM_SIZE, at_once(key.threads), effort)
 
 
 def _gemv(key: Key, effort: Effort) -> Roof:
-    matrix, vector = (np.ones(shape, np.float32) for shape in ((GEMV_SIZE, GEMV_SIZE), GEMV_SIZE))
-    product = partial(np.matmul, matrix, vector, out=np.empty_like(vector))
     # BLAS decides by the size whether it is worth more than one thread.
-    busy = 1 if key.threads == 1 else None
-    return _blas(key, 2.0 * GEMV_SIZE**2, product, effort, busy)
+    return _product(key, GEMV_SIZE, 1, 1 if key.threads == 1 else None, effort)
 
 
-ARITHMETIC: Final = (
-    *("fma", "scalar", "exp.numpy", "exp.numba", "exp.vector"),
-    *("log.numpy", "log.numba", "log.vector"),
-)
+def _product(key: Key, size: int, columns: int, busy: int | None, effort: Effort) -> Roof:
+    """Time [size, size] × [size, columns], which numpy's BLAS itself spreads over threads; `busy` of them, if known."""
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((size, n)).astype(np.float32).squeeze() for n in (size, columns))
+    task = repeated(partial(np.matmul, a, b, out=np.empty_like(b)))
+    with threadpool_limits(key.threads):
+        # Frequency and thread pools settle within a few calls.
+        task(10)
+        return roof_of(key, 2.0 * size**2 * columns, task, effort, busy)
+
+
 QUICK_ARITHMETIC: Final = ("fma", "scalar", "exp.vector", "log.vector")
 """What a run needs: no library is faster, so that these alone say what arithmetic takes at best."""
+ARITHMETIC: Final = (*QUICK_ARITHMETIC, "exp.numpy", "exp.numba", "log.numpy", "log.numba")
 
 
 def _arithmetic(name: str) -> Work:
@@ -232,54 +200,43 @@ def _arithmetic(name: str) -> Work:
     from profiler.machine.roofs import _kernels as kernels
 
     size = NUMPY_VECTOR if name.endswith(".numpy") else VECTOR
-    negative = aligned(size)
-    negative[:] = np.linspace(-8.0, 0.0, size)
-    positive = aligned(size)
-    positive[:] = np.linspace(0.1, 5.0, size)
-
-    def over(function: Callable[..., Any], values: Array) -> Callable[[], Task]:
-        def make() -> Task:
-            out = aligned(values.size, APART)
-            _check_alike(values, out)
-            return lambda n: function(values, out, n)
-
-        return make
-
-    def by_numpy(function: np.ufunc) -> Callable[[Array, Array, int], None]:
-        def run(values: Array, out: Array, repeats: int) -> None:
-            for _ in range(repeats):
-                function(values, out=out)
-
-        return run
-
+    low, high = (-8.0, 0.0) if name.startswith(("exp", "scalar")) else (0.1, 5.0)
+    values = aligned(size)
+    values[:] = np.linspace(low, high, size)
     if name == "scalar":
         order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
         check("order", order, np.uint32, (kernels.SCALAR_CHAINS * (VECTOR // kernels.SCALAR_CHAINS),))
-        check_indices("order", order, negative.size)
-        return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(negative, order, n))
-    if name == "fma":
-        return Work(2.0 * kernels.HORNER_TERMS * VECTOR, over(kernels.fma_vector, positive))
-    functions: dict[str, tuple[Callable[..., Any], Array]] = {
-        "exp.numpy": (by_numpy(np.exp), negative),
-        "exp.numba": (kernels.exp_loop, negative),
-        "exp.vector": (kernels.exp_vector, negative),
-        "log.numpy": (by_numpy(np.log), positive),
-        "log.numba": (kernels.log_loop, positive),
-        "log.vector": (kernels.log_vector, positive),
+        check_indices("order", order, size)
+        return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(values, order, n))
+    compiled: dict[str, Callable[[Array, Array, int], None]] = {
+        "fma": kernels.fma_vector,
+        "exp.numba": kernels.exp_loop,
+        "exp.vector": kernels.exp_vector,
+        "log.numba": kernels.log_loop,
+        "log.vector": kernels.log_vector,
     }
-    return Work(float(size), over(*functions[name]))
+
+    def make() -> Task:
+        out = aligned(size, APART)
+        _check_alike(values, out)
+        if name in compiled:
+            return lambda n: compiled[name](values, out, n)
+        return repeated(partial(np.exp if name == "exp.numpy" else np.log, values, out=out))
+
+    return Work(2.0 * kernels.HORNER_TERMS * size if name == "fma" else float(size), make)
 
 
 def _rate(name: str, threads: int, work: Work | None) -> Step:
     """The rate of a class of arithmetic, by `work` or by the kernel of that name here."""
     head, _, dtype = name.partition(":")
+    key = Key(RATE, head, dtype or NOMINAL_DTYPE, threads)
 
-    def measured(key: Key, effort: Effort) -> Roof:
+    def measured(effort: Effort) -> Roof:
         found = work or _arithmetic(head)
         tasks = [found.make() for _ in range(at_once(threads))]
         return together(key, found.operations * threads, tasks, effort)
 
-    return step_of(Key(RATE, head, dtype or NOMINAL_DTYPE, threads), measured)
+    return Step(key, measured)
 
 
 def _bandwidth(key: Key, effort: Effort) -> Roof:

@@ -21,6 +21,7 @@ import numpy as np
 
 from profiler.costs import BARRIER, CHASE
 from profiler.machine.roofs.accesses import lines_at_random
+from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof, size_text
 from profiler.machine.roofs.timing import Effort, Task, roof_of
 
@@ -69,10 +70,15 @@ BARRIER_THREADS: Final = 448
 FREE_SHARE: Final = 0.25
 """Part of a device's free memory that the ladder's arrays may take."""
 
-Missing = tuple[str, str]
-Take = Callable[[Effort], Roof]
 METHOD: Final = 3
 """Counted up when a figure is measured differently, so that cached ones of machines with a device are taken again."""
+
+
+class Missing(NamedTuple):
+    """What has no roof on this machine, and why."""
+
+    name: str
+    reason: str
 
 
 class Device(NamedTuple):
@@ -85,17 +91,12 @@ class Device(NamedTuple):
     cache: int = 0
 
 
-Call = Callable[[Any, Device, Key, Effort], Roof]
-
-
 def accelerator(torch: Any, missing: list[Missing]) -> Device | None:
     """Return the accelerator that torch finds; None, with the reason put into `missing`."""
     found = getattr(torch, "accelerator", None)
-    if found is None:
-        missing.append(("device", f"torch {torch.__version__} is too old to name an accelerator"))
-        return None
-    if not found.is_available():
-        missing.append(("device", f"torch {torch.__version__} finds no accelerator"))
+    if found is None or not found.is_available():
+        problem = "is too old to name an" if found is None else "finds no"
+        missing.append(Missing("device", f"torch {torch.__version__} {problem} accelerator"))
         return None
     where = found.current_accelerator()
     backend = getattr(torch, where.type, None)
@@ -116,51 +117,52 @@ def free_memory(backend: Any) -> int | None:
         return None
 
 
-def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator[tuple[Key, Take]]:
+def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator[Step]:
     """Give the device's roofs; none without a device."""
     if device is None:
         return
-    for key, call in _plan(torch, device, missing):
-        yield key, partial(call, torch, device, key)
-
-
-def _plan(torch: Any, device: Device, missing: list[Missing]) -> Iterator[tuple[Key, Call]]:
     kind = device.kind
+
+    def step(
+        measure: Callable[[Any, Device, Key, Effort], Roof], of: str, name: str, dtype: str = "float32", size: int = 0
+    ) -> Step:
+        key = Key(of, f"{name}@{kind}", dtype, bytes=size)
+        return Step(key, partial(measure, torch, device, key))
+
     for dtype in DTYPES:
         if dtype == "tf32" and kind != "cuda":
-            missing.append((f"gemm tf32@{kind}", "only CUDA has this format"))
+            missing.append(Missing(f"gemm tf32@{kind}", "only CUDA has this format"))
         else:
-            yield Key(RATE, f"gemm.torch@{kind}", dtype), _gemm
-    yield Key(RATE, f"fma.torch@{kind}"), _gemm
+            yield step(_gemm, RATE, "gemm.torch", dtype)
+    yield step(_gemm, RATE, "fma.torch")
     for name in ("exp", "log"):
-        yield Key(RATE, f"{name}.torch@{kind}"), _beyond
+        yield step(_beyond, RATE, f"{name}.torch")
     for name in ("read", "write", "triad"):
         for size in LADDER_BYTES:
             if device.free is None or size <= FREE_SHARE * device.free:
-                yield Key(BANDWIDTH, f"{name}@{kind}", bytes=size), _memory
+                yield step(_memory, BANDWIDTH, name, size=size)
     memories = ["pageable"]
     try:
         torch.empty(1, pin_memory=True)
         memories.insert(0, "pinned")
     except (RuntimeError, NotImplementedError) as problem:
-        reason = (str(problem).splitlines() or ["not supported"])[0]
-        missing.append((f"pinned copies@{kind}", reason))
+        missing.append(Missing(f"pinned copies@{kind}", (str(problem).splitlines() or ["not supported"])[0]))
     for memory in memories:
         for direction in ("to", "from"):
             for size in COPY_BYTES:
-                yield Key(BANDWIDTH, f"{direction}_device.{memory}@{kind}", bytes=size), _copy
+                yield step(_copy, BANDWIDTH, f"{direction}_device.{memory}", size=size)
     if kind == "cuda" and find_spec("numba_cuda") is not None:
         for size in CHASE_BYTES:
-            yield Key(LATENCY, f"{CHASE}@{kind}", "", bytes=size), _chase
-        yield Key(OVERHEAD, f"{BARRIER}@{kind}", ""), _barrier
+            yield step(_chase, LATENCY, CHASE, "", size=size)
+        yield step(_barrier, OVERHEAD, BARRIER, "")
     else:
         reason = "numba-cuda is not installed (extra gpu)" if kind == "cuda" else "only CUDA has these kernels"
-        missing.append((f"{CHASE} and {BARRIER}@{kind}", reason))
+        missing.append(Missing(f"{CHASE} and {BARRIER}@{kind}", reason))
     calls = {"launch": _launch, "view": _view, "piece": _piece, "roundtrip": _roundtrip}
     if hasattr(getattr(torch, kind, None), "CUDAGraph"):
         calls["held"] = _held
     for name, call in calls.items():
-        yield Key(OVERHEAD, f"{name}@{kind}", ""), call
+        yield step(call, OVERHEAD, name, "")
 
 
 def _until_done(device: Device, work: Callable[[], object]) -> Task:
@@ -175,23 +177,19 @@ def _until_done(device: Device, work: Callable[[], object]) -> Task:
 
 
 def _gemm(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
-    backend = getattr(torch.backends, "cuda", None)
-    before = backend.matmul.allow_tf32 if backend is not None else False
+    products = torch.backends.cuda.matmul
+    before, products.allow_tf32 = products.allow_tf32, key.dtype == "tf32"
     dtype = "float32" if key.dtype == "tf32" else key.dtype
     product = torch._int_mm if dtype == "int8" else torch.mm
     found = []
     try:
-        if backend is not None:
-            backend.matmul.allow_tf32 = key.dtype == "tf32"
         for n in GEMM_SIZES:
             a, b = (torch.randint(-8, 8, (n, n)).to(getattr(torch, dtype)).to(device.where) for _ in range(2))
             # A second factor stored by columns is what int8 kernels want, and no other minds.
             b = b.t().contiguous().t()
-            task = _until_done(device, partial(product, a, b))
-            found.append(roof_of(key, 2.0 * n**3, task, effort))
+            found.append(roof_of(key, 2.0 * n**3, _until_done(device, partial(product, a, b)), effort))
     finally:
-        if backend is not None:
-            backend.matmul.allow_tf32 = before
+        products.allow_tf32 = before
     return max(found, key=lambda roof: roof.median)
 
 
@@ -206,8 +204,7 @@ def _beyond(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     )
 
     def beyond(pass_rate: float, bare_rate: float) -> float:
-        share = max(1.0 - pass_rate / bare_rate, LEAST_BEYOND)
-        return pass_rate / share
+        return pass_rate / max(1.0 - pass_rate / bare_rate, LEAST_BEYOND)
 
     median, high = beyond(whole.median, bare.median), beyond(whole.high, bare.low)
     return replace(whole, median=median, high=max(median, high))
@@ -215,25 +212,18 @@ def _beyond(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
 def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     name, times = key.name.partition("@")[0], 1
+    work: Callable[[], object]
     if name == "triad":
         n = key.bytes // 12
         a, b, c = (torch.ones(n, device=device.where) for _ in range(3))
-
-        def work() -> object:
-            return torch.add(b, c, alpha=2.0, out=a)
-
-        moved = 12.0 * n
+        work, moved = partial(torch.add, b, c, alpha=2.0, out=a), 12.0 * n
     else:
         # Of a larger set than the last cache a second pass would find in it what the first has just left.
-        again = name == "read" and not 0 < device.cache < key.bytes
-        if again:
+        if name == "read" and not 0 < device.cache < key.bytes:
             times = max(1, READ_BYTES // key.bytes)
         rows = _again_and_again(torch, device, key.bytes // 4, times)
         out = torch.empty(rows.shape[:-1], device=device.where)
-
-        def work() -> object:
-            return torch.sum(rows, dim=-1, out=out) if name == "read" else rows.fill_(1.0)
-
+        work = partial(torch.sum, rows, dim=-1, out=out) if name == "read" else partial(rows.fill_, 1.0)
         moved = float(key.bytes) * times
     found = roof_of(key, moved, _until_done(device, work), effort)
     quickest = Key(OVERHEAD, f"launch@{device.kind}", "")
@@ -271,21 +261,17 @@ def _barrier(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 def _inside(torch: Any, device: Device, key: Key, effort: Effort, threads: int, *data: Any) -> Roof:
     """The roof of what a kernel of one block of `threads` does IN_A_KERNEL times."""
     try:
+        from numba import cuda
+
         from profiler.machine.roofs import _cuda as kernels
 
         kernel = getattr(kernels, key.name.partition("@")[0])[1, threads]
         state = torch.zeros(threads, dtype=torch.int32, device=device.where)
-        launch = partial(kernel, *_numba_arrays(*data, state), IN_A_KERNEL)
-        return roof_of(key, float(IN_A_KERNEL), _until_done(device, launch), effort)
+        # In numba's simulator they lie in the memory of the host.
+        arrays = [cuda.as_cuda_array(each) if each.is_cuda else each.numpy() for each in (*data, state)]
+        return roof_of(key, float(IN_A_KERNEL), _until_done(device, partial(kernel, *arrays, IN_A_KERNEL)), effort)
     except Exception as problem:  # of the driver, the compiler or the linker
         raise RuntimeError(f"numba-cuda does not run its kernel: {problem}") from problem
-
-
-def _numba_arrays(*tensors: Any) -> list[Any]:
-    """The tensors as kernels take them; in numba's simulator they lie in the memory of the host."""
-    from numba import cuda
-
-    return [cuda.as_cuda_array(each) if each.is_cuda else each.numpy() for each in tensors]
 
 
 def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:
@@ -319,9 +305,8 @@ def _small(torch: Any, device: Device) -> tuple[Callable[[], object], ...]:
 
 def _over(key: Key, device: Device, kinds: tuple[Callable[[], object], ...], effort: Effort) -> Roof:
     """Return the roof of calls of several kinds: the quickest, the middle one, the slowest."""
-    each = sorted(
-        (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds), key=lambda roof: roof.median
-    )
+    roofs = (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds)
+    each = sorted(roofs, key=lambda roof: roof.median)
     return replace(each[len(each) // 2], low=each[0].low, high=each[-1].high)
 
 

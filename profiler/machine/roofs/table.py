@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import fmean, median_high
 from typing import Any, Final, NamedTuple
 
 RATE: Final = "rate"
@@ -101,11 +102,14 @@ class RoofTable:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Roof]]:
-        """Roofs by kind and name, each list by growing size."""
         found: dict[tuple[str, str], list[Roof]] = {}
         for roof in sorted(self.roofs, key=lambda roof: roof.bytes):
             found.setdefault((roof.kind, roof.name), []).append(roof)
         return found
+
+    def _named(self, kind: str, name: str, device: str = "") -> list[Roof]:
+        """The roofs of that kind and name, by growing size."""
+        return self._by_name.get((kind, f"{name}@{device}" if device else name), [])
 
     @cached_property
     def refused(self) -> dict[Roof, str]:
@@ -140,16 +144,16 @@ class RoofTable:
         if key not in self._rates:
             head, _, device = operation.partition("@")
             head, _, spelled = head.partition(":")
-            by_name: dict[str, list[Roof]] = {}
-            for r in self.roofs:
-                if r.kind == RATE and r.dtype == (spelled or dtype):
-                    by_name.setdefault(r.name, []).append(r)
-            exact = by_name.get(_on(head, device)) if "." in head else None
-            family = head.partition(".")[0]
-            chosen = [exact] if exact else [r for n, r in by_name.items() if _is(n, family, device)]
+            family: dict[str, list[Roof]] = {}
+            for roof in self.roofs:
+                name, _, where = roof.name.partition("@")
+                same = name.partition(".")[0] == head.partition(".")[0] and where == device
+                if roof.kind == RATE and roof.dtype == (spelled or dtype) and same:
+                    family.setdefault(name, []).append(roof)
+            chosen = [family[head]] if "." in head and head in family else family.values()
             best = (_at_threads(roofs, threads) for roofs in chosen)
-            found = [r for r in best if r and r not in self.refused]
-            self._rates[key] = max(found, key=lambda r: r.median, default=None)
+            found = [roof for roof in best if roof and roof not in self.refused]
+            self._rates[key] = max(found, key=lambda roof: roof.median, default=None)
         return self._rates[key]
 
     def ladder(self, name: str = "read", threads: int = 1, device: str = "") -> list[Roof]:
@@ -157,7 +161,7 @@ class RoofTable:
 
         `name` is read, write or triad; on a device also a copy as `transfer` names it.
         """
-        every = self._by_name.get((BANDWIDTH, _on(name, device)), [])
+        every = self._named(BANDWIDTH, name, device)
         steps = [roof for roof in every if roof.dtype == NOMINAL_DTYPE]
         one = _at_threads(steps, threads)
         return [roof for roof in steps if one and roof.threads == one.threads]
@@ -175,8 +179,7 @@ class RoofTable:
 
     def kernel(self, name: str, threads: int = 1) -> Roof | None:
         """Return the rate of a kernel of the workload (units/s) that an older session has, or None."""
-        whole = [roof for roof in self._by_name.get((KERNEL, name), []) if not roof.bytes]
-        found = _at_threads(whole, threads)
+        found = _at_threads([roof for roof in self._named(KERNEL, name) if not roof.bytes], threads)
         return None if found in self.refused else found
 
     def latency(self, size_bytes: float, name: str = "chase", device: str = "") -> Roof | None:
@@ -185,13 +188,12 @@ class RoofTable:
         `name`: chase, where each access waits for the one before, or gather, where they overlap. Between two
         sizes the time is interpolated over the logarithm of the size.
         """
-        rungs = self._by_name.get((LATENCY, _on(name, device)), [])
+        rungs = self._named(LATENCY, name, device)
         return _interpolated(rungs, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b)
 
     def call(self, name: str, after_bytes: int = 0) -> Roof | None:
         """Return what a call of that kind takes (ns) after so much was read, or None when it was not measured."""
-        calls = self._by_name.get((OVERHEAD, name), [])
-        return next((roof for roof in calls if roof.bytes == after_bytes), None)
+        return next((roof for roof in self._named(OVERHEAD, name) if roof.bytes == after_bytes), None)
 
     def transfer(self, size_bytes: float, *, to_device: bool, pinned: bool, device: str) -> Roof | None:
         """Return the bandwidth of one copy of that size between host and `device`, or None."""
@@ -199,10 +201,7 @@ class RoofTable:
         return self.bandwidth(size_bytes, 1, name, device)
 
     def overhead_ns(self, name: str = "numpy") -> float | None:
-        """Return the measured cost of one call in ns, or None.
-
-        `name` is numpy, numba, python or torch; on a device "launch@cuda", "roundtrip@cuda" or "barrier@cuda".
-        """
+        """What a call takes, ns: numpy, numba, python, torch, "launch@cuda" …; None where it was not measured."""
         roof = self.call(name)
         return None if roof is None else roof.median
 
@@ -213,10 +212,7 @@ class RoofTable:
 
     @classmethod
     def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "RoofTable":
-        """Read what `rows` wrote; a later row replaces an earlier one of the same roof.
-
-        Rows that are no sensible figure are left out.
-        """
+        """Read what `rows` wrote, but for what is no sensible figure; of rows of the same roof the last counts."""
         found = (Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows)
         return cls(tuple({roof.key: roof for roof in found if roof.sound}.values()))
 
@@ -238,21 +234,9 @@ def _interpolated(rungs: list[Roof], size: float, between: Callable[[float, floa
     return replace(high, bytes=int(size), median=median, low=least, high=most)
 
 
-def _on(name: str, device: str) -> str:
-    return f"{name}@{device}" if device else name
-
-
-def _is(name: str, family: str, device: str) -> bool:
-    """Whether a roof's name is of that class, through any library, on that device."""
-    head, _, where = name.partition("@")
-    return head.partition(".")[0] == family and where == device
-
-
 def _at_threads(roofs: list[Roof], threads: int) -> Roof | None:
-    below = [roof for roof in roofs if roof.threads <= threads]
-    if below:
-        return max(below, key=lambda roof: roof.threads)
-    return min(roofs, key=lambda roof: roof.threads, default=None)
+    fewest = min(roofs, key=lambda roof: roof.threads, default=None)
+    return max((roof for roof in roofs if roof.threads <= threads), key=lambda roof: roof.threads, default=fewest)
 
 
 Progress = Callable[[str, float], None]
@@ -261,14 +245,12 @@ Cancelled = Callable[[], bool]
 
 def drift(before: RoofTable, after: RoofTable) -> dict[str, float]:
     """Return by how much each roof measured again has changed: gemm → -0.05 means 5 % slower."""
-    old = {roof.key: roof for roof in before.roofs}
-    changes = {}
-    for roof in after.roofs:
-        known = old.get(roof.key)
-        if known is not None:
-            label = f"{roof.name} {roof.bytes}" if roof.kind == BANDWIDTH else roof.name
-            changes[label] = roof.median / known.median - 1.0
-    return changes
+    old = {roof.key: roof.median for roof in before.roofs}
+    return {
+        f"{roof.name} {roof.bytes}" if roof.kind == BANDWIDTH else roof.name: roof.median / old[roof.key] - 1.0
+        for roof in after.roofs
+        if roof.key in old
+    }
 
 
 def sound_drift(stored: Any) -> dict[str, float]:
@@ -284,12 +266,12 @@ def sound_drift(stored: Any) -> dict[str, float]:
 
 def drift_text(changes: Mapping[str, float]) -> str:
     """Return drift as people read it: "gemm −2 %, read 128 MiB +1 %"."""
-    parts = []
-    for label, change in changes.items():
+
+    def shown(label: str) -> str:
         name, _, size = label.partition(" ")
-        shown = f"{name} {size_text(int(size))}" if size.isdecimal() else label
-        parts.append(f"{shown} {'−' if change < 0 else '+'}{abs(change):.1%}")
-    return ", ".join(parts)
+        return f"{name} {size_text(int(size))}" if size.isdecimal() else label
+
+    return ", ".join(f"{shown(label)} {'−' if v < 0 else '+'}{abs(v):.1%}" for label, v in changes.items())
 
 
 def drift_warning(changes: Mapping[str, float]) -> str | None:
@@ -315,11 +297,8 @@ def size_text(size: int) -> str:
 FLAT: Final = 0.12
 """Rungs of one plateau are within this fraction of its mean; levels of a memory differ by more."""
 
-MIN_RUNGS: Final = 2
 
-
-@dataclass(frozen=True, slots=True)
-class Plateau:
+class Plateau(NamedTuple):
     """Neighbouring rungs with the same bandwidth: smallest and largest working set, bytes/s."""
 
     first_bytes: int
@@ -334,19 +313,14 @@ class Plateau:
 
 def plateaus(rungs: Sequence[Roof]) -> list[Plateau]:
     """Return the plateaus of a ladder (rungs by growing size); slopes between them belong to none."""
-    found: list[Plateau] = []
-    group: list[Roof] = []
-    for rung in [*rungs, None]:
-        if rung is not None and group and _fits(group, rung):
-            group.append(rung)
-            continue
-        if len(group) >= MIN_RUNGS:
-            rates = sorted(r.median for r in group)
-            found.append(Plateau(group[0].bytes, group[-1].bytes, rates[len(rates) // 2]))
-        group = [rung] if rung is not None else []
-    return found
-
-
-def _fits(group: Sequence[Roof], rung: Roof) -> bool:
-    mean = sum(r.median for r in group) / len(group)
-    return abs(rung.median / mean - 1.0) <= FLAT
+    groups: list[list[Roof]] = []
+    for rung in rungs:
+        if groups and abs(rung.median / fmean(each.median for each in groups[-1]) - 1.0) <= FLAT:
+            groups[-1].append(rung)
+        else:
+            groups.append([rung])
+    return [
+        Plateau(group[0].bytes, group[-1].bytes, median_high(rung.median for rung in group))
+        for group in groups
+        if len(group) > 1
+    ]

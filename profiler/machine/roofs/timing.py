@@ -80,16 +80,17 @@ def rounds(task: Task, effort: Effort, threads: int | None = None, cpu: Callable
     than wall time × threads counts as disturbed, and others are taken in its place as long as there is time.
     `cpu` tells the processor time spent so far; without it that of the whole process counts.
     """
+
+    def timed() -> float:
+        start = clock()
+        task(repeats)
+        return clock() - start
+
     spent_so_far = cpu or cpu_clock
     task(1)
     repeats = 1
-    while True:
-        elapsed = _shortest(task, repeats, 1)
-        # One long call may be another program's doing; too few repeats would time the call alone.
-        if elapsed >= REPEAT_SECONDS / 2:
-            elapsed = _shortest(task, repeats, 2, elapsed)
-        if elapsed >= REPEAT_SECONDS / 2:
-            break
+    # One long call may be another program's doing; too few repeats would time the call alone.
+    while (elapsed := timed()) < REPEAT_SECONDS / 2 or (elapsed := min(timed(), timed())) < REPEAT_SECONDS / 2:
         repeats *= max(2, min(1000, int(REPEAT_SECONDS / max(elapsed, 1e-6))))
     began = clock()
     seconds: list[float] = []
@@ -109,14 +110,6 @@ def rounds(task: Task, effort: Effort, threads: int | None = None, cpu: Callable
             if len(kept) > effort.rounds // 2:
                 return Rounds(repeats, kept, False)
             return Rounds(repeats, sorted(seconds)[:DISTURBED_ROUNDS], True)
-
-
-def _shortest(task: Task, repeats: int, times: int, known: float = math.inf) -> float:
-    for _ in range(times):
-        start = clock()
-        task(repeats)
-        known = min(known, clock() - start)
-    return known
 
 
 def roof_of(
@@ -148,12 +141,6 @@ def is_steady(roof: Roof) -> bool:
 
 
 def better(one: Roof, other: Roof) -> Roof:
-    """Return which of two measurements of the same roof the machine sustained better.
-
-    One that no other program disturbed goes before one that was, whatever their figures.
-    """
-    if one.disturbed != other.disturbed:
-        return other if one.disturbed else one
-    if one.kind in TIMES:
-        return min(one, other, key=lambda roof: roof.median)
-    return max(one, other, key=lambda roof: roof.median)
+    """Return which of two measurements of the same roof the machine sustained better: the undisturbed, the faster."""
+    sign = 1 if one.kind in TIMES else -1
+    return min(one, other, key=lambda roof: (roof.disturbed, sign * roof.median))

@@ -7,13 +7,15 @@ true}. A dtype without a fast kernel is missing, with the rate it reached as the
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.calibration import DEVICE, part
+from profiler.machine.roofs.cpu import GEMV_SIZE, Step, repeated
+from profiler.machine.roofs.device import Missing
 from profiler.machine.roofs.table import OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
 from profiler.process.children import read_arguments
@@ -27,15 +29,14 @@ PROBES: Final = 5
 FAST_SHARE: Final = 0.25
 """A dtype below this part of float32's rate runs through a fallback without vector arithmetic."""
 
-GEMV_SIZE: Final = 384
 VECTOR: Final = 1 << 15
 """Elements of exp and log: 128 KiB, enough that the torch call costs little."""
 
 VISITS: Final = 3
 
 Send = Callable[[dict[str, Any]], None]
-Take = Callable[[Effort], Roof]
-Missing = tuple[str, str]
+FAILURES: Final = (RuntimeError, TypeError, NotImplementedError, AttributeError)
+"""What a library raises for what it cannot do here."""
 
 
 def main(parts: Sequence[str], send: Send) -> None:
@@ -62,23 +63,20 @@ def main(parts: Sequence[str], send: Send) -> None:
     send({"done": True})
 
 
-def _taken(steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, send: Send) -> list[Roof]:
+def _taken(steps: Iterable[Step], missing: list[Missing], place: int, parts: int, send: Send) -> list[Roof]:
     """Take every roof, the disturbed ones again; what fails is missing, with the library's words."""
     found = []
     for done, (key, take) in enumerate(steps):
         # How many steps there will be is known at the end only; the fraction nears the part's end.
-        fraction = (place + done / (done + 8)) / parts
-        send({"progress": f"torch: {_title(key)}", "fraction": fraction})
+        send({"progress": f"torch: {_title(key)}", "fraction": (place + done / (done + 8)) / parts})
         try:
             roof = take(Effort())
             for _ in range(VISITS - 1):
-                if is_steady(roof):
-                    break
-                roof = timing.better(roof, take(Effort()))
-        except (RuntimeError, TypeError, NotImplementedError, AttributeError) as problem:
-            missing.append((_title(key), _one_line(problem)))
-        else:
+                if not is_steady(roof):
+                    roof = timing.better(roof, take(Effort()))
             found.append(roof)
+        except FAILURES as problem:
+            missing.append(_missing(key, problem))
     return found
 
 
@@ -89,69 +87,50 @@ def _title(key: Key) -> str:
     return f"{key.name}{dtype}{size}{count}"
 
 
-def _one_line(problem: Exception) -> str:
-    return (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+def _missing(key: Key, problem: Exception) -> Missing:
+    return Missing(_title(key), (str(problem).strip().splitlines() or [type(problem).__name__])[0])
 
 
-def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[Key, Take]]:
+def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[Step]:
     """Yield the roofs of the processor for this number of threads."""
-    slow: float | None = None
+    slow = 0.0
     for dtype in DTYPES:
         key = Key(RATE, "gemm.torch", dtype, threads)
         # On one thread: how the first calls share work among several says nothing of the kernel.
         torch.set_num_threads(1)
         try:
             rate = _probe(torch, dtype)
-        except (RuntimeError, TypeError, NotImplementedError, AttributeError) as problem:
-            missing.append((_title(key), _one_line(problem)))
+        except FAILURES as problem:
+            missing.append(_missing(key, problem))
             continue
-        if slow is not None and rate < slow:
-            version = torch.__version__
-            reason = (
-                f"this processor and torch {version} have no fast kernel for it ({rate / 1e9:.0f} GFLOP/s, a fallback)"
-            )
-            missing.append((_title(key._replace(threads=1)), reason))
+        if rate < slow:
+            here = f"this processor and torch {torch.__version__} have no fast kernel for it"
+            reason = f"{here} ({rate / 1e9:.0f} GFLOP/s, a fallback)"
+            missing.append(Missing(_title(key._replace(threads=1)), reason))
             continue
         if dtype == "float32":
             slow = FAST_SHARE * rate
         torch.set_num_threads(threads)
-        yield key, partial(_gemm, torch, key)
+        yield Step(key, partial(_gemm, torch, key))
     torch.set_num_threads(threads)
-    for name, task, amount in _others(torch):
+    matrix, vector, product = torch.ones(GEMV_SIZE, GEMV_SIZE), torch.ones(GEMV_SIZE), torch.empty(GEMV_SIZE)
+    values, result = torch.linspace(0.1, 5.0, VECTOR), torch.empty(VECTOR)
+    for name, amount, call in (
+        ("gemv.torch", 2.0 * GEMV_SIZE**2, partial(torch.mv, matrix, vector, out=product)),
+        ("exp.torch", float(VECTOR), partial(torch.exp, values, out=result)),
+        ("log.torch", float(VECTOR), partial(torch.log, values, out=result)),
+    ):
         key = Key(RATE, name, "float32", threads)
-        yield key, partial(roof_of, key, amount, task)
+        yield Step(key, partial(roof_of, key, amount, repeated(call)))
     if threads == 1:
         tiny = torch.zeros(1)
         key = Key(OVERHEAD, "torch", "")
 
-        def call(repeats: int) -> None:
+        def calls(repeats: int) -> None:
             for _ in range(repeats):
                 torch.add(tiny, tiny, out=tiny)
 
-        yield key, partial(roof_of, key, 1.0, call, threads=1)
-
-
-def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
-    matrix, vector = torch.ones(GEMV_SIZE, GEMV_SIZE), torch.ones(GEMV_SIZE)
-    out = torch.empty(GEMV_SIZE)
-
-    def gemv(repeats: int) -> None:
-        for _ in range(repeats):
-            torch.mv(matrix, vector, out=out)
-
-    yield "gemv.torch", gemv, 2.0 * GEMV_SIZE**2
-    values = torch.linspace(0.1, 5.0, VECTOR)
-    result = torch.empty(VECTOR)
-
-    def over(function: Callable[..., Any]) -> Task:
-        def task(repeats: int) -> None:
-            for _ in range(repeats):
-                function(values, out=result)
-
-        return task
-
-    yield "exp.torch", over(torch.exp), float(VECTOR)
-    yield "log.torch", over(torch.log), float(VECTOR)
+        yield Step(key, partial(roof_of, key, 1.0, calls, threads=1))
 
 
 def _gemm(torch: Any, key: Key, effort: Effort) -> Roof:
@@ -162,13 +141,7 @@ def _gemm(torch: Any, key: Key, effort: Effort) -> Roof:
 def gemm_task(torch: Any, dtype: str, n: int) -> Task:
     """Return products [n, n] × [n, n] in `dtype`; int8 sums in int32."""
     a, b = (torch.randint(-8, 8, (n, n)).to(getattr(torch, dtype)) for _ in range(2))
-    product = torch._int_mm if dtype == "int8" else torch.mm
-
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            product(a, b)
-
-    return task
+    return repeated(partial(torch._int_mm if dtype == "int8" else torch.mm, a, b))
 
 
 def _probe(torch: Any, dtype: str) -> float:

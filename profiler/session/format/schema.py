@@ -168,28 +168,23 @@ def check(connection: sqlite3.Connection, version: int) -> None:
     planner statistics) stands in the text of a statement, and every text is compared.
     """
     wanted = _master(LAYOUTS[version])
-    found = connection.execute(
-        "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?", (len(wanted) + 1,)
-    ).fetchall()
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?"
+    found = connection.execute(query, (len(wanted) + 1,)).fetchall()
     for row in found:
         if row not in wanted:
             kind, name = (plain(str(value)) for value in row[:2])
             raise Damaged(f"no session has the {kind:.10} {name:.40} that it holds; it may have been tampered with")
-    missing = [row for row in wanted if row not in found]
-    if missing:
-        raise Damaged(f"the {missing[0][0]} {missing[0][1]} is missing")
+    for row in wanted:
+        if row not in found:
+            raise Damaged(f"the {row[0]} {row[1]} is missing")
     if len(found) > len(wanted):
         raise Damaged("it holds a table twice")
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database of an older `version` to `VERSION`; ValueError where no way leads."""
-    while version < VERSION:
-        step = MIGRATIONS.get(version)
-        if step is None:
-            raise ValueError(f"no migration leads on from schema version {version}")
+    """Bring a database of an older `version`, one of MIGRATIONS, to `VERSION`."""
+    for step in range(version, VERSION):
         connection.execute("BEGIN")
-        step(connection)
-        version += 1
-        connection.execute(f"PRAGMA user_version = {version}")
+        MIGRATIONS[step](connection)
+        connection.execute(f"PRAGMA user_version = {step + 1}")
         connection.execute("COMMIT")

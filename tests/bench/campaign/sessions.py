@@ -16,7 +16,7 @@ from typing import Any, Final
 from pipelines import config as settings
 from pipelines.config import presets
 from profiler.machine.describe import describe, versions
-from profiler.session.files import side_files
+from profiler.session.files import own_files
 from profiler.spans import SPAN
 from tests.bench import _sessions
 from tests.bench.campaign.attack import SESSION, Attack, Commands, Kind
@@ -117,7 +117,7 @@ def _sql(*statements: str, pipe: str = "", wal: bool = False) -> Change:
                 return
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA user_version = 1")
-            kept = {file: file.read_bytes() for file in (path, side_files(path)[0])}
+            kept = {file: file.read_bytes() for file in (path, own_files(path).wal)}
         for file, content in kept.items():
             file.write_bytes(content)
 
@@ -296,7 +296,7 @@ def spoiled(name: str, folder: Path) -> None:
 def bases() -> dict[str, tuple[bytes, bytes]]:
     """Sound sessions by name, each with its -wal: small, larger, living, dead, kept, and the full ones."""
     with tempfile.TemporaryDirectory() as name:
-        wal = {path: side_files(path)[0] for path in _sessions.make_bases(Path(name))}
+        wal = {path: own_files(path).wal for path in _sessions.make_bases(Path(name))}
         found = {
             p.stem.removesuffix("-copy"): (p.read_bytes(), w.read_bytes() if w.exists() else b"")
             for p, w in wal.items()
@@ -333,7 +333,7 @@ def write(folder: Path, file: str) -> None:
     main, wal = bases()[path.stem]
     path.write_bytes(main)
     if wal:
-        side_files(path)[0].write_bytes(wal)
+        own_files(path).wal.write_bytes(wal)
 
 
 def _named(commands: Commands, file: str) -> Commands:
