@@ -26,26 +26,10 @@ from profiler.session.reader import SAMPLE
 from profiler.session.recover import locate
 from profiler.spans import RECORD_BYTES, SPAN
 
-MAX_SAMPLED: Final = 1 << 12
-"""Sampled quantities; a run has some 50."""
-
 NO_WAVE: Final = np.empty((0, 2), np.int8)
 
 Row = tuple[Value, ...]
 Check = Callable[[Row], object]
-
-
-def _clock(row: Row) -> None:
-    number, mono_ns, wall_ns = row
-    rows.integer(number, "clock")
-    rows.amount(mono_ns, "clock")
-    rows.amount(wall_ns, "clock")
-
-
-def _sample_name(row: Row) -> None:
-    number, name = row
-    rows.number_of(number, "sample_name", MAX_SAMPLED)
-    rows.text(name, "sample_name")
 
 
 def _later(check: Check, row: Row) -> None:
@@ -60,12 +44,12 @@ def _second(check: Check, row: Row) -> None:
 
 
 CHECKS: Final[dict[str, Check]] = {
-    "clock": _clock,
+    "clock": rows.clock,
     "stage": rows.stage,
     "cost": partial(_later, rows.cost),
     "config": partial(_later, rows.config),
     "calibration": partial(_later, rows.calibration),
-    "sample_name": _sample_name,
+    "sample_name": rows.sample_name,
     "utterance": partial(_second, partial(rows.utterance, wave=NO_WAVE)),
     "marker": partial(_second, rows.marker),
     "counter": rows.counter,
@@ -74,6 +58,9 @@ CHECKS: Final[dict[str, Check]] = {
 
 GAPLESS: Final = frozenset({"stage", "sample_name"})
 """Tables that number their rows 0, 1, 2 …"""
+
+UNFIT: Final = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)
+"""Errors that values of a row cause, and no disk."""
 
 
 class Copy:
@@ -127,27 +114,18 @@ class Copy:
 
     def take(self, values: Sequence[Value], blob: bytes) -> bool:
         """Take a frame; True for a commit. Damaged where no sender sends such a frame, and nothing of it is kept."""
+        if not values:
+            raise Damaged("it sent an empty frame")
+        name, row = values[0], tuple(values[1:])
         try:
-            if not values:
-                raise Damaged("it sent an empty frame")
-            name, row = values[0], tuple(values[1:])
-            if name == "commit":
-                self._commit(row)
-                return True
             self._take(name, row, blob)
         except Damaged:
             raise
-        except (
-            ValueError,
-            OverflowError,
-            sqlite3.IntegrityError,
-            sqlite3.DataError,
-            sqlite3.ProgrammingError,
-        ) as error:
-            raise Damaged(f"it sent a row of {plain(str(values[0])):.40} that no recording writes") from error
+        except (ValueError, OverflowError, *UNFIT) as error:
+            raise Damaged(f"it sent a row of {plain(str(name)):.40} that no recording writes") from error
         except sqlite3.Error as error:
-            raise self._unwritable(error) from error
-        return False
+            raise SessionError(f"{self.path}: the session cannot be written: {reason(error)}") from error
+        return name == "commit"
 
     def roll_back(self) -> None:
         """Forget what came since the last commit."""
@@ -156,7 +134,7 @@ class Copy:
                 self._connection.execute("ROLLBACK")
             self._load()
         except sqlite3.Error as error:
-            raise self._unwritable(error) from error
+            raise SessionError(f"{self.path}: the session cannot be written: {reason(error)}") from error
 
     def close(self, problem: str = "") -> None:
         """Leave one portable file; without a last commit the session has failed, and `problem` says why. Idempotent."""
@@ -189,9 +167,6 @@ class Copy:
             recorded_here.discard(self._key)
         self._key = None
 
-    def _unwritable(self, error: sqlite3.Error) -> SessionError:
-        return SessionError(f"{self.path}: the session cannot be written: {reason(error)}")
-
     def _execute(self, statement: str, *values: object) -> None:
         self._connection.execute(statement, values)
 
@@ -199,12 +174,10 @@ class Copy:
         """Find out from the file what it holds."""
         query = self._connection.execute
         at = {}
-        for table in NUMBERED:
-            column = {"clock": "rowid", "peaks": "utterance"}.get(table, "id")
-            column = "revision" if table in ("utterance", "marker", "counter") else column
-            at[table] = query(
-                f"SELECT coalesce(max({column}), ?) FROM {table}", (getattr(Position(), table),)
-            ).fetchone()[0]
+        for table, (column, _) in NUMBERED.items():
+            (highest,) = query(f"SELECT max({column}) FROM {table}").fetchone()
+            if highest is not None:
+                at[table] = highest
         self._lanes = {number for (number,) in query("SELECT id FROM lane")}
         blocks = dict(query("SELECT lane, max(end_record) FROM block GROUP BY lane"))
         samples = dict(query("SELECT name, max(end_record) FROM sample GROUP BY name"))
@@ -217,16 +190,20 @@ class Copy:
 
     # -- frames -----------------------------------------------------------------------------------
 
-    def _commit(self, row: Row) -> None:
-        (state,) = row
-        self.state = rows.state(state)
-        self._round.finish()
-        if inode(self.path) != self._key:
-            raise SessionError(f"{self.path}: the session file was removed or replaced while it was being written")
-
     def _take(self, name: object, row: Row, blob: bytes) -> None:
-        if name == "meta":
-            self._meta(row)
+        if name == "commit":
+            (state,) = row
+            self.state = rows.state(state)
+            self._round.finish()
+            if inode(self.path) != self._key:
+                raise SessionError(f"{self.path}: the session file was removed or replaced while it was being written")
+        elif name == "meta":
+            key, value = row
+            key = rows.text(key, "meta")
+            rows.json(value, f"meta {key:.40}")
+            if key in OWN_FACTS:
+                raise Damaged(f"it sent the {key} of another file")
+            self._round.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, value))
         elif name == "lane":
             info = rows.lane(row)
             self._lanes.add(info.id)
@@ -247,14 +224,6 @@ class Copy:
             self._store(name, row, NUMBERED[name][1])
         else:
             raise Damaged(f"it sent a row of a table that no session has: {plain(str(name)):.40}")
-
-    def _meta(self, row: Row) -> None:
-        key, value = row
-        key = rows.text(key, "meta")
-        rows.json(value, f"meta {key:.40}")
-        if key in OWN_FACTS:
-            raise Damaged(f"it sent the {key} of another file")
-        self._round.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, value))
 
     def _store(self, table: str, row: tuple[Value | bytes, ...], at: int) -> None:
         """Store a checked row, whose column `at` has its number."""

@@ -102,18 +102,14 @@ class Log:
 
 
 NUMBERED: Final = {
-    "clock": ("SELECT rowid, * FROM clock WHERE rowid>? ORDER BY rowid", 0),
-    "stage": ("SELECT * FROM stage WHERE id>? ORDER BY id", 0),
-    "cost": ("SELECT * FROM cost WHERE id>? ORDER BY id", 0),
-    "config": ("SELECT * FROM config WHERE id>? ORDER BY id", 0),
-    "calibration": ("SELECT * FROM calibration WHERE id>? ORDER BY id", 0),
-    "sample_name": ("SELECT * FROM sample_name WHERE id>? ORDER BY id", 0),
-    "peaks": ("SELECT * FROM peaks WHERE utterance>? ORDER BY utterance", 0),
-    "utterance": ("SELECT * FROM utterance WHERE revision>? ORDER BY revision", 1),
-    "marker": ("SELECT * FROM marker WHERE revision>? ORDER BY revision", 1),
-    "counter": ("SELECT * FROM counter WHERE revision>? ORDER BY revision", 6),
+    "clock": ("rowid", 0),
+    **dict.fromkeys(("stage", "cost", "config", "calibration", "sample_name"), ("id", 0)),
+    "peaks": ("utterance", 0),
+    "utterance": ("revision", 1),
+    "marker": ("revision", 1),
+    "counter": ("revision", 6),
 }
-"""Table → the rows that are new, and which column has their number. In this order: an utterance follows its peaks."""
+"""Table → the column that numbers its rows, and its place among them. In this order: an utterance follows its peaks."""
 
 OWN_FACTS: Final = frozenset({"session_id", "state", "writer"})
 """Facts of `meta` that each file has for itself."""
@@ -182,9 +178,10 @@ class Tail(Session):
 
     def _numbered(self, db: Queries, table: str) -> bool:
         """Put what is new of a table; whether the round is full."""
-        query, at = NUMBERED[table]
+        column, at = NUMBERED[table]
         number = getattr(self.position, table)
-        for row in db.rows(query, number):
+        columns = "rowid, *" if column == "rowid" else "*"
+        for row in db.rows(f"SELECT {columns} FROM {table} WHERE {column}>? ORDER BY {column}", number):
             # Counters change many at once, under one number.
             if self._room <= 0 and row[at] != number:
                 return True

@@ -1,5 +1,4 @@
-"""The database of a session that is recorded: how it is made, how its -wal is moved, and how it ends as
-one file; and the queries that read one.
+"""The database of a session: how it is made, how its -wal is moved, how it ends as one file, and how it is queried.
 
 A checkpoint waits for the disk. Were it made by the connection that commits (SQLite's own habit), spans would wait in
 memory meanwhile, where a crash loses them; so a thread of its own moves the -wal into the main file.
@@ -29,8 +28,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         # So that the room of the small blocks can be given back at the end.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        if mode != "wal":
+        if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise SessionError(
                 f"{path}: a session cannot be recorded on this file system (it lacks the "
                 "shared memory that SQLite's WAL needs); record to a local disk"
@@ -71,13 +69,12 @@ def create(path: Path, meta: Iterable[tuple[str, str]], *clock: tuple[int, int])
 def finish(connection: sqlite3.Connection) -> None:
     """Give back the room of small blocks and fold everything into the one file."""
     give_back(connection)
-    execute = connection.execute
-    execute("PRAGMA busy_timeout = 50")
+    connection.execute("PRAGMA busy_timeout = 50")
     deadline = time.monotonic() + RELEASE_SECONDS
     while True:
         try:
-            execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")
             return
         except sqlite3.OperationalError:
             # A reader is in the file at this moment. Should one never let go, nothing is lost:

@@ -228,8 +228,7 @@ class Session:
 
     def _read_registers(self, db: Queries) -> bool:
         news = False
-        found = db.rows("SELECT * FROM stage WHERE id>=? ORDER BY id", len(self.stages))
-        for row in found:
+        for row in db.rows("SELECT * FROM stage WHERE id>=? ORDER BY id", len(self.stages)):
             stage = rows.stage(row)
             if stage.id != len(self.stages):
                 raise Damaged("the stages are not numbered without a gap")
@@ -252,16 +251,16 @@ class Session:
             news = True
         clock = "SELECT rowid, mono_ns, wall_ns FROM clock WHERE rowid>? ORDER BY rowid"
         for row in db.rows(clock, self._last["clock"]):
-            self._last["clock"] = row[0]
-            self.clock.append((rows.amount(row[1], "clock"), rows.amount(row[2], "clock")))
-        found = [rows.calibration(row) for row in db.later("calibration", ", ".join(rows.CALIBRATION), self._last)]
-        if found:
-            self._calibration_rows += found
+            self._last["clock"], mono_ns, wall_ns = rows.clock(row)
+            self.clock.append((mono_ns, wall_ns))
+        if measured := db.later("calibration", ", ".join(rows.CALIBRATION), self._last):
+            self._calibration_rows += map(rows.calibration, measured)
             before = self.calibration
             self.calibration = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == START)
             self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
             self.generation += self.calibration != before
-        return news or bool(found)
+            news = True
+        return news
 
     def _read_spans(self, db: Queries) -> bool:
         before = len(self._spans)

@@ -5,7 +5,7 @@ words what is wrong with it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Annotated, Any, Final
 
@@ -47,6 +47,9 @@ MAX_STAGES: Final = 512
 MAX_LANES: Final = 64
 """A run has some 40 stages on one to three lanes; views keep arrays for each."""
 
+MAX_SAMPLED: Final = 1 << 12
+"""Sampled quantities; a run has some 50."""
+
 LONGEST_AUDIO_S: Final = 1e8
 """Three years; the frames of an utterance are counted in 32 bits."""
 
@@ -66,25 +69,21 @@ def integer(value: object, what: str) -> int:
     return value
 
 
-def _below(limit: int, value: object, what: str, kind: str = "a count") -> int:
-    if not isinstance(value, int) or not 0 <= value < limit:
+def count(value: object, what: str, below: int = 1 << 32, kind: str = "a count") -> int:
+    """Return `value` if it is a frame, count or id."""
+    if not isinstance(value, int) or not 0 <= value < below:
         raise Damaged(f"{what} holds {value!r:.40} where {kind} belongs")
     return value
 
 
-def count(value: object, what: str) -> int:
-    """Return `value` if it is a frame, count or id: 0 … 2^32-1."""
-    return _below(1 << 32, value, what)
-
-
 def number_of(value: object, what: str, most: int = MAX_IDS) -> int:
     """Return `value` if it is the number of a stage, lane or epoch: 0 … `most` − 1."""
-    return _below(most, value, what, f"a number below {most}")
+    return count(value, what, most, f"a number below {most}")
 
 
 def amount(value: object, what: str) -> int:
-    """Return `value` if it is a time or a count of many: 0 … 2^62-1."""
-    return _below(MAX_START_NS, value, what)
+    """Return `value` if it is a time or a count of many."""
+    return count(value, what, MAX_START_NS)
 
 
 def real(value: object, what: str) -> float:
@@ -154,16 +153,25 @@ def _optional(check: Check) -> Check:
     return lambda value, what: None if value is None else check(value, what)
 
 
-def _checked(what: str, row: tuple[Any, ...], *checks: Check) -> Iterator[Any]:
-    """Give the values of a row of `what`, each as its check returns it."""
-    return (check(value, what) for check, value in zip(checks, row, strict=True))
+def _checked(what: str, row: tuple[Any, ...], *checks: Check) -> list[Any]:
+    """Return the values of a row of `what`, each as its check returns it."""
+    return [check(value, what) for check, value in zip(checks, row, strict=True)]
 
 
 _long_text: Final = partial(text, longest=MAX_JSON)
 
+# Each of these checks the columns of a row of the table after which it is named.
+
+
+def clock(row: tuple[Any, ...]) -> list[int]:
+    return _checked("clock", row, integer, amount, amount)
+
+
+def sample_name(row: tuple[Any, ...]) -> list[Any]:
+    return _checked("sample_name", row, partial(number_of, most=MAX_SAMPLED), text)
+
 
 def stage(row: tuple[Any, ...]) -> StageInfo:
-    """Check a row of `stage`."""
     number, name, group, work = row
     names = json(work, "stage", tuple[str, ...])
     if group not in GROUPS or len(names) > WORK_COUNTS:
@@ -172,7 +180,6 @@ def stage(row: tuple[Any, ...]) -> StageInfo:
 
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:
-    """Check a row of `lane`."""
     return LaneInfo(*_checked("lane", row, number_of, text, text, _flag, amount, amount))
 
 
@@ -191,31 +198,27 @@ def _check_settings(tree: object) -> None:
 
 
 def config(row: tuple[Any, ...]) -> ConfigEpoch:
-    """Check a row of `config`."""
     epoch, first, applied, tree = _checked("config", row, number_of, count, integer, json)
     _check_settings(tree)
     return ConfigEpoch(epoch, first, tree, applied)
 
 
 def cost(row: tuple[Any, ...]) -> tuple[tuple[int, int], Cost]:
-    """Check a row of `cost`: ((stage, epoch), law)."""
-    number, epoch, law = row
+    """((stage, epoch), law)."""
+    number, epoch, law = _checked("cost", row, number_of, number_of, json)
     try:
-        return (number_of(number, "cost"), number_of(epoch, "cost")), Cost.from_dict(json(law, "cost"))
-    except Damaged:
-        raise
+        return (number, epoch), Cost.from_dict(law)
     except ValueError as error:
         raise Damaged(str(error)) from None
 
 
 def calibration(row: tuple[Any, ...]) -> dict[str, Any]:
-    """Check a row of `calibration`."""
     checks = text, text, text, text, count, integer, real, real, real, text
     return dict(zip(CALIBRATION, _checked("calibration", row, *checks), strict=True))
 
 
 def counter(row: tuple[Any, ...]) -> tuple[int, CounterTotal]:
-    """Check a row of `counter`: (revision, total)."""
+    """(revision, total)."""
     checks = number_of, number_of, number_of, text, amount, text, integer
     *total, revision = _checked("counter", row, *checks)
     return revision, CounterTotal(*total)
@@ -225,21 +228,18 @@ def check_spans(records: Array, lane_id: int, highest_stage: int) -> None:
     """Refuse spans that belong to no stage or another lane, or whose times no clock gave."""
     if not len(records):
         return
-    start, duration = records["start_ns"], records["duration_ns"]
-    if (
-        int(records["stage"].max()) > highest_stage
-        or int(records["lane"].min()) != lane_id
-        or int(records["lane"].max()) != lane_id
-        or int(duration.min()) < 0
-        or int(duration.max()) >= MAX_DURATION_NS
-        or int(start.min()) < 0
-        or int(start.max()) >= MAX_START_NS
+    for name, least, most in (
+        ("stage", 0, highest_stage),
+        ("lane", lane_id, lane_id),
+        ("duration_ns", 0, MAX_DURATION_NS - 1),
+        ("start_ns", 0, MAX_START_NS - 1),
     ):
-        raise Damaged(f"lane {lane_id} holds a span with impossible values")
+        if int(records[name].min()) < least or int(records[name].max()) > most:
+            raise Damaged(f"lane {lane_id} holds a span with impossible values")
 
 
 def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
-    """Check a row of `marker` (columns MARKER): (revision, marker)."""
+    """(revision, marker) of the columns MARKER."""
     revision, *fields = _checked(
         "marker",
         row,
@@ -259,7 +259,7 @@ def peaks(data: object) -> Array:
 
 
 def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
-    """Check a row of `utterance` (columns UTTERANCE): (revision, utterance)."""
+    """(revision, utterance) of the columns UTTERANCE."""
     revision, *fields = _checked(
         "utterance",
         row,

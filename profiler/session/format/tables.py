@@ -27,10 +27,8 @@ from profiler.spans import RECORD_BYTES, Recorder
 STEP_PAGES: Final = 2000
 """Pages given back per transaction; a -wal of that many is checkpointed and used again."""
 
-
 ROWS_AT_ONCE: Final = 100
 """Small blocks of different owners per statement."""
-
 
 Execute = Callable[[str, Sequence[Any]], object]
 """Runs a statement with its values, or has it wait for others."""
@@ -130,30 +128,28 @@ class Round:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> None:
         """Run a statement, the first one only when there is another or at the end."""
-        if not self._connection.in_transaction:
-            if self._first is None:
-                self._first = statement, values
-                return
-            self._begin()
-        self._connection.execute(statement, values)
+        if self._first is None and not self._connection.in_transaction:
+            self._first = statement, values
+        else:
+            self.executemany(statement, (values,))
 
     def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run a statement for each of `rows`."""
         if not self._connection.in_transaction:
-            self._begin()
-        self._connection.executemany(statement, rows)
-
-    def _begin(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-        if self._first is not None:
-            first, self._first = self._first, None
-            self._connection.execute(*first)
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._run_first()
+        for values in rows:
+            self._connection.execute(statement, values)
 
     def finish(self) -> None:
         """Commit."""
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
-        elif self._first is not None:
+        else:
+            self._run_first()
+
+    def _run_first(self) -> None:
+        if self._first is not None:
             first, self._first = self._first, None
             self._connection.execute(*first)
 
@@ -224,14 +220,12 @@ class Tables:
 
     def _write_registers(self) -> None:
         for stage in self._recorder.stages[self._stages_written :]:
-            self.round.execute(
-                "INSERT INTO stage VALUES(?,?,?,?)", (stage.id, text(stage.name), stage.group, to_json(stage.work))
-            )
+            values = (stage.id, text(stage.name), stage.group, to_json(stage.work))
+            self.round.execute("INSERT INTO stage VALUES(?,?,?,?)", values)
             self._stages_written += 1
         for stage_id, epoch, cost in self._recorder.costs[self._costs_written :]:
-            self.round.execute(
-                "INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)", (stage_id, epoch, to_json(cost.as_dict()))
-            )
+            law = (stage_id, epoch, to_json(cost.as_dict()))
+            self.round.execute("INSERT INTO cost(stage, epoch, law) VALUES(?,?,?)", law)
             self._costs_written += 1
 
     def _write_spans(self, lanes: Sequence[tuple[Any, int]]) -> None:
@@ -240,11 +234,8 @@ class Tables:
         for lane, _ in lanes:
             dropped = lane.dropped
             if self._lanes_written.get(lane.id) != dropped:
-                counts = (self._spans.end(lane.id), dropped)
-                self.round.execute(
-                    "INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)",
-                    (lane.id, text(lane.name), text(lane.kind), int(lane.decode), *counts),
-                )
+                about = (lane.id, text(lane.name), text(lane.kind), int(lane.decode), self._spans.end(lane.id), dropped)
+                self.round.execute("INSERT OR REPLACE INTO lane VALUES(?,?,?,?,?,?)", about)
                 self._lanes_written[lane.id] = dropped
 
     def keep_samples(self, t_ns: int, values: Mapping[str, float | None]) -> None:
@@ -282,9 +273,9 @@ def to_json(value: object) -> str:
 
 
 def to_column(value: object) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    return text(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return text(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def text(value: str) -> str:
