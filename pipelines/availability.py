@@ -46,25 +46,16 @@ def availability() -> list[Availability]:
         Availability("cpu", True, "compiled code on the processor"),
         Availability("torch-cpu", True, f"{version} on the processor"),
     ]
-    cuda = torch.cuda
-    if cuda.is_available():
-        names = ", ".join(cuda.get_device_name(i) for i in range(cuda.device_count()))
-        found.append(_tried("cuda", f"{names} ({version})"))
-    elif torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-        found.append(Availability("cuda", False, f"{version} is a build without CUDA or ROCm"))
-    else:
-        found.append(Availability("cuda", False, f"{version} finds no CUDA device"))
-    mps = torch.backends.mps.is_available()
-    if mps:
-        found.append(_tried("mps", f"Apple GPU ({version})"))
-    else:
-        found.append(Availability("mps", False, f"{version} finds no Apple GPU (MPS)"))
-    xpu = getattr(torch, "xpu", None)
-    here = xpu is not None and xpu.is_available()
-    if here:
-        found.append(_tried("xpu", f"Intel GPU ({version})"))
-    else:
-        found.append(Availability("xpu", False, f"{version} finds no Intel GPU (XPU)"))
+    cuda, xpu = torch.cuda, getattr(torch, "xpu", None)
+    names = ", ".join(cuda.get_device_name(i) for i in range(cuda.device_count())) if cuda.is_available() else ""
+    without = torch.version.cuda is None and getattr(torch.version, "hip", None) is None
+    for name, here, title, lacking in (
+        ("cuda", cuda.is_available(), names, "is a build without CUDA or ROCm" if without else "finds no CUDA device"),
+        ("mps", torch.backends.mps.is_available(), "Apple GPU", "finds no Apple GPU (MPS)"),
+        ("xpu", xpu is not None and xpu.is_available(), "Intel GPU", "finds no Intel GPU (XPU)"),
+    ):
+        tried = _tried(name, f"{title} ({version})") if here else Availability(name, False, f"{version} {lacking}")
+        found.append(tried)
     return found
 
 

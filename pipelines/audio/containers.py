@@ -198,7 +198,8 @@ def _chunked(data: Content, start: int) -> Link | None:
         if name == form.sound:
             if size == 0xFFFF_FFFF and b"ds64" in about:
                 size = int.from_bytes(about[b"ds64"][8:16], "little")
-            link.bytes_per_s = _bytes_per_s(about.get(b"fmt ", b""), form)
+            if form.name == "WAV" and len(fmt := about.get(b"fmt ", b"")) >= 16:
+                link.bytes_per_s = int(struct.unpack_from(form.size.format, fmt, 8)[0])
             there = data.size - begin
             empty = size == form.before and form.chunk(data, begin + size) is not None
             length = _length(link, form.name, size - form.before, there - form.before, empty=empty) + form.before
@@ -219,7 +220,8 @@ def _chunked(data: Content, start: int) -> Link | None:
         link.notes.append(f"its {len(sound)} chunks of sound are read one after the other")
     begin, end = sound[0]
     if form.name == "WAV" and len(fmt := about.get(b"fmt ", b"")) >= 16:
-        tag = _tag(fmt, form)
+        at = 24 if fmt[:2] in (b"\xfe\xff", b"\xff\xfe") and len(fmt) >= 26 else 0  # WAVE_FORMAT_EXTENSIBLE
+        tag = int(struct.unpack_from(f"{form.size.format[0]}H", fmt, at)[0])
         if what := formats.codec_of_wav(tag):
             raise Fault(what)
         if tag == formats.MP3_IN_WAV:
@@ -233,16 +235,6 @@ def _chunked(data: Content, start: int) -> Link | None:
             form.size.pack_into(head, 16, end - start)
         link.pieces, link.head = ((begin, end),), bytes(head)
     return link
-
-
-def _tag(fmt: bytes, form: _Form) -> int:
-    order = form.size.format[0]
-    at = 24 if fmt[:2] in (b"\xfe\xff", b"\xff\xfe") and len(fmt) >= 26 else 0  # WAVE_FORMAT_EXTENSIBLE
-    return int(struct.unpack_from(f"{order}H", fmt, at)[0])
-
-
-def _bytes_per_s(fmt: bytes, form: _Form) -> int:
-    return int(struct.unpack_from(form.size.format, fmt, 8)[0]) if form.name == "WAV" and len(fmt) >= 16 else 0
 
 
 def _wav_head(n: int, form: _Form, about: dict[bytes, bytes]) -> bytes:
@@ -275,8 +267,8 @@ def _au(data: Content, at: int) -> Link | None:
 
 def _nist(data: Content, at: int) -> Link | None:
     head = data.read_at(at, 1 << 14).partition(b"end_head")[0]
-    if what := formats.codec_of_nist(head):
-        raise Fault(what)
+    if b"shorten" in head.lower():
+        raise Fault(formats.SHORTEN)
     fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head))
     try:
         first = max(int(head[8:16]), 0)

@@ -6,7 +6,7 @@ The window's process loads this module, before there is numpy.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 SUFFIXES: Final = frozenset(
     {
@@ -50,31 +50,17 @@ FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte
 }
 
 
-class Format(NamedTuple):
-    """How samples lie in a file, in the words of libsndfile."""
+def raw_format(text: str) -> dict[str, int | str]:
+    """How samples lie in a file, as `soundfile.SoundFile` wants it, by `rate:format` or `rate:format:channels`.
 
-    rate: int
-    subtype: str
-    endian: str
-    channels: int
-
-    def described(self) -> dict[str, int | str]:
-        """As `soundfile.SoundFile` wants it."""
-        return {
-            "samplerate": self.rate,
-            "channels": self.channels,
-            "subtype": self.subtype,
-            "endian": self.endian,
-            "format": "RAW",
-        }
-
-
-def raw_format(text: str) -> Format | None:
-    """The format that `rate:format` or `rate:format:channels` says; None if it says none."""
+    Empty if `text` says none.
+    """
     said = re.fullmatch(r"([0-9]{1,6}):([a-z0-9]+)(?::([0-9]{1,3}))?", text.strip().lower())
     if said is None or said[2] not in FORMATS or said[3] == "0":
-        return None
-    return Format(int(said[1]), *FORMATS[said[2]], int(said[3] or 1))
+        return {}
+    subtype, endian = FORMATS[said[2]]
+    numbers = {"samplerate": int(said[1]), "channels": int(said[3] or 1)}
+    return {**numbers, "subtype": subtype, "endian": endian, "format": "RAW"}
 
 
 WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
@@ -82,6 +68,7 @@ WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; form
 
 NIST: Final = b"NIST_1A\n"
 """How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
+SHORTEN: Final = "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"
 MP3_IN_WAV: Final = 0x55
 
 _CONVERT: Final = "which is not read; ffmpeg converts it: ffmpeg -i FILE FILE.wav"
@@ -146,15 +133,5 @@ def format_of(head: bytes) -> str | None:
 
 def codec_of_wav(tag: int) -> str | None:
     """Return why a WAV of this codec cannot be read, as the rest of a sentence; None if it can."""
-    if tag in _READ_IN_WAV:
-        return None
     name = _IN_WAV.get(tag, f"sound of the codec 0x{tag:04X}")
-    return f"is a WAV file that holds {name}, {_CONVERT}"
-
-
-def codec_of_nist(head: bytes) -> str | None:
-    """Return why a NIST file of this head cannot be read, as the rest of a sentence; None if it can."""
-    text = head.partition(b"end_head")[0].lower()
-    if b"shorten" in text:
-        return "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"
-    return None
+    return None if tag in _READ_IN_WAV else f"is a WAV file that holds {name}, {_CONVERT}"

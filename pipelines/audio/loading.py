@@ -22,7 +22,6 @@ from msgspec import Meta
 
 from pipelines.audio import containers, formats
 from pipelines.audio.containers import MPEG_FRAME, TOLERATED_SAMPLES, Link
-from pipelines.audio.formats import Format
 from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
 from pipelines.audio.link_file import Content, Fault, decoding, quiet
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
@@ -97,14 +96,14 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
     """Read a part of one sound file, at the target's rate. Raises AudioError with one sentence that names the file."""
     path = Path(path)
     with _opened(path, part) as source:
-        sound = _read(source, part, target)
+        sound = _Sound(source, part, target)
         level = sound.level
         if part.channel is None and level.channels_cancel:
             alone = msgspec.structs.replace(part, channel=level.loudest)
             del sound  # two hours of it are half a gigabyte
-            sound = _read(source, alone, target)
+            sound = _Sound(source, alone, target)
     notes = [*dict.fromkeys(source.notes), *_of_channels(sound, part.channel, level), *sound.notes]
-    return Audio(path, sound.samples, sound.rates[0], sound.channels, notes, target.rate)
+    return Audio(path, sound.samples, next(iter(sound.rates)), sound.channels, notes, target.rate)
 
 
 def look(path: str | Path, part: Part = WHOLE) -> int:
@@ -124,11 +123,11 @@ class _Source:
 
     name: str
     content: Content
-    raw: Format | None
+    raw: dict[str, int | str]
     notes: list[str]
 
     def link(self, at: int) -> Link:
-        return containers.recording(self.content, at) if self.raw is None else Link(((0, self.content.size),))
+        return Link(((0, self.content.size),)) if self.raw else containers.recording(self.content, at)
 
     @contextmanager
     def open(self, link: Link) -> Iterator[tuple[soundfile.SoundFile, Callable[[], int]]]:
@@ -136,7 +135,7 @@ class _Source:
 
         Raises AudioError, LibsndfileError or OSError if it cannot be used.
         """
-        with decoding(self.content, link, {} if self.raw is None else self.raw.described()) as (file, place):
+        with decoding(self.content, link, self.raw) as (file, place):
             rate, promised = file.samplerate, _promised(file, link)
             if not LOWEST_RATE <= rate <= HIGHEST_RATE:
                 raise AudioError(
@@ -162,16 +161,16 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         raise AudioError(f"{name} is a folder; a sound file is needed.")
     if not os.path.exists(path):
         raise AudioError(f"{name} does not exist.")
-    format = formats.raw_format(part.raw) if part.raw else None
-    if part.raw and format is None:
+    raw = formats.raw_format(part.raw)
+    if part.raw and not raw:
         raise AudioError(f"audio.raw must be {formats.WANTED}; not {one_line(part.raw)!r}.")
     try:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
-            source = _Source(name, Content(content), format, [])
-            if format and containers.has_header(source.content):
-                source.raw = None
+            source = _Source(name, Content(content), raw, [])
+            if raw and containers.has_header(source.content):
+                source.raw = {}
                 source.notes.append("read by its header, not as audio.raw says")
             yield source
             return
@@ -207,73 +206,116 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60:,}:{minutes % 60:02}:{left:02} h"
 
 
-@dataclass
 class _Sound:
-    """The samples read from a file, and notes on them."""
+    """What is read of a part of a sound file, at the target's rate: its recordings one behind the other."""
 
-    samples: F32
-    rates: list[int]
-    """Of its recordings, each once."""
-    channels: int
-    level: Level
-    notes: list[str]
+    def __init__(self, source: _Source, part: Part, target: Target) -> None:
+        self.level, self.channels = Level(), 0
+        self.rates: dict[int, None] = {}
+        self._source, self._part, self._target = source, part, target
+        self._at_s = 0.0
+        """Seconds of the file, as far as it was read."""
+        # Pieces that are joined at the end would take twice the memory.
+        self._array, self._n = np.empty(0, np.float32), 0
+        self._read()
+        self._array.resize(self._n, refcheck=False)
+        self.samples: F32 = self._array
+        self.notes = self._noted()
 
+    def _read(self) -> None:
+        source, part = self._source, self._part
+        n_links, at = 0, 0
+        while at is not None:
+            link = source.link(at)
+            try:
+                with source.open(link) as (file, stands):
+                    self.rates[file.samplerate] = None
+                    self.channels = max(self.channels, file.channels)
+                    self._at_s += self._read_one(link, file)
+                    place = stands()
+            except soundfile.LibsndfileError:
+                if self._at_s == 0:
+                    raise
+                source.notes.append(_unreadable(self._at_s))
+                break
+            n_links += 1
+            ended = source.raw or (part.end_s is not None and self._at_s >= part.end_s)
+            at = None if ended else containers.following(source.content, link, place)
+            source.notes += link.notes
+            if n_links > MAX_LINKS:
+                raise AudioError(f"{source.name} has more than {MAX_LINKS:,} recordings joined in it.")
+        if n_links > 1:
+            source.notes.insert(0, f"{n_links} recordings joined in one file")
 
-def _read(source: _Source, part: Part, target: Target) -> _Sound:
-    name, level = source.name, Level()
-    samples = _Samples()
-    rates: dict[int, None] = {}
-    channels, at_s, n_links = 0, 0.0, 0
-    at: int | None = 0
-    while at is not None:
-        link = source.link(at)
-        try:
-            with source.open(link) as (file, stands):
-                rates[file.samplerate] = None
-                channels = max(channels, file.channels)
-                at_s += _read_one(source, link, file, part, at_s, samples, level, target)
-                place = stands()
-        except soundfile.LibsndfileError:
-            if at_s == 0:
-                raise
-            source.notes.append(_unreadable(at_s))
-            break
-        n_links += 1
-        ended = source.raw or (part.end_s is not None and at_s >= part.end_s)
-        at = None if ended else containers.following(source.content, link, place)
-        source.notes += link.notes
-        if n_links > MAX_LINKS:
-            raise AudioError(f"{name} has more than {MAX_LINKS:,} recordings joined in it.")
-    if n_links > 1:
-        source.notes.insert(0, f"{n_links} recordings joined in one file")
-    if part.channel is not None and part.channel >= channels:
-        raise AudioError(
-            f"{name} has {channels} channel{'s' * (channels > 1)}; there is no channel {part.channel + 1}."
-        )
-    if at_s == 0:
-        raise AudioError(f"{name} contains no sound: it has a header and no samples.")
-    sound = samples.taken()
-    if len(sound) == 0 and part.begin_s >= at_s:
-        raise AudioError(f"{name} is {at_s:.2f} s long; there is nothing of it from {part.begin_s:.2f} s on.")
-    if len(sound) == 0:
-        raise AudioError(
-            f"{name} contains no sound: {level.n} samples at {next(iter(rates))} Hz are less than one at "
-            f"{target.rate} Hz."
-        )
-    notes = [_of_rate(rate, target) for rate in rates if rate != target.rate]
-    if part.end_s is not None and part.end_s - at_s > ENDS_EARLY_S:
-        notes.append(f"ends {part.end_s - at_s:.2f} s before the end that is asked for")
-    notes += level.notes()
-    if len(sound) < SHORTEST_WINDOW_S * target.rate:
-        notes.append("shorter than one analysis window: a single frame padded with silence")
-    return _Sound(sound, list(rates), channels, level, notes)
+    def _noted(self) -> list[str]:
+        """Notes on what was read; AudioError where that is nothing."""
+        name, part, rate = self._source.name, self._part, self._target.rate
+        if part.channel is not None and part.channel >= self.channels:
+            several = "s" * (self.channels > 1)
+            raise AudioError(f"{name} has {self.channels} channel{several}; there is no channel {part.channel + 1}.")
+        if self._at_s == 0:
+            raise AudioError(f"{name} contains no sound: it has a header and no samples.")
+        if not self._n and part.begin_s >= self._at_s:
+            raise AudioError(f"{name} is {self._at_s:.2f} s long; there is nothing of it from {part.begin_s:.2f} s on.")
+        if not self._n:
+            raise AudioError(
+                f"{name} contains no sound: {self.level.n} samples at {next(iter(self.rates))} Hz are less than one at "
+                f"{rate} Hz."
+            )
+        notes = []
+        for other in self.rates:
+            lacking = f", with nothing above {other // 2} Hz where the model listens up to {self._target.band:.0f}"
+            if other != rate:
+                notes.append(f"resampled from {other} Hz{lacking if other / 2 < self._target.band else ''}")
+        if part.end_s is not None and part.end_s - self._at_s > ENDS_EARLY_S:
+            notes.append(f"ends {part.end_s - self._at_s:.2f} s before the end that is asked for")
+        notes += self.level.notes()
+        if self._n < SHORTEST_WINDOW_S * rate:
+            notes.append("shorter than one analysis window: a single frame padded with silence")
+        return notes
 
+    def _read_one(self, link: Link, file: soundfile.SoundFile) -> float:
+        """Add what lies within the part of the next recording; returns its seconds as far as read."""
+        source, part, at_s, wanted_rate = self._source, self._part, self._at_s, self._target.rate
+        rate, promised = file.samplerate, _promised(file, link)
+        begin = max(round((part.begin_s - at_s) * rate), 0)
+        end = UNKNOWN_FRAMES if part.end_s is None else round((part.end_s - at_s) * rate)
+        resampler = None
+        if rate != wanted_rate:
+            resampler = soxr.ResampleStream(rate, wanted_rate, 1, dtype="float32")
+        expected = max(min(promised or BLOCK_SAMPLES, end) - begin, 0) * wanted_rate // rate + BLOCK_SAMPLES
+        if self._n == 0:
+            self._array = np.empty(expected, np.float32)  # memory that is not written to costs nothing
+        elif self._n + expected > len(self._array):
+            self._array.resize(self._n + expected, refcheck=False)
+        n_read = 0
+        if 0 < begin < promised and file.subtype.startswith(SEEKABLE):
+            n_read = file.seek(begin)
+        for block in _blocks(source, link, file, n_read, promised):
+            at, n_read = n_read, n_read + len(block)
+            if at_s * rate + n_read > LONGEST_S * rate:
+                raise _too_long(source.name, "goes on after that")
+            block = block[max(begin - at, 0) : max(end - at, 0)]
+            if len(block):
+                mono = self.level.add(block, part.channel, FULL_SCALE.get(file.subtype, FULL_SCALE_16))
+                self._add(mono if resampler is None else resampler.resample_chunk(mono))
+            if n_read >= end:
+                # Where a row names nothing but a duration, which may be rounded.
+                if part.begin_s == 0 and part.channel is None and promised - end > ENDS_EARLY_S * rate:
+                    source.notes.append(f"the first {part.end_s:.2f} s of {at_s + promised / rate:.2f} s are read")
+                break
+        else:
+            source.notes += _compared(source.name, link, promised, n_read, rate)
+        if resampler is not None:
+            self._add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
+        return float(n_read / rate)
 
-def _of_rate(rate: int, target: Target) -> str:
-    note = f"resampled from {rate} Hz"
-    if rate / 2 < target.band:
-        note += f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
-    return note
+    def _add(self, piece: F32) -> None:
+        end = self._n + len(piece)
+        if end > len(self._array):
+            self._array.resize(int(end * GROWTH), refcheck=False)
+        self._array[self._n : end] = piece
+        self._n = end
 
 
 def _of_channels(sound: _Sound, channel: int | None, mixed: Level) -> list[str]:
@@ -292,48 +334,6 @@ def _unreadable(from_s: float) -> str:
     return f"what follows after {from_s:.2f} s cannot be read as sound"
 
 
-def _read_one(
-    source: _Source,
-    link: Link,
-    file: soundfile.SoundFile,
-    part: Part,
-    at_s: float,
-    samples: _Samples,
-    level: Level,
-    target: Target,
-) -> float:
-    """Add what lies within the part, of a recording that begins at `at_s`; returns its seconds as far as read."""
-    name, rate, promised = source.name, file.samplerate, _promised(file, link)
-    begin = max(round((part.begin_s - at_s) * rate), 0)
-    end = UNKNOWN_FRAMES if part.end_s is None else round((part.end_s - at_s) * rate)
-    wanted = min(promised or BLOCK_SAMPLES, end) - begin
-    resampler = None
-    if rate != target.rate:
-        resampler = soxr.ResampleStream(rate, target.rate, 1, dtype="float32")
-    samples.expect(max(wanted, 0) * target.rate // rate + BLOCK_SAMPLES)
-    n_read = 0
-    if 0 < begin < promised and file.subtype.startswith(SEEKABLE):
-        n_read = file.seek(begin)
-    for block in _blocks(source, link, file, n_read, promised):
-        at, n_read = n_read, n_read + len(block)
-        if at_s * rate + n_read > LONGEST_S * rate:
-            raise _too_long(name, "goes on after that")
-        block = block[max(begin - at, 0) : max(end - at, 0)]
-        if len(block):
-            mono = level.add(block, part.channel, FULL_SCALE.get(file.subtype, FULL_SCALE_16))
-            samples.add(mono if resampler is None else resampler.resample_chunk(mono))
-        if n_read >= end:
-            # Where a row names nothing but a duration, which may be rounded.
-            if part.begin_s == 0 and part.channel is None and promised - end > ENDS_EARLY_S * rate:
-                source.notes.append(f"the first {part.end_s:.2f} s of {at_s + promised / rate:.2f} s are read")
-            break
-    else:
-        source.notes += _compared(name, link, promised, n_read, rate)
-    if resampler is not None:
-        samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
-    return float(n_read / rate)
-
-
 def _compared(name: str, link: Link, promised: int, there: int, rate: int) -> list[str]:
     """Compare the samples that a header promises with those that were read."""
     missing = promised - there
@@ -349,34 +349,6 @@ def _compared(name: str, link: Link, promised: int, there: int, rate: int) -> li
     if missing > 0:
         return [f"its header promises {more} more than there are"]
     return [f"its header leaves {more} out, which are read, too"]
-
-
-class _Samples:
-    """Samples put one behind the other into one array: joining pieces at the end would take twice the memory."""
-
-    def __init__(self) -> None:
-        self._array = np.empty(0, np.float32)
-        self._n = 0
-
-    def expect(self, more: int) -> None:
-        """Make room for `more` samples; memory that is not written to costs nothing."""
-        if self._n == 0:
-            self._array = np.empty(more, np.float32)
-        elif self._n + more > len(self._array):
-            self._array.resize(self._n + more, refcheck=False)
-
-    def add(self, piece: F32) -> None:
-        """Append f32[n]."""
-        end = self._n + len(piece)
-        if end > len(self._array):
-            self._array.resize(int(end * GROWTH), refcheck=False)
-        self._array[self._n : end] = piece
-        self._n = end
-
-    def taken(self) -> F32:
-        """All of them, f32[n], and no more memory than that; nothing can be added afterwards."""
-        self._array.resize(self._n, refcheck=False)
-        return self._array
 
 
 def _blocks(source: _Source, link: Link, file: soundfile.SoundFile, position: int, promised: int) -> Iterator[F32]:

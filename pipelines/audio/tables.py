@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -55,7 +54,7 @@ def _value(fields: Fields, names: Sequence[str]) -> str:
 def row(text: TextFile, line: int, fields: Fields, zero_based: bool) -> Row:
     """The row of a record. `zero_based`: its channels are counted from 0."""
     path = _value(fields, FILE)
-    place, file = text.places.of(path) if path else None, path or _value(fields, RECORDING)
+    place, file = text.place_of(path) if path else None, path or _value(fields, RECORDING)
     begin, end, duration = (_time(text, line, fields, names) for names in (BEGIN, END, DURATION))
     first = begin or 0.0
     last = end if end is not None else None if duration is None else first + duration
@@ -88,19 +87,12 @@ def _time(text: TextFile, line: int, fields: Fields, names: Sequence[str]) -> fl
 # -- a table with a header -------------------------------------------------------------------------
 
 
-class Header(NamedTuple):
-    """How a table is separated, and the names of its columns."""
-
-    delimiter: str
-    names: list[str]
-
-
-def header(line: str) -> Header | None:
-    """Read a table's first line; None if it names no file and no text."""
+def header(line: str) -> tuple[str, list[str]] | None:
+    """What separates the columns of a table, and their names, by its first line; None if it names no file and text."""
     for delimiter in DELIMITERS:
         names = [name.strip().strip('"').casefold() for name in line.split(delimiter)]
         if not set(FILE).isdisjoint(names) and not set(TEXT).isdisjoint(names):
-            return Header(delimiter, names)
+            return delimiter, names
     return None
 
 
@@ -112,11 +104,12 @@ def table(text: TextFile) -> Iterator[Row]:
             f"The transcripts {printable(text.path)} must begin with a line that names their columns, such as "
             f"file<TAB>transcript, found {text.lines[0][:60]!r}."
         )
-    records = list((_separated_by_tabs if head.delimiter == "\t" else _quoted)(text, head.delimiter))
-    n, file, said = len(head.names), _first(head.names, FILE), _first(head.names, TEXT)
-    used = [name in BEGIN + END + DURATION + CHANNEL + SPEAKER for name in head.names]
+    delimiter, names = head
+    records = list(_separated_by_tabs(text) if delimiter == "\t" else _quoted(text, delimiter))
+    n, file, said = len(names), *(names.index(next(name for name in each if name in names)) for each in (FILE, TEXT))
+    used = [name in BEGIN + END + DURATION + CHANNEL + SPEAKER for name in names]
     used[file] = used[said] = True
-    sides = [at for at, name in enumerate(head.names) if name in CHANNEL][:1]
+    sides = [at for at, name in enumerate(names) if name in CHANNEL][:1]
     zero_based = any(columns[at].strip() == "0" for _, columns in records if len(columns) == n for at in sides)
     for number, columns in records:
         if len(columns) != n or not columns[file].strip():
@@ -125,25 +118,19 @@ def table(text: TextFile) -> Iterator[Row]:
                 f"{counted(n, 'column', 'columns')}, a file and its transcript among them, are needed, "
                 f"found {counted(len(columns), 'column', 'columns')}.",
             )
-        fields = {name: column for name, column, wanted in zip(head.names, columns, used, strict=True) if wanted}
+        fields = {name: column for name, column, wanted in zip(names, columns, used, strict=True) if wanted}
         yield row(text, number, fields, zero_based)
 
 
-def _first(names: Sequence[str], wanted: Sequence[str]) -> int:
-    return names.index(next(name for name in wanted if name in names))
-
-
-def _separated_by_tabs(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _separated_by_tabs(text: TextFile) -> Iterator[tuple[int, list[str]]]:
     for number, line in islice(enumerate(text.lines, start=1), 1, None):
         if line.strip():
-            yield number, [_unquoted(each) for each in line.split(delimiter)]
+            yield number, [_unquoted(each) for each in line.split("\t")]
 
 
 def _unquoted(column: str) -> str:
-    inside = column[1:-1].replace('""', "")
-    if len(column) > 1 and column[0] == column[-1] == '"' and '"' not in inside:
-        return column[1:-1].replace('""', '"')
-    return column
+    quoted = re.fullmatch(r'"((?:[^"]|"")*)"', column)
+    return quoted[1].replace('""', '"') if quoted else column
 
 
 def _quoted(text: TextFile, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -240,8 +227,6 @@ def _cut(text: TextFile, number: int, fields: Fields) -> Iterator[Row]:
         kinds = ", ".join(one_line(source.type, 20) for source in sources) or "none"
         raise text.error(number, f"a recording in one file is needed; its sources are: {kinds}.")
     file = sources[0].source
-    place = text.places.of(file)
-    place = place if os.path.exists(place) else os.path.realpath(file)
     for one in cut.supervisions or [_Supervision(cut.id, cut.duration)]:
         record = {
             "start": max(cut.start + one.start, 0.0),
@@ -251,4 +236,4 @@ def _cut(text: TextFile, number: int, fields: Fields) -> Iterator[Row]:
             "speaker": one.speaker,
         }
         found = row(text, number, {"file": file, **record}, zero_based=True)
-        yield Row(file, found.text, number, place, found.part, one.id, found.speaker)
+        yield Row(file, found.text, number, text.existing(file), found.part, one.id, found.speaker)

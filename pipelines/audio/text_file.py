@@ -47,10 +47,7 @@ class TextFile:
     path: Path
     lines: list[str]
     plain: bool = False
-    places: Places = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.places = Places(self.path)
+    _real: dict[str, str] = field(default_factory=dict)
 
     def error(self, line: int, what: str) -> AudioError:
         return AudioError(f"The transcripts {printable(self.path)}, line {line}: {what}")
@@ -59,28 +56,25 @@ class TextFile:
         path = self.path.parent / name
         return opened(path, self.plain) if inputs.regular(path) else None
 
-    def numbered(self) -> Iterator[tuple[int, str]]:
-        """Lines that are neither empty nor a comment (`;;`), with their numbers."""
-        for number, line in enumerate(self.lines, start=1):
-            if line.strip() and not line.startswith(";;"):
-                yield number, line
-
-
-class Places:
-    """Finds the files that a table names; each folder's real path is resolved once."""
-
-    def __init__(self, table: str | Path) -> None:
-        self._folder = os.path.dirname(os.path.abspath(table))
-        self._real: dict[str, str] = {}
-
-    def of(self, file: str) -> str:
-        """The resolved path of `file`, which is relative to the table."""
-        folder, name = os.path.split(os.path.join(self._folder, file))
+    def place_of(self, file: str) -> str:
+        """The resolved path of `file`, which is relative to this one; the path of each folder is resolved once."""
+        folder, name = os.path.split(os.path.join(os.path.dirname(os.path.abspath(self.path)), file))
         if folder not in self._real:
             self._real[folder] = os.path.realpath(folder)
         path = os.path.join(self._real[folder], name)
         direct = name not in ("", os.curdir, os.pardir) and not os.path.islink(path)
         return path if direct else os.path.realpath(path)
+
+    def existing(self, file: str) -> str:
+        """As `place_of`; what is not there is relative to the current folder."""
+        place = self.place_of(file)
+        return place if os.path.exists(place) else os.path.realpath(file)
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Lines that are neither empty nor a comment (`;;`), with their numbers."""
+        for number, line in enumerate(self.lines, start=1):
+            if line.strip() and not line.startswith(";;"):
+                yield number, line
 
 
 def _unpacked(path: Path) -> str:

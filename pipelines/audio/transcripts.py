@@ -266,21 +266,14 @@ def _wav_scp(scp: TextFile) -> dict[str, str | None]:
     Relative to the list, else to this folder."""
     found: dict[str, str | None] = {}
     for number, (name, file) in _pairs(scp):
+        shown, place, wrong = one_line(file, 60), scp.existing(file), ""
         if file.endswith("|"):
-            if scp.plain:
-                raise scp.error(
-                    number, f"a command ({one_line(file, 60)}) is not run; write the sound to a file and name that."
-                )
-            found[name] = None
-            continue
-        place = scp.places.of(file)
-        place = place if os.path.exists(place) else os.path.realpath(file)
-        if _ARCHIVE.fullmatch(file) and not os.path.exists(place):
-            if scp.plain:
-                raise scp.error(number, f"it points into an archive ({one_line(file, 60)}), which is not read.")
-            found[name] = None
-            continue
-        found[name] = place
+            wrong = f"a command ({shown}) is not run; write the sound to a file and name that."
+        elif _ARCHIVE.fullmatch(file) and not os.path.exists(place):
+            wrong = f"it points into an archive ({shown}), which is not read."
+        if wrong and scp.plain:
+            raise scp.error(number, wrong)
+        found[name] = None if wrong else place
     return found
 
 
