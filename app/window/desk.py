@@ -7,7 +7,7 @@ click does. The desk also works without a window, for a picture of it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -17,7 +17,6 @@ from app.layout import NONE, MadeOnUse, lay_out
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import PICTURES, VIEWS, create
-from app.views.results import ResultsView
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
@@ -29,13 +28,14 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.views.breakdown import BreakdownView
     from app.views.faster import FasterView
+    from app.views.results import ResultsView
     from app.views.view import View
 
 
 FORM_FROM = 1100
 """Width below which the form is hidden (see *Views*), since the charts would be too narrow to read."""
 
-FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with the form, or without
+WITH, WITHOUT = b"f", b"-"  # First byte of a saved layout: with the form, or without
 
 
 class Desk(QWidget):
@@ -58,8 +58,7 @@ class Desk(QWidget):
         self.transport = Transport(playhead, actions, beside)
         for dock in self.docks.docks.values():
             dock.woken.connect(self._wake)
-        parts = ((self.docks, 1), self.transport)
-        lay_out(QVBoxLayout(beside), *parts, spacing=GAP, margins=NONE)
+        lay_out(QVBoxLayout(beside), (self.docks, 1), self.transport, spacing=GAP, margins=NONE)
         self.columns.setStretchFactor(1, 1)
         self._set_handles()
         self.columns.splitterMoved.connect(self._moved_by_hand)
@@ -87,15 +86,14 @@ class Desk(QWidget):
     def save_layout(self) -> QByteArray:
         """What `restore_layout` takes: where the docks are, and whether the form is shown."""
         form = not self.form.isHidden() or self._form_gave_way
-        mark = next(mark for mark, shown in FORM.items() if shown is form)
-        return QByteArray(mark).append(self.docks.save())
+        return QByteArray(WITH if form else WITHOUT).append(self.docks.save())
 
     def restore_layout(self, saved: QByteArray, begun_with: str = "") -> bool:
         """Take on a saved layout, which began as one that comes with the program; False if it is of no use."""
-        form = FORM.get(bytes(saved.first(1).data()))
-        if form is None or not self.docks.restore(saved.sliced(1), begun_with):
+        mark = bytes(saved.first(1).data())
+        if mark not in (WITH, WITHOUT) or not self.docks.restore(saved.sliced(1), begun_with):
             return False
-        self._show_form(form)
+        self._show_form(mark == WITH)
         return True
 
     def save_width(self) -> QByteArray | None:
@@ -143,9 +141,7 @@ class Desk(QWidget):
 
     def show_result(self, page: QWidget) -> None:
         """Show the page of a task."""
-        results = self.views["results"]
-        assert isinstance(results, ResultsView)
-        results.show_result(page)
+        cast("ResultsView", self.views["results"]).show_result(page)
         self.docks.open("results")
 
     @staticmethod
@@ -154,6 +150,5 @@ class Desk(QWidget):
             view.update_snapshot(snapshot)
 
     def _wake(self, view: View) -> None:
-        snapshot = self.playhead.snapshot()
-        if snapshot is not None:
+        if (snapshot := self.playhead.snapshot()) is not None:
             view.update_snapshot(snapshot)

@@ -62,8 +62,7 @@ class DockTitle(QFrame):
 
     def show_tabbed(self, tabbed: bool) -> None:
         """Leave the title to the tab, if there is one."""
-        label = self.findChild(Label, "card-title")
-        if label is not None:
+        if (label := self.findChild(Label, "card-title")) is not None:
             label.setVisible(not tabbed)
         if self._note is not None:
             self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))

@@ -50,8 +50,7 @@ class Docks(QMainWindow):
         option = QMainWindow.DockOption
         self.setDockOptions(option.AllowNestedDocks | option.AllowTabbedDocks)
         self.setDocumentMode(True)
-        everywhere = Qt.DockWidgetArea.AllDockWidgetAreas
-        self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
+        self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         self.resize(FIRST_SIZE)
         self.offered: Sequence[QAction] = ()
         self.begun_with = ""  # The layout that this began as, of those that come with the program
@@ -89,10 +88,8 @@ class Docks(QMainWindow):
             first, *behind = (self.docks[view] for view in (*row.views, *row.closed))
             for dock in behind:
                 self.tabifyDockWidget(first, dock)
-            for view in row.views:
-                self.docks[view].show()
-            for view in row.closed:
-                self.docks[view].hide()
+            for view in (*row.views, *row.closed):
+                self.docks[view].setVisible(view in row.views)
             first.raise_()
         self._share(tops, WIDTHS[name], Qt.Orientation.Horizontal)
         for column, docks in zip(found, heads, strict=True):
@@ -110,19 +107,17 @@ class Docks(QMainWindow):
         """Take on the layout again, with as many rows as there is room for, if nobody has rearranged it."""
         if self.begun_with and not self.is_alone:
             low = self.height() < LOW
-            fit, other = (_rows(self.begun_with, self.docks, which) for which in (low, not low))
+            layouts = (columns(self.begun_with, self.docks, which) for which in (low, not low))
+            fit, other = ([set(row.views) for column in layout for row in column] for layout in layouts)
             if fit != other and self._groups() == other:
                 self.arrange(self.begun_with)
 
     def _groups(self) -> list[set[str]]:
         """The views in each place, by column and row; not those that float."""
         ids = {dock: view_id for view_id, dock in self.docks.items()}
-        found = []
-        for dock in sorted(self.docks.values(), key=lambda dock: (dock.x(), dock.y())):
-            if not (dock.asleep or dock.isFloating()):
-                mates = [mate for mate in self.tabifiedDockWidgets(dock) if mate in ids]
-                found.append({ids[dock], *(ids[mate] for mate in mates)})
-        return found
+        shown = [dock for dock in self.docks.values() if not (dock.asleep or dock.isFloating())]
+        shown.sort(key=lambda dock: (dock.x(), dock.y()))
+        return [{ids[dock], *(ids[mate] for mate in self.tabifiedDockWidgets(dock) if mate in ids)} for dock in shown]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -138,7 +133,7 @@ class Docks(QMainWindow):
             return False
         self._before, self.begun_with = None, begun_with
         self._later.start()
-        known = [dock for dock in self.docks.values() if _is_named(state, dock)]
+        known = [dock for dock in self.docks.values() if state.contains(dock.objectName().encode("utf-16-be"))]
         open_ = [dock for dock in known if not (dock.isHidden() or dock.isFloating())]
         for dock in self.docks.values():
             if dock not in known and open_:
@@ -167,11 +162,8 @@ class Docks(QMainWindow):
     def is_open(self, view_id: str) -> bool:
         return not self.docks[view_id].isHidden()
 
-    def is_in_front(self, view_id: str) -> bool:
-        return not self.docks[view_id].asleep
-
     def in_front(self) -> tuple[str, ...]:
-        return tuple(view_id for view_id in self.docks if self.is_in_front(view_id))
+        return tuple(view_id for view_id, dock in self.docks.items() if not dock.asleep)
 
     def open(self, view_id: str, shown: bool = True) -> None:
         """Open a view, in front, or close it."""
@@ -203,22 +195,13 @@ class Docks(QMainWindow):
     def is_alone(self) -> bool:
         return self._before is not None
 
-    def show_alone(self, view_id: str) -> None:
-        """Give a view all the room, until `show_all`."""
-        if self._before is None:
-            self._before = self.saveState(VERSION)
-        self._hide_others(view_id)
-
-    def show_all(self) -> None:
-        if self._before is not None:
-            self.restore(self._before, self.begun_with)
-
     def toggle_alone(self, view_id: str = "") -> None:
         """Give a view all the room, or put the others back; without a name, the current one."""
-        if self.is_alone:
-            self.show_all()
+        if self._before is not None:
+            self.restore(self._before, self.begun_with)
         else:
-            self.show_alone(view_id or self.current)
+            self._before = self.saveState(VERSION)
+            self._hide_others(view_id or self.current)
 
     def float_or_dock(self, view_id: str = "") -> None:
         """Let a view float, or dock it again; without a name, the current one."""
@@ -289,11 +272,3 @@ class Docks(QMainWindow):
         menu = new_menu(self.tr("Views"), self)
         menu.addActions(list(self.offered))
         return menu
-
-
-def _rows(name: str, known: Iterable[str], low: bool) -> list[set[str]]:
-    return [set(row.views) for column in columns(name, known, low) for row in column]
-
-
-def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
-    return state.contains(dock.objectName().encode("utf-16-be"))

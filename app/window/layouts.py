@@ -34,10 +34,6 @@ class Row(NamedTuple):
     views: tuple[str, ...]
     closed: tuple[str, ...] = ()
 
-    def restricted_to(self, known: Iterable[str]) -> Row:
-        views, closed = (tuple(v for v in part if v in known) for part in self[1:])
-        return Row(self.share, views, closed)
-
 
 Column = tuple[Row, ...]
 
@@ -73,10 +69,13 @@ def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column,
     new = tuple(view for view in known if view not in named)
     share, views, closed = layout[-1][-1]
     last = Row(share, views + new, closed) if name in WITH_FORM else Row(share, views, closed + new)
-    whole = [*layout[:-1], (*layout[-1][:-1], last)]
-    found = [[row.restricted_to(known) for row in column] for column in whole]
-    shown = [[row for row in column if row.views] for column in found]
-    return tuple(_fewer(rows) if low else tuple(rows) for rows in shown if rows)
+    found = []
+    for column in (*layout[:-1], (*layout[-1][:-1], last)):
+        parts = [[tuple(view for view in part if view in known) for part in (row.views, row.closed)] for row in column]
+        rows = [Row(row.share, *part) for row, part in zip(column, parts, strict=True) if part[0]]
+        if rows:
+            found.append(_fewer(rows) if low else tuple(rows))
+    return tuple(found)
 
 
 def _fewer(rows: list[Row]) -> Column:
@@ -84,10 +83,8 @@ def _fewer(rows: list[Row]) -> Column:
     *upper, last = rows
     if len(upper) < 2:
         return tuple(rows)
-    fronts = [row.views[0] for row in upper]
-    views = (*fronts, *(view for row in upper for view in row.views[1:]))
-    closed = tuple(view for row in upper for view in row.closed)
-    return Row(upper[0].share, views, closed), last
+    views = (*(row.views[0] for row in upper), *(view for row in upper for view in row.views[1:]))
+    return Row(upper[0].share, views, tuple(view for row in upper for view in row.closed)), last
 
 
 LONGEST_NAME: Final = 40
@@ -124,8 +121,7 @@ class LayoutChoice(QObject):
             return
         self._memory.remember_state(NOW, self._desk.save_layout())
         self._memory.remember(NAME, self.name)
-        width = self._desk.save_width()
-        if width is None:
+        if (width := self._desk.save_width()) is None:
             self._memory.forget(WIDTH)
         else:
             self._memory.remember_state(WIDTH, width)
@@ -133,9 +129,6 @@ class LayoutChoice(QObject):
     def own(self) -> list[str]:
         """The names of the user's own layouts."""
         return self._memory.layouts()
-
-    def is_taken(self, name: str) -> bool:
-        return self.name == name
 
     def take(self, name: str) -> None:
         """Take on a layout."""
@@ -162,17 +155,13 @@ class LayoutChoice(QObject):
     def save(self, name: str) -> None:
         """Save what the desk looks like as a layout of the user's own, in place of one of that name."""
         name = one_line(name.strip())[:LONGEST_NAME]
-        if not name:
-            return
         if name.lower() in NAMES:
             text = self.tr("The layout “{0}” comes with the program; choose another name.")
             self.refused.emit(text.format(name))
-            return
-        if self._desk is None:
-            return
-        self._memory.remember_state(layout_key(name), self._desk.save_layout())
-        self.name = name
-        self.changed.emit()
+        elif name and self._desk is not None:
+            self._memory.remember_state(layout_key(name), self._desk.save_layout())
+            self.name = name
+            self.changed.emit()
 
     def delete(self, name: str) -> None:
         """Forget a layout of the user's own; the desk stays as it is."""

@@ -79,10 +79,10 @@ class MainWindow(FirstWindow):
         self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self.runs.current, self)
         self.undo = Undo(self.pipeline, self.runs, self)
-        RunNotices(self.runs, self.pipeline, self.notices, self.show_setting)
-        self.files = Files(self, self.playhead, self.notices, self.memory)
+        RunNotices(self)
+        self.files = Files(self)
         self.when = Conditions(self.runs, self.playhead)
-        self.model_folder = ModelFolder(self, self.pipeline, self.runs, self.notices, self.when.can_start)
+        self.model_folder = ModelFolder(self)
         self.bench = Workbench(self)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
@@ -112,7 +112,8 @@ class MainWindow(FirstWindow):
 
         self.updates = Updates(self)
         self._palette: Palette | None = None
-        self._desk: Desk | None = None
+        self.made_desk: Desk | None = None
+        """The desk if it has been made."""
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         page = QWidget(self)  # Top down, as in the desk
@@ -121,15 +122,12 @@ class MainWindow(FirstWindow):
         self.others = OtherPrograms()
         self.pages = QStackedWidget()
         column = lay_out(QVBoxLayout(page), self.top, self.others, (self.pages, 1), spacing=0, margins=NONE)
-        self.welcome = Welcome(self.actions_, self.pages)
-        self.skeleton = Skeleton()
+        self.welcome, self.skeleton = Welcome(self.actions_, self.pages), Skeleton()
         self.pages.addWidget(self.welcome)
         self.pages.addWidget(self.skeleton)
-        keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
-        self.status = StatusLine(keys, self.hints)
+        self.status = StatusLine(self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P")), self.hints)
         self.strip = TaskStrip(self.memory, self.notices, self.status, self.show_result)
-        for bar in (self.notices, self.strip, self.status):
-            column.addWidget(bar)
+        lay_out(column, self.notices, self.strip, self.status)
         self.setCentralWidget(page)
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
@@ -138,12 +136,12 @@ class MainWindow(FirstWindow):
     @property
     def desk(self) -> Desk:
         """The desk, created on first use: its charts take longer to load than all the rest."""
-        if self._desk is None:
+        if self.made_desk is None:
             from app.window.actions import commands, exporting
             from app.window.actions.views import SCALE, SPEECH, cost_of
             from app.window.desk import Desk
 
-            self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_, self.pages)
+            self.made_desk = desk = Desk(self.pipeline, self.playhead, self.actions_, self.pages)
             commands.register_views(self.actions_, self)
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             desk.views["words"].add_menu(self.tr("Show"), [self.actions_[id] for id in SPEECH])
@@ -151,9 +149,7 @@ class MainWindow(FirstWindow):
                 import_module(name)
             self.others.switch.toggled.connect(cost_of(self).set_other_programs)
             self.others.switch.toggled.connect(self.actions_.refresh)
-            more = [self.actions_[name] for name in ("file.record", "file.bundled", "file.playlist")]
-            speech = desk.form.speech
-            speech.clicked.connect(lambda _=False: self.files.offer(speech, more))
+            desk.form.speech.clicked.connect(lambda _=False: self.files.offer(desk.form.speech))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(partial(self.bench.begin, "replays.explain"))
@@ -163,24 +159,26 @@ class MainWindow(FirstWindow):
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("go.")]
             self.pages.addWidget(desk)
-            self.pages.currentChanged.connect(
-                lambda _: desk.docks.hide_floating(self.pages.currentWidget() is not desk)
-            )
+            changed = self.pages.currentChanged
+            changed.connect(lambda _: desk.docks.hide_floating(self.pages.currentWidget() is not desk))
             self.menus.fill()
             self.updates.show_latency()
             self.layouts.restore(desk)
             self.refresh()
-        return self._desk
+        return self.made_desk
 
     def _connect(self) -> None:
         failures = self.playhead.failed, self.bookmarks.failed, self.layouts.refused, self.sound.failed
         own = self.axis.windowed_changed, self.axis.baseline_changed, self.pipeline.readiness_changed
         models = self.undo, self.history, self.side_by_side, self.sound
         all_of_it = self.playhead.mode_changed, *(m.changed for m in (self.recorded_settings, self.runs, self.strip))
+        settings = self.pipeline.changed, self.pipeline.replaced
         for signals, do in (
             (failures, self.notices.error),
-            ((*own, *(model.changed for model in models)), self.actions_.refresh),
+            ((*own, *settings, *(model.changed for model in models)), lambda *_: self.actions_.refresh()),
+            (settings, lambda *_: self.updates.show_latency()),
             (all_of_it, self.refresh),
+            ((self.welcome.open_session, self.menus.open_session), self.open_session),
         ):
             for signal in signals:
                 signal.connect(do)
@@ -189,29 +187,16 @@ class MainWindow(FirstWindow):
         self.playhead.closed.connect(self.updates.show_nothing)
         self.axis.visible_changed.connect(lambda *_: self.updates.show_scope())
         self.jumps.arrived.connect(self.status.show_message)
-        self.bookmarks.changed.connect(self._on_bookmarks)
-        self.layouts.changed.connect(self._on_layouts)
+        self.bookmarks.changed.connect(self._register_again)
+        self.layouts.changed.connect(self._register_again)
         self.runs.current.shown.connect(self.show_desk)
         self.runs.current.given_up.connect(self.show_welcome)
-        for changed in (self.pipeline.changed, self.pipeline.replaced):
-            changed.connect(lambda *_: self.actions_.refresh())
-            changed.connect(lambda *_: self.updates.show_latency())
         self.pipeline.live_change.connect(self._on_live_change)
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
-        self.files.opened.connect(lambda _: self.show_desk())
-        self.files.study_opened.connect(partial(self.bench.begin, "study"))
-        self.files.audio_chosen.connect(self._take_audio)
-        self.files.model_chosen.connect(self.model_folder.take)
-        self.model_folder.taken.connect(self.show_desk)
-        self.model_folder.read.connect(self.updates.show_latency)
-        self.files.deleted.connect(self.show_welcome)
-        self.files.renamed.connect(lambda: self.welcome.show_recent(self.memory.sessions()))
         self.welcome.run_preset.connect(self._run_preset)
         self.top.scope.left.connect(lambda: self.axis.choose_scope(None))
         self.top.preset.chosen.connect(self.runs.choose_preset)
-        self.welcome.open_session.connect(self.open_session)
         self.welcome.rename_session.connect(self.files.ask_name)
-        self.menus.open_session.connect(self.open_session)
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 
     # -- what actions do -------------------------------------------------------------------
@@ -225,11 +210,10 @@ class MainWindow(FirstWindow):
         """Decode the bundled voices in the next run."""
         from app.model import audio_choice
 
-        bundled = audio_choice.bundled()
-        if bundled is not None:
+        if (bundled := audio_choice.bundled()) is not None:
             self.runs.next.choose(bundled)
 
-    def _take_audio(self, choice: AudioChoice) -> None:
+    def take_audio(self, choice: AudioChoice) -> None:
         as_demo = self.runs.next.choose(choice)
         self.show_desk()
         files = counted(choice.files, self.tr("file"), self.tr("files"))
@@ -286,8 +270,8 @@ class MainWindow(FirstWindow):
             self.axis.point_at(None)
         elif self.axis.stage is not None:
             self.axis.choose_stage(None)
-        elif self._desk is not None and self._desk.docks.is_alone:
-            self._desk.docks.show_all()
+        elif self.made_desk is not None and self.made_desk.docks.is_alone:
+            self.made_desk.docks.toggle_alone()
         elif self.notices.banners and self.notices.banners[-1].kind != "progress":
             self.notices.remove(self.notices.banners[-1])
 
@@ -307,7 +291,7 @@ class MainWindow(FirstWindow):
 
     def show_result(self, page: QWidget, asked: bool) -> bool:
         """Show the page of a task, on another page of the window only if somebody asks for it; whether it is shown."""
-        shown = asked or (self._desk is not None and self.pages.currentWidget() is self._desk)
+        shown = asked or (self.made_desk is not None and self.pages.currentWidget() is self.made_desk)
         if shown:
             self.show_desk()
             self.desk.show_result(page)
@@ -323,23 +307,14 @@ class MainWindow(FirstWindow):
         """Bring buttons, texts and titles up to date."""
         self.updates.refresh()
 
-    @property
-    def made_desk(self) -> Desk | None:
-        """The desk if it has been made."""
-        return self._desk
+    def _register_again(self) -> None:
+        """Bring the actions about layouts and bookmarks up to date, which somebody made or deleted."""
+        if self.made_desk is not None:
+            from app.window.actions.selection import register_bookmarks
+            from app.window.actions.views import register_layouts
 
-    def _on_layouts(self) -> None:
-        from app.window.actions.views import register_layouts
-
-        register_layouts(self.actions_, self)
-        self.menus.fill()
-        self.actions_.refresh()
-
-    def _on_bookmarks(self) -> None:
-        from app.window.actions.selection import register_bookmarks
-
-        if self._desk is not None:
             register_bookmarks(self.actions_, self)
+            register_layouts(self.actions_, self)
             self.menus.fill()
             self.actions_.refresh()
 
@@ -388,8 +363,8 @@ class MainWindow(FirstWindow):
         if not self.is_complete:
             return
         self.layouts.remember()
-        if self._desk is not None:
-            self._desk.docks.hide_floating()
+        if self.made_desk is not None:
+            self.made_desk.docks.hide_floating()
         self.memory.remember("preset", self.pipeline.preset.name)
         self.hide()
         self.sound.stop()

@@ -23,9 +23,9 @@ from app.style.plain_text import Button, Label, Wrapped, describe, displayable
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from app.model.pipeline import Pipeline
     from app.model.playhead import Snapshot
     from app.model.runs import Runs
+    from app.window.main_window import MainWindow
     from profiler.session.reader import Session
 
 
@@ -185,9 +185,10 @@ class Notices(QWidget):
 class RunNotices(QObject):
     """Shows the set-up of a run, its problems, and the question what becomes of it."""
 
-    def __init__(self, runs: Runs, pipeline: Pipeline, notices: Notices, show_setting: Callable[[str], object]) -> None:
-        super().__init__(runs)
-        self._runs, self._pipeline, self._notices, self._show_setting = runs, pipeline, notices, show_setting
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(w.runs)
+        runs, notices = w.runs, w.notices
+        self._w, self._runs, self._notices = w, runs, notices
         self._set_up: Banner | None = None
         self._question: Banner | None = None
         runs.begun.connect(lambda: notices.clear("error"))
@@ -223,9 +224,9 @@ class RunNotices(QObject):
     def _show_failure(self, text: str, report: str) -> None:
         """Say what is wrong; where the sentence names a setting in brackets, a button leads to it."""
         banner = self._notices.error(text, report)
-        for option in self._pipeline.options:
+        for option in self._w.pipeline.options:
             if f"({option.key})" in text:
-                banner.add_button(f"{self.tr(option.title)}…", partial(self._show_setting, option.key))
+                banner.add_button(f"{self.tr(option.title)}…", partial(self._w.show_setting, option.key))
 
     def _show_death(self, text: str, report: str) -> None:
         banner = self._notices.error(text, report)

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.layout import NONE, REST, heading, lay_out
+from app.layout import NONE, REST, heading, lay_out, styled
 from app.style.plain_text import ENTER, Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
 from app.window.actions import search_results
@@ -128,9 +128,7 @@ class Palette(QDialog):
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         if not self._results:
-            nothing = QListWidgetItem(self.tr("nothing found"))
-            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            self.list.addItem(nothing)
+            QListWidgetItem(self.tr("nothing found"), self.list).setFlags(Qt.ItemFlag.NoItemFlags)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrow keys move in the list while the line keeps the focus; Enter runs the action."""
@@ -206,8 +204,7 @@ class KeySheet(QDialog):
         grid.setVerticalSpacing(0)
         grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
-            pressed = Label(keys)
-            pressed.setFont(font(1.0, strong=True))
+            pressed = styled(Label(keys), strong=True)
             pressed.setMinimumWidth(76)
             said = Label(text)
             if said.sizeHint().width() > WIDEST:

@@ -10,11 +10,10 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 import assets
-from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
+from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, styled, wrapped
 from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Elided, Label, add_entry, describe, new_menu, set_tip
-from app.style.theme import font
 from app.window.actions.actions import ActionButton, Registry
 from pipelines.config import presets
 
@@ -29,16 +28,13 @@ class Choice(Button):
     def __init__(self, title: str, text: str) -> None:
         super().__init__()
         self.setProperty("choice", True)
-        describe(self, title)
-        describe(self, description=text)
+        describe(self, title, text)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
-        name = Label(title)
-        name.setFont(font(1.08, strong=True))
-        about = wrapped(text)
-        lay_out(QVBoxLayout(self), name, about, spacing=3, margins=(14, 10, 14, 11))
-        for label in (name, about):
+        labels = styled(Label(title), 1.08, strong=True), wrapped(text)
+        lay_out(QVBoxLayout(self), *labels, spacing=3, margins=(14, 10, 14, 11))
+        for label in labels:
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
 
     def hasHeightForWidth(self) -> bool:
@@ -113,41 +109,29 @@ class Welcome(Scrolled):
         content = QWidget(page)
         content.setMaximumWidth(CONTENT_WIDTH)
         lay_out(QHBoxLayout(page), REST, (content, 100), REST)
-        lay_out(
-            QVBoxLayout(content),
-            *(REST, *self._lead(), 14, *self._starts(), 18, self._halves(), (0, 3)),
-            spacing=8,
-            margins=(24, 34, 24, 24),
-        )
-
-    def _lead(self) -> tuple[QWidget, QWidget]:
-        title = Label("asrscope")
-        title.setFont(font(2.6, strong=True))
         lead = self.tr(
             "Where does the time of a speech recogniser go, and what would make it faster? "
             "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
             "it runs."
         )
-        return title, wrapped(lead, 1.12)
-
-    def _starts(self) -> tuple[QBoxLayout, QWidget]:
+        hint = self.tr(
+            "The demo decodes synthetic voices that ship with the program. Audio files and "
+            "sessions can also be dropped on the window."
+        )
         starts = (
             self._start_button("run.demo", self.tr("Run the demo"), True),
             self._start_button("file.new", self.tr("Run on my audio…")),
             self._start_button("file.open", self.tr("Open a session…")),
             self._start_button("page.lab", self.tr("Lab")),
         )
-        hint = self.tr(
-            "The demo decodes synthetic voices that ship with the program. Audio files and "
-            "sessions can also be dropped on the window."
-        )
-        return lay_out(QHBoxLayout(), *starts, REST, spacing=8), wrapped(hint)
+        title, row = styled(Label("asrscope"), 2.6, strong=True), lay_out(QHBoxLayout(), *starts, REST, spacing=8)
+        parts = (REST, title, wrapped(lead, 1.12), 14, row, wrapped(hint), 18, self._halves(), (0, 3))
+        lay_out(QVBoxLayout(content), *parts, spacing=8, margins=(24, 34, 24, 24))
 
     def _halves(self) -> QBoxLayout:
         """Presets to run with on the left, recent sessions and series of presets on the right."""
-        choices = (self._choice(name) for name in presets.names(""))
-        lead = heading(self.tr("Run the demo with"))
-        left = lay_out(QVBoxLayout(), lead, *choices, REST, spacing=8)
+        choices = map(self._choice, presets.names(""))
+        left = lay_out(QVBoxLayout(), heading(self.tr("Run the demo with")), *choices, REST, spacing=8)
         self._recent = lay_out(QVBoxLayout(), spacing=2)
         samples = (self._session_row(path, "sample-session", _size(path.stat().st_size)) for path in sample_sessions())
         right = lay_out(
@@ -184,16 +168,14 @@ class Welcome(Scrolled):
             if shown and members.layout() is None:
                 lay_out(QVBoxLayout(members), *map(self._choice, names), spacing=8, margins=NONE)
             members.setVisible(shown)
-            text = self.tr("{0} presets {1}")
-            more.setText(text.format(len(names), "▴" if shown else "▾"))
+            more.setText(self.tr("{0} presets {1}").format(len(names), "▴" if shown else "▾"))
 
         more.toggled.connect(unfold)
         unfold(False)
         return more, members
 
     def _start_button(self, action_id: str, text: str, primary: bool = False) -> Button:
-        button = ActionButton(self._actions[action_id], text, name=text)
-        button.setFont(font(1.1, strong=True))
+        button = styled(ActionButton(self._actions[action_id], text, name=text), 1.1, strong=True)
         button.setMinimumHeight(38)
         button.setObjectName(f"start-{action_id}")
         button.setProperty("primary", primary)
@@ -201,17 +183,12 @@ class Welcome(Scrolled):
 
     def show_recent(self, sessions: list[Path]) -> None:
         """List recent sessions; say so when there are none."""
-        while self._recent.count():
-            item = self._recent.takeAt(0)
-            widget = item.widget() if item is not None else None
-            if widget is not None:
+        while (item := self._recent.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
                 widget.hide()
                 widget.deleteLater()
-        if not sessions:
-            self._recent.addWidget(muted(self.tr("None yet. Every run is saved here.")))
-            return
-        for path in sessions:
-            self._recent.addWidget(self._session_row(path, RECENT, _about(path)))
+        rows = [self._session_row(path, RECENT, _about(path)) for path in sessions]
+        lay_out(self._recent, *rows or [muted(self.tr("None yet. Every run is saved here."))])
 
     def _session_row(self, path: Path, kind: str, details: str) -> Button:
         button = SessionRow(renames=kind == RECENT)
@@ -221,8 +198,7 @@ class Welcome(Scrolled):
         describe(button, self.tr("Open {0}").format(path.name))
         set_tip(button, str(path))
         button.setMinimumHeight(34)
-        name = Elided(path.stem)
-        about = muted(details)
+        name, about = Elided(path.stem), muted(details)
         lay_out(QHBoxLayout(button), (name, 1), about, margins=(10, 3, 10, 3))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -157,13 +157,13 @@ def test_names_say_what_stretch_it_is() -> None:
 @pytest.mark.slow
 def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):
     answer("pictures")
-    exporting.ask_picture(window.files, PictureRequest())
+    exporting.ask_picture(window, PictureRequest())
     folder = Path(answer.asked[1]).parent
     assert folder.is_dir()
     assert not any(part.startswith(".") for part in folder.relative_to(Path.home()).parts)
     (tmp_path / "mine").mkdir()
     answer("mine/a.png")
-    exporting.ask_picture(window.files, PictureRequest())
+    exporting.ask_picture(window, PictureRequest())
     for trigger in ("export.csv", "file.copy"):
         answer("mine/b.csv")
         window.actions_.trigger(trigger)
@@ -173,7 +173,7 @@ def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_p
 def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path):
     for kind, name in (("", "a.png"), ("SVG (*.svg)", "a.svg")):
         answer("a", kind)
-        assert exporting.ask_picture(window.files, PictureRequest()) == tmp_path / name
+        assert exporting.ask_picture(window, PictureRequest()) == tmp_path / name
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_a_dialog_given_up_does_nothing(window, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     for action_id in ("export.csv", "file.copy"):
         window.actions_.trigger(action_id)
-    assert exporting.ask_picture(window.files, PictureRequest()) is None
+    assert exporting.ask_picture(window, PictureRequest()) is None
     assert window.notices.banners == []
 
 

@@ -42,7 +42,7 @@ def test_the_list_is_changed_by_keys_and_feeds_the_next_run(qtbot, dialog, files
     runs = window_of(dialog).runs
     assert names(dialog) == ["b.wav", "a.wav"]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(files[2]), str(files[0])], ""))
-    dialog.add(dialog._files.pick_audio())
+    dialog.add(dialog._w.files.pick_audio())
     assert names(dialog) == ["b.wav", "a.wav", "c.wav"], "each file once"
     dialog.list.setFocus()
     assert not dialog.up.isEnabled()

@@ -81,7 +81,7 @@ def _file(w: MainWindow) -> list[Action]:
 
 def _exports(w: MainWindow) -> list[Action]:
     add = partial(Action, tr("File"), enabled=w.when.has_session)
-    data = partial(partial, exporting.ask_data, w.files, w.playhead)
+    data = partial(partial, exporting.ask_data, w)
     return [
         add("export.view", tr("Picture of this view…"), lambda: exporting.open_picture(w, w.desk.docks.current)),
         add("export.desk", tr("Picture of all views…"), partial(exporting.open_picture, w)),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.model.playhead import Playhead
-    from app.window.actions.files import Files
     from app.window.main_window import MainWindow
     from app.window.pictures.dialog import PictureDialog
     from profiler.export import Format
@@ -42,7 +41,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     views = tuple(name for name in names if name in PICTURES)
     words = desk.views[WORDS]
     begin = start(window.playhead, views, isinstance(words, WordsView) and words.with_spectrogram)
-    ask = partial(ask_picture, window.files)
+    ask = partial(ask_picture, window)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
     dialog.written.connect(window.notices.written)
     dialog.open()
@@ -86,20 +85,19 @@ def file_name(session: Path, wanted: PictureRequest) -> str:
     return "-".join(parts)
 
 
-def ask_picture(files: Files, wanted: PictureRequest, form: str = "png") -> Path | None:
+def ask_picture(w: MainWindow, wanted: PictureRequest, form: str = "png") -> Path | None:
     """Ask for the file of a picture, in a format unless another suffix is typed."""
-    session = files.session_path
+    session = w.playhead.path
     name = "picture" if session is None else file_name(session, wanted)
     kinds = ";;".join(sorted(PICTURE_KINDS.values(), key=lambda kind: kind != PICTURE_KINDS[form]))
-    return files.ask_target(tr("Save the picture"), f"{name}.{form}", kinds)
+    return w.files.ask_target(tr("Save the picture"), f"{name}.{form}", kinds)
 
 
-def ask_data(files: Files, playhead: Playhead, form: Format) -> None:
+def ask_data(w: MainWindow, form: Format) -> None:
     """Ask for a file, then write the data of the session."""
-    kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
-    session = playhead.path
-    if session is None:
+    if (session := w.playhead.path) is None:
         return
-    target = files.ask_target(tr("Export"), f"{session.stem}{form.suffix}", kinds)
+    kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
+    target = w.files.ask_target(tr("Export"), f"{session.stem}{form.suffix}", kinds)
     if target is not None:
-        files.export(session, form.option, target)
+        w.files.export(session, form.option, target)

@@ -9,18 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QFile, QObject, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QFile, QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.model import audio_choice
-from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
+from app.model.audio_choice import TRANSCRIPTS_SUFFIXES
 from app.model.bookmarks import sidecar
-from app.model.playhead import Playhead
-from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY, Memory
+from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, STUDY
 from app.style.plain_text import TextQuestion, add_entry, ask_text
 from app.window.actions.model import holds_model
-from app.window.notices import Notices
 from pipelines.audio import formats
 from profiler.errors import BadInput
 from profiler.files.inputs import regular
@@ -30,25 +27,18 @@ from profiler.plain import printable
 
 if TYPE_CHECKING:
     from app.model.processes.command import Command
+    from app.window.main_window import MainWindow
 
 
 PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
 
 class Files(QObject):
-    """Dialogs and their effects. Every failure is one sentence in a notice."""
+    """Dialogs of the main window `w` and their effects. Every failure is one sentence in a notice."""
 
-    opened = Signal(object)
-    study_opened = Signal(object)
-    audio_chosen = Signal(object)
-    model_chosen = Signal(object)
-    deleted = Signal()
-    renamed = Signal()
-
-    def __init__(self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory) -> None:
-        super().__init__(window)
-        self._window, self._playhead = window, playhead
-        self._notices, self._memory = notices, memory
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(w)
+        self._w, self._playhead, self._notices, self._memory = w, w.playhead, w.notices, w.memory
         self._writing: list[Command] = []
 
     # -- in --------------------------------------------------------------------------------
@@ -64,7 +54,7 @@ class Files(QObject):
             return False
         if self._playhead.path is not None:
             self._memory.add_session(self._playhead.path)
-        self.opened.emit(self._playhead.path)
+        self._w.show_desk()
         return True
 
     def open_study(self, folder: Path) -> bool:
@@ -76,39 +66,31 @@ class Files(QObject):
         except BadInput as error:
             self._notices.error(str(error))
             return False
-        self.study_opened.emit(folder.absolute())
+        self._w.bench.begin("study", folder.absolute())
         return True
 
     def ask_study(self) -> None:
         """Ask for the folder of a study."""
         last = self._memory.text(STUDY)
-        try:
-            start = Path(last).parent if last and os.path.isdir(last) else sessions_dir()
-        except OSError:
-            start = Path.home()
+        start = str(Path(last).parent) if last and os.path.isdir(last) else _sessions_folder()
         title = self.tr("Choose the folder of a study, which a sweep has made")
-        folder = QFileDialog.getExistingDirectory(self._window, title, str(start))
+        folder = QFileDialog.getExistingDirectory(self._w, title, start)
         if folder:
             self.open_study(Path(folder))
 
-    def offer(self, button: QWidget, more: Sequence[QAction]) -> None:
+    def offer(self, button: QWidget) -> None:
         """Ask below a button what is to be decoded: files, a folder or the bundled voices."""
-        menu = QMenu(self._window)
+        menu = QMenu(self._w)
         add_entry(menu, self.tr("Audio files…"), self.ask_audio)
         add_entry(menu, self.tr("A folder…"), self.ask_folder)
-        menu.addActions(list(more))
+        menu.addActions([self._w.actions_[f"file.{name}"] for name in ("record", "bundled", "playlist")])
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
         menu.aboutToHide.connect(menu.deleteLater)
 
     def ask_session(self) -> None:
         """Ask which session to open."""
-        try:
-            start = str(sessions_dir())
-        except OSError:
-            start = ""
         kinds = self.tr("Sessions (*{0});;All files (*)").format(SESSION_SUFFIX)
-        title = self.tr("Open a session")
-        path, _ = QFileDialog.getOpenFileName(self._window, title, start, kinds)
+        path, _ = QFileDialog.getOpenFileName(self._w, self.tr("Open a session"), _sessions_folder(), kinds)
         if path:
             self.open_session(path)
 
@@ -126,12 +108,12 @@ class Files(QObject):
         patterns = " ".join(f"*{suffix}" for suffix in read)
         kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")
-        paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._audio_folder(), kinds)
+        paths, _ = QFileDialog.getOpenFileNames(self._w, title, self._audio_folder(), kinds)
         return [Path(path) for path in paths]
 
     def pick_folder(self) -> list[Path]:
         title = self.tr("Choose a folder of audio files")
-        folder = QFileDialog.getExistingDirectory(self._window, title, self._audio_folder())
+        folder = QFileDialog.getExistingDirectory(self._w, title, self._audio_folder())
         return [Path(folder)] if folder else []
 
     def _audio_folder(self) -> str:
@@ -141,28 +123,26 @@ class Files(QObject):
     def take_audio(self, paths: list[Path]) -> bool:
         """Choose audio by paths; return whether it can be decoded."""
         try:
-            choice: AudioChoice = audio_choice.chosen(paths)
+            self._w.take_audio(audio_choice.chosen(paths))
         except ValueError as error:
             self._notices.error(str(error))
             return False
-        self.audio_chosen.emit(choice)
         return True
 
     def drop(self, paths: list[Path]) -> None:
         """Handle what was dropped on the window: a session or study is shown, audio or a model is for the next run."""
-        if not paths:
-            return
-        if len(paths) == 1 and holds_model(paths[0]):
-            self.model_chosen.emit(paths[0])
-            return
-        if len(paths) == 1 and is_study(paths[0]):
-            self.open_study(paths[0])
-            return
+        from app.model.study import REPORT  # not before something is dropped
+
+        alone = paths[0] if len(paths) == 1 else None
         sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
-        if sessions:
+        if alone is not None and holds_model(alone):
+            self._w.model_folder.take(alone)
+        elif alone is not None and regular(alone / REPORT):
+            self.open_study(alone)
+        elif sessions:
             if self.open_session(sessions[0]) and len(paths) > 1:
                 self._notices.info(self.tr("Only the first session was opened."))
-        else:
+        elif paths:
             self.take_audio(paths)
 
     def delete(self, session: Path) -> None:
@@ -175,7 +155,7 @@ class Files(QObject):
                 self._notices.error(self.tr("{0} cannot be moved to the bin.").format(path))
                 return
         self._memory.forget_session(session)
-        self.deleted.emit()
+        self._w.show_welcome()
 
     def ask_delete(self) -> None:
         """Ask whether the session shown is to go."""
@@ -190,14 +170,15 @@ class Files(QObject):
         if session is None:
             return None
         title, label = self.tr("Rename the session"), self.tr("Name of {0}").format(session.name)
-        return ask_text(self._window, title, label, session.stem, partial(self.rename, session))
+        return ask_text(self._w, title, label, session.stem, partial(self.rename, session))
 
     def rename(self, session: Path, name: str) -> None:
         """Give a session that nobody records into another name in its folder; its bookmarks get it too."""
         from profiler.session.files import own_files, owner_alive  # not before the window has been painted
 
         name = name.strip().removesuffix(SESSION_SUFFIX)
-        target = session.with_name(f"{_file_name(name)}{SESSION_SUFFIX}")
+        file_name = "".join(c for c in printable(name) if c not in "/\\:\0")
+        target = session.with_name(f"{file_name}{SESSION_SUFFIX}")
         before, after = ((*own_files(path), sidecar(path)) for path in (session, target))
         taken = next((path for path in after if os.path.lexists(path)), None)
         if name in ("", session.stem):
@@ -227,7 +208,7 @@ class Files(QObject):
         self._memory.rename_session(session, target)
         if self._playhead.path == session:
             self._playhead.rename(target)
-        self.renamed.emit()
+        self._w.welcome.show_recent(self._memory.sessions())
 
     # -- out -------------------------------------------------------------------------------
 
@@ -258,14 +239,10 @@ class Files(QObject):
             return
         self._notices.written(target)
 
-    @property
-    def session_path(self) -> Path | None:
-        return self._playhead.path
-
     def ask_target(self, title: str, name: str, kinds: str) -> Path | None:
         """Ask for a file to write, called `name` in the folder used last; a suffix is added if none was given."""
         start = str(self._memory.export_folder() / name)
-        path, kind = QFileDialog.getSaveFileName(self._window, title, start, kinds)
+        path, kind = QFileDialog.getSaveFileName(self._w, title, start, kinds)
         if not path:
             return None
         target = Path(path)
@@ -303,11 +280,8 @@ class Files(QObject):
         self._writing.clear()
 
 
-def is_study(folder: Path) -> bool:
-    from app.model.study import REPORT  # as above
-
-    return regular(folder / REPORT)
-
-
-def _file_name(name: str) -> str:
-    return "".join(c for c in printable(name) if c not in "/\\:\0")
+def _sessions_folder() -> str:
+    try:
+        return str(sessions_dir())
+    except OSError:
+        return str(Path.home())

@@ -5,20 +5,19 @@ What stands in it is read by a process of its own, so that a large or broken mod
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QFileDialog
 
-from app.model.pipeline import Pipeline
 from app.model.processes.command import Command
-from app.model.runs import Runs
-from app.window.notices import Notices
 from pipelines import config as settings
 from profiler.plain import one_line
 from profiler.process import children
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 FILES: Final = ("final.mdl", "am/final.mdl", "mdef")
 """One of them lies in the folder of a model: Kaldi, Vosk, CMUSphinx."""
@@ -39,15 +38,9 @@ def holds_model(folder: Path) -> bool:
 class ModelFolder(QObject):
     """Takes a folder for the next run and says what stands in it, and what it lacks."""
 
-    taken = Signal()
-    read = Signal()  # What stands in it is known
-
-    def __init__(
-        self, window: QWidget, pipeline: Pipeline, runs: Runs, notices: Notices, can_start: Callable[[], bool]
-    ) -> None:
-        super().__init__(window)
-        self._window, self._pipeline, self._runs, self._notices = window, pipeline, runs, notices
-        self._can_start = can_start
+    def __init__(self, w: MainWindow) -> None:
+        super().__init__(w)
+        self._w, self._pipeline, self._notices = w, w.pipeline, w.notices
         self._reading: Command | None = None
         self._about = ("", "")
         """A folder, and sentences about what stands in it."""
@@ -56,7 +49,7 @@ class ModelFolder(QObject):
         """Ask for the folder of a model."""
         known = str(settings.get(self._pipeline.next, settings.FOLDER)) or str(Path.home())
         title = self.tr("Choose the folder of an acoustic model: Kaldi, Vosk or CMUSphinx")
-        folder = QFileDialog.getExistingDirectory(self._window, title, known)
+        folder = QFileDialog.getExistingDirectory(self._w, title, known)
         if folder:
             self.take(Path(folder))
 
@@ -74,7 +67,7 @@ class ModelFolder(QObject):
         self._reading = Command(children.python("-m", "pipelines.models", str(folder)), self)
         self._reading.ended.connect(self._say)
         self._reading.start()
-        self.taken.emit()
+        self._w.show_desk()
 
     def about(self) -> str:
         """What is known of the folder in the settings shown; empty without one."""
@@ -95,5 +88,7 @@ class ModelFolder(QObject):
             return
         lines = [one_line(line, LONGEST) for line in printed.decode("utf-8", "replace").splitlines()]
         self._about = str(settings.get(self._pipeline.next, settings.FOLDER)), "\n".join(lines[:MOST])
-        self.read.emit()
-        self._notices.next_run(self.tr("The next run uses {0}.").format(lines[0]), self._runs, self._can_start())
+        self._w.updates.show_latency()
+        self._notices.next_run(
+            self.tr("The next run uses {0}.").format(lines[0]), self._w.runs, self._w.when.can_start()
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
@@ -62,17 +63,14 @@ def _has(query: str, text: str) -> bool:
     return all(word in text for word in query.lower().split())
 
 
-def _least(*ranks: int | None) -> int | None:
-    return min((rank for rank in ranks if rank is not None), default=None)
-
-
 def actions(registry: Registry) -> list[SearchResult]:
     """Every action of the window."""
 
     def rank(text: str, group: str, help: str, query: str) -> int | None:
-        beside = score(query, f"{group} {text}")
-        explained = HELPED if query and help and _has(query, help) else None
-        return _least(score(query, text), None if beside is None else beside + 2, explained)
+        ranks = [score(query, text), HELPED if query and help and _has(query, help) else None]
+        if (beside := score(query, f"{group} {text}")) is not None:
+            ranks.append(beside + 2)
+        return min((rank for rank in ranks if rank is not None), default=None)
 
     return [
         SearchResult(
@@ -99,50 +97,38 @@ def _rank(title: str, key: str, help: str, query: str) -> int | None:
 
 
 def presets_and_settings(window: MainWindow) -> list[SearchResult]:
-    return [*_presets(window), *_settings(window)]
-
-
-def _presets(window: MainWindow) -> list[SearchResult]:
-    """Every preset: choosing one takes it, or asks during a run."""
-    found = []
-    for name in presets.names():
-        preset = presets.load(name)
-        why = missing_file(preset.config)
-        found.append(
+    """Every preset, which is taken (during a run the window asks), and every setting, which the form shows."""
+    tr, line = QCoreApplication.translate, window.pipeline
+    every = {name: presets.load(name) for name in presets.names()}
+    return [
+        *(
             SearchResult(
-                text=QCoreApplication.translate("PresetButton", preset.title),
-                group=QCoreApplication.translate("PresetButton", "Preset"),
+                text=tr("PresetButton", preset.title),
+                group=tr("PresetButton", "Preset"),
                 beside=name,
-                why=why,
+                why=(why := missing_file(preset.config)),
                 usable=why is None,
                 do=partial(window.runs.choose_preset, name),
                 rank=partial(_rank, preset.title, name, preset.description),
             )
-        )
-    return found
-
-
-def _settings(window: MainWindow) -> list[SearchResult]:
-    """Every setting: choosing one brings it into view in the form."""
-    line = window.pipeline
-    return [
-        SearchResult(
-            text=QCoreApplication.translate("Field", option.title),
-            group=QCoreApplication.translate("Layer", option.layer),
-            beside=f"{option.key}={value_text(line.value(option.key))}",
-            why=line.unavailable_reason(option.key),
-            do=partial(window.show_setting, option.key),
-            rank=partial(_rank, option.title, option.key, option.help),
-        )
-        for option in line.options
+            for name, preset in every.items()
+        ),
+        *(
+            SearchResult(
+                text=tr("Field", option.title),
+                group=tr("Layer", option.layer),
+                beside=f"{option.key}={value_text(line.value(option.key))}",
+                why=line.unavailable_reason(option.key),
+                do=partial(window.show_setting, option.key),
+                rank=partial(_rank, option.title, option.key, option.help),
+            )
+            for option in line.options
+        ),
     ]
 
 
 def best(query: str, lines: Sequence[SearchResult]) -> list[SearchResult]:
     """Those that match, best first; what cannot be used now comes last."""
-    ranked = [
-        (rank + (0 if line.usable else NOT_NOW), at, line)
-        for at, line in enumerate(lines)
-        if (rank := line.rank(query)) is not None
-    ]
-    return [line for *_, line in sorted(ranked, key=lambda row: row[:2])]
+    ranks = ((line.rank(query), line) for line in lines)
+    ranked = [(rank + (0 if line.usable else NOT_NOW), line) for rank, line in ranks if rank is not None]
+    return [line for _, line in sorted(ranked, key=itemgetter(0))]

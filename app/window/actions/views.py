@@ -109,7 +109,13 @@ def register_layouts(actions: Registry, w: MainWindow) -> None:
         *((f"own.{name}", name, name, "") for name in own),
     )
     made = [
-        add(f"{LAYOUT}{id}", text, partial(layouts.take, name), help=help, checked=partial(layouts.is_taken, name))
+        add(
+            f"{LAYOUT}{id}",
+            text,
+            partial(layouts.take, name),
+            help=help,
+            checked=lambda name=name: layouts.name == name,
+        )
         for id, name, text, help in shown
     ]
     made.append(add(f"{LAYOUT}save", tr("Save the layout as…"), layouts.ask))

@@ -8,10 +8,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QProgressBar, QStackedWidget, QVBoxLayout, QWidget
 
-from app.layout import Scrolled, heading, lay_out, wrapped
+from app.layout import REST, Scrolled, heading, lay_out, styled, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Elided, Label, Wrapped, describe, set_tip, unbroken
-from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.ranges import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin, chart_menu
@@ -66,34 +65,27 @@ class LabDetail(QWidget):
         self.show_state("", None)
 
     def _top(self) -> QBoxLayout:
-        self.to_gallery = Button(self.tr("‹ All labs"))
+        self.to_gallery = Button(self.tr("‹ All labs"), self.back.emit)
         self.to_gallery.setProperty("quiet", True)
-        self.to_gallery.clicked.connect(self.back)
-        self.about = Elided()
-        self.about.setObjectName("muted")
+        self.about = styled(Elided(), muted=True)
         self.as_table = Button(self.tr("Table"))
         self.as_table.setObjectName("table-toggle")
         self.as_table.setCheckable(True)
         self.as_table.toggled.connect(self._show_table)
-        self.open = Button(self.tr("Open the session in the desk"))
-        self.open.clicked.connect(self._open)
-        parts = (self.to_gallery, (self.about, 1), self.as_table, self.open)
-        return lay_out(QHBoxLayout(), *parts)
+        self.open = Button(self.tr("Open the session in the desk"), self._open)
+        return lay_out(QHBoxLayout(), self.to_gallery, (self.about, 1), self.as_table, self.open)
 
     def _side(self) -> QWidget:
         frame = QFrame()
         frame.setProperty("card", True)
         frame.setFixedWidth(SIDE)
-        self.run = Button(self.tr("Run"))
+        self.run = styled(Button(self.tr("Run"), self._run_or_stop), 1.05, strong=True)
         self.run.setProperty("primary", True)
-        self.run.setFont(font(1.05, strong=True))
         self.run.setMinimumHeight(34)
-        self.run.clicked.connect(self._run_or_stop)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(6)
-        self.what = Elided()
-        self.what.setObjectName("muted")
+        self.what = styled(Elided(), muted=True)
         self.problem = Wrapped()
         self.problem.setObjectName("danger-text")
         state = (self.run, self.bar, self.what, self.problem)
@@ -102,13 +94,10 @@ class LabDetail(QWidget):
             (self.tr("What is measured"), self.lab.measured, ""),
             (self.tr("When it holds"), self.lab.bound, self.lab.papers),
         ):
-            column.addWidget(heading(title))
             about = Label(unbroken(without_code(text)))
             about.setWordWrap(True)
-            column.addWidget(about)
-            if papers:
-                column.addWidget(wrapped(self.tr("Source: {0}").format(papers)))
-            column.addSpacing(ABOVE_HEADING)
+            source = [wrapped(self.tr("Source: {0}").format(papers))] if papers else []
+            lay_out(column, heading(title), about, *source, ABOVE_HEADING)
         column.addWidget(heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
         for option in options_of(type(self.lab.parameters)):
@@ -118,9 +107,7 @@ class LabDetail(QWidget):
             field.refused.connect(lambda _key, sentence: self.show_problem(sentence))
             field.widen()
             column.addWidget(field)
-        if not self.fields:
-            column.addWidget(Label(self.tr("none")))
-        column.addStretch(1)
+        lay_out(column, *([] if self.fields else [Label(self.tr("none"))]), REST)
         area = Scrolled(frame)
         area.setFixedWidth(SIDE + SCROLL_BAR)
         return area
@@ -161,8 +148,7 @@ class LabDetail(QWidget):
         finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)
         self._show_nothing()
         self.card.show_lab(self.lab, finding, chart)
-        headers = [self.tr(header) for header in HEADERS]
-        self.rows.replace(headers, () if chart is None else rows_of(chart))
+        self.rows.replace([self.tr(header) for header in HEADERS], () if chart is None else rows_of(chart))
         self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
         if past is not None:

@@ -9,10 +9,9 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from app.layout import Scrolled, heading, lay_out, muted, wrapped
+from app.layout import Scrolled, heading, lay_out, muted, styled, wrapped
 from app.model.lab_runs import LABS, LabRuns, Past, last_of, sessions
 from app.style.plain_text import Label
-from app.style.theme import font
 from app.window.lab.detail import LabDetail
 from app.window.lab.tile import SMALLEST, LabTile
 from pipelines import labs
@@ -33,8 +32,7 @@ class Gallery(Scrolled):
         self.setObjectName("welcome")
         page = QWidget()
         page.setObjectName("scrolled")
-        title = Label(self.tr("Lab"))
-        title.setFont(font(1.9, strong=True))
+        title = styled(Label(self.tr("Lab")), 1.9, strong=True)
         lead = self.tr(
             "Claims about the cost of speech recognition, each to be tried on this machine: "
             "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."

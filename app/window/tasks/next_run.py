@@ -52,7 +52,7 @@ class PlaylistPage(FormPage):
 
     def __init__(self, w: MainWindow) -> None:
         super().__init__(tr("Audio of the next run"), tr("Use this list"), w)
-        self._files, self._before = w.files, w.runs.next.audio
+        self._w, self._before = w, w.runs.next.audio
         self.list = QListWidget()
         describe(self.list, self.tr("Audio of the next run"))
         self.list.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
@@ -60,8 +60,8 @@ class PlaylistPage(FormPage):
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setSpacing(2)
-        files = Button(self.tr("Add files…"), lambda: self.add(self._files.pick_audio()))
-        folder = Button(self.tr("Add a folder…"), lambda: self.add(self._files.pick_folder()))
+        files = Button(self.tr("Add files…"), lambda: self.add(self._w.files.pick_audio()))
+        folder = Button(self.tr("Add a folder…"), lambda: self.add(self._w.files.pick_folder()))
         self.up = Button(self.tr("Up"), partial(self._move, -1))
         self.down = Button(self.tr("Down"), partial(self._move, 1))
         self.remove = Button(self.tr("Remove"), self._remove)
@@ -129,7 +129,7 @@ class PlaylistPage(FormPage):
             return
         if before is not None and before.transcripts is not None and not set(paths).isdisjoint(before.paths):
             choice = replace(choice, transcripts=before.transcripts, found=before.found)
-        self._files.audio_chosen.emit(choice)
+        self._w.take_audio(choice)
         self.close()
 
 
